@@ -1,0 +1,75 @@
+"""Every reason word that splitter says, the same word in Event, log, metric, status and story.
+
+Renaming one is a breaking change: people grep for them and alert on them. `docs/reference/reasons.md`
+lists them with what to do.
+"""
+
+from enum import StrEnum, unique
+
+
+@unique
+class Reason(StrEnum):
+    """One CamelCase word: past tense for what was done, a state for what holds."""
+
+    # Taking over and giving back.
+    TAKEN_OVER = "TakenOver"
+    PAUSED = "Paused"
+    PARKED = "Parked"
+    TWIN_CREATED = "TwinCreated"
+    HANDING_OVER = "HandingOver"
+    HANDED_OVER = "HandedOver"
+    GIVING_BACK = "GivingBack"
+    GIVEN_BACK = "GivenBack"
+    WAITING_FOR_CONTROLLER = "WaitingForController"
+    WAITING_FOR_REPLICAS = "WaitingForReplicas"
+    FOREIGN_UNPAUSE = "ForeignUnpause"
+    INTRUDER_DRAINED = "IntruderDrained"
+    CONFLICT = "Conflict"
+
+    # Rebalancing.
+    BALANCED = "Balanced"
+    SCALED = "Scaled"
+    POLICY_CHANGED = "PolicyChanged"
+    SPOT_INTERRUPTED = "SpotInterrupted"
+    SPOT_LOST = "SpotLost"
+    SPOT_SHORT = "SpotShort"
+    SPOT_BLOCKED = "SpotBlocked"
+    SOAKING = "Soaking"
+    RETURNING = "Returning"
+    COVERED = "Covered"
+    PROBING = "Probing"
+    ON_DEMAND_DOOMED = "OnDemandDoomed"
+    CONTROL_PLANE_VIEW = "ControlPlaneView"
+    FROZEN = "Frozen"
+    DRY_RUN = "DryRun"
+
+    # Templates and rollouts.
+    ROLLING = "Rolling"
+    ROLLED = "Rolled"
+    ROLLOUT_HELD = "RolloutHeld"
+    LAST_GOOD_RESTORED = "LastGoodRestored"
+    TEMPLATE_INVALID = "TemplateInvalid"
+    DRIFT_CORRECTED = "DriftCorrected"
+
+    # Refusals and bad input.
+    INVALID_LABEL = "InvalidLabel"
+    INVALID_ANNOTATION = "InvalidAnnotation"
+    INVALID_POLICY = "InvalidPolicy"
+    ALREADY_PAUSED = "AlreadyPaused"
+    UNPAUSED_BY_MANIFEST = "UnpausedByManifest"
+    ROLLOUT_IN_PROGRESS = "RolloutInProgress"
+    STRATEGY_RECREATE = "StrategyRecreate"
+    SELECTOR_NOT_RELEASABLE = "SelectorNotReleasable"
+    TWIN_NAME_TAKEN = "TwinNameTaken"
+    IS_TWIN = "IsTwin"
+    NAME_TOO_LONG = "NameTooLong"
+    NAMESPACE_EXCLUDED = "NamespaceExcluded"
+    OWNED_BY_CONTROLLER = "OwnedByController"
+    VOLUME_SHARED = "VolumeShared"
+    AUTOSCALER_ON_TWIN = "AutoscalerOnTwin"
+    UNSUPPORTED_KIND = "UnsupportedKind"
+    WRITE_DENIED = "WriteDenied"
+    WRITE_FAILED = "WriteFailed"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    FORBIDDEN = "Forbidden"
+    API_UNREACHABLE = "ApiUnreachable"
