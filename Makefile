@@ -1,0 +1,94 @@
+# Everything a person does here is a target; `make` alone prints them.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+READY  := $(VENV)/.ready
+UNIT   := not e2e and not bench
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+
+.PHONY: venv
+venv: $(READY) ## Make .venv with everything pinned by requirements-dev.lock (again only when it changed)
+
+# A changed lock makes a new environment: nothing stays behind that is not locked.
+$(LOCKED): requirements-dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "splitter needs Python >= 3.11, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo 'not there')." >&2; \
+	  echo "Install a newer one and name it: make PYTHON=python3.12 venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
+	@touch $@
+
+# No build isolation: the build backend is locked too, so nothing is fetched here.
+$(READY): $(LOCKED) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: lock
+lock: $(READY) ## Pin the dependencies of pyproject.toml again (PACKAGES="a b": only upgrade these; ALL=1: all)
+	$(BIN)/uv pip compile --quiet pyproject.toml --group dev $(LOCK_FLAGS) $(LOCK_UPGRADE) --output-file requirements-dev.lock
+	$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
+
+# Works on any platform and any Python >= 3.11, names no registry; the runtime lock is a part of the dev lock.
+LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-package $(package))
+
+
+.PHONY: test
+test: lint types contracts test-unit test-e2e ## All checks and all tests: the one command
+
+.PHONY: lint
+lint: $(READY) ## Style: ruff, all rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+.PHONY: types
+types: $(READY) ## Types: mypy --strict, tests too
+	$(BIN)/mypy
+
+.PHONY: contracts
+contracts: $(READY) ## Walls between the rooms: import-linter
+	$(BIN)/lint-imports
+
+.PHONY: test-unit
+test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
+	$(BIN)/pytest -m "$(UNIT)" -n 2 $(PYTEST)
+
+.PHONY: test-e2e
+test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the first run: about 6 minutes on 2 cores)
+	$(BIN)/pytest -m e2e $(PYTEST)
+
+.PHONY: bench
+bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox
+	$(BIN)/pytest -m bench -s $(PYTEST)
+
+.PHONY: format
+format: $(READY) ## Let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+
+.PHONY: sandbox
+sandbox: $(READY) ## Build the control plane that demo and tests run on (once, cached)
+	$(BIN)/python -m splitter.sandbox build
+
+.PHONY: demo
+demo: $(READY) ## A split application survives the loss of all spot nodes, in 3 minutes (DEMO="--help" for options)
+	$(BIN)/splitter demo $(DEMO)
+
+.PHONY: clean
+clean: ## Remove everything that can be made again (the sandbox's cache stays)
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
