@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.model import Policy
 
-BASES: st.SearchStrategy[int | Literal["majority"]] = st.one_of(
-    st.integers(0, 40), st.just("majority")
-)
+BASES: st.SearchStrategy[int | Literal["majority"]] = st.one_of(st.integers(0, 40), st.just("majority"))
 CAPS = st.none() | st.integers(0, 60)
 POLICIES = st.builds(
     Policy,
@@ -90,7 +88,7 @@ class TestTheDivision:
         """Webster: nobody is off by more than half a replica, but for the one that stays behind."""
         exact = n * (100 - percent) / 100
         on_demand = base_replicas(n, Policy(spot_percent=percent))
-        assert abs(on_demand - exact) <= 0.5 or (on_demand == 1 and exact < 1)  # noqa: PLR2004
+        assert abs(on_demand - exact) <= 0.5 or (on_demand == 1 and exact < 1)
 
 
 class TestCapsConflict:
