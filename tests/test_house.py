@@ -1,0 +1,196 @@
+"""The rules of the house (CONTRIBUTING.md) that no linter checks."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from splitter.bundled import bundled_path
+from splitter.core.reasons import Reason
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_LINES = 400  # what one can hold in mind; splitting a longer module makes both halves clearer
+MAX_TEST_LINES = 800  # a table of cases is searched rather than held in mind
+FORBIDDEN_NAMES = {"utils", "helpers", "common"}  # they say nothing about what is inside
+# kopf's index is quadratic; the others put finalizers or annotations on users' objects.
+FORBIDDEN_KOPF = {"index", "timer", "daemon", "create", "update", "delete", "field", "resume"}
+
+
+def modules(folder: str) -> list[Path]:
+    """List the Python files of a folder of the repository."""
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    """Say where a file is, from the root of the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def attributes(path: Path) -> Iterator[str]:
+    """Yield every dotted name that a module mentions, such as `kopf.on.event`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield ast.unparse(node)
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield every module, and every name in a module, that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=str(module), names=names):
+                yield module
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case _:
+                pass
+
+
+class TestModules:
+    """A module is small, has a name that says what is inside, and tells its journey."""
+
+    @pytest.mark.parametrize("path", modules("splitter") + modules("tests"), ids=name)
+    def test_is_short_enough(self, path: Path) -> None:
+        """No module is longer than what one can hold in mind."""
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        limit = MAX_LINES if path.is_relative_to(ROOT / "splitter") else MAX_TEST_LINES
+        assert lines <= limit, f"{name(path)} has {lines} lines: split it by what it decides"
+
+    def test_has_a_telling_name(self) -> None:
+        """No module is called utils, helpers or common."""
+        found = [
+            name(path) for path in modules("splitter") + modules("tests") if path.stem in FORBIDDEN_NAMES
+        ]
+        assert not found
+
+    @pytest.mark.parametrize("path", modules("splitter"), ids=name)
+    def test_tells_its_journey(self, path: Path) -> None:
+        """Every module says what it is for."""
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), (
+            f"{name(path)} has no docstring"
+        )
+
+
+class TestKopf:
+    """kopf is the shell: start-up, clean-up, probes and plain events, nothing that marks users' objects."""
+
+    @pytest.mark.parametrize("path", modules("splitter"), ids=name)
+    def test_only_its_harmless_handlers_are_used(self, path: Path) -> None:
+        """No index, timer, daemon or handler of created, updated or deleted objects is used."""
+        used = {
+            attribute
+            for attribute in attributes(path)
+            if attribute.startswith("kopf.") and attribute.rsplit(".", 1)[1] in FORBIDDEN_KOPF
+        }
+        assert not used
+
+
+class TestSandbox:
+    """The sandbox judges splitter, so it does not look through splitter's eyes (ADR 2)."""
+
+    @pytest.mark.parametrize("path", modules("splitter/sandbox"), ids=name)
+    def test_uses_the_synchronous_client_only(self, path: Path) -> None:
+        """The asynchronous client that splitter uses is not imported."""
+        assert not [module for module in imports(path) if module.startswith("kubernetes.aio")]
+
+
+class TestTests:
+    """Time is an argument; end-to-end tests wait for a condition with a deadline."""
+
+    @pytest.mark.parametrize("path", modules("tests"), ids=name)
+    def test_never_sleep(self, path: Path) -> None:
+        """No test calls a sleep."""
+        sleeps = [attribute for attribute in attributes(path) if attribute in {"time.sleep", "asyncio.sleep"}]
+        sleeps += [module for module in imports(path) if module in {"time.sleep", "asyncio.sleep"}]
+        assert not sleeps
+
+
+class TestReasons:
+    """People look a reason up: each is documented, and no other is."""
+
+    def test_are_all_in_the_reference(self) -> None:
+        """Every reason has exactly one row, and every row is a reason."""
+        text = (ROOT / "docs/reference/reasons.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| `([A-Za-z]+)` \|", text, flags=re.MULTILINE)
+        assert sorted(rows) == sorted(reason.value for reason in Reason)
+
+    @pytest.mark.parametrize("reason", Reason)
+    def test_are_one_word(self, reason: Reason) -> None:
+        """A reason is one CamelCase word, as conditions and Events ask for."""
+        assert re.fullmatch(r"([A-Z][a-z]+)+", reason.value)
+
+
+class TestLocks:
+    """Whoever installs chooses where packages come from, and gets the ones that were tested."""
+
+    LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+    @staticmethod
+    def pins(lock: str) -> dict[str, str]:
+        """Read the pinned version of each package of a lock."""
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        return dict(re.findall(r"^([a-z0-9._-]+)==([^\s;]+)", text, flags=re.MULTILINE))
+
+    @pytest.mark.parametrize("lock", LOCKS)
+    def test_name_no_registry(self, lock: str) -> None:
+        """A lock holds no address and no option that names one."""
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        assert "://" not in text
+        assert not re.findall(r"^\s*--(?!hash=)\S+", text, flags=re.MULTILINE)
+
+    @pytest.mark.parametrize("lock", LOCKS)
+    def test_hash_every_pin(self, lock: str) -> None:
+        """Every pin comes with hashes."""
+        text = (ROOT / lock).read_text(encoding="utf-8")
+        blocks = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
+        assert [block.split("==")[0] for block in blocks if "--hash=sha256:" not in block] == []
+
+    def test_agree(self) -> None:
+        """What runs in production is what was tested."""
+        tested = self.pins("requirements-dev.lock").items()
+        assert self.pins("requirements.lock").items() <= tested
+
+
+class TestRecords:
+    """Decisions are numbered in order, so that they can be cited."""
+
+    def test_are_numbered(self) -> None:
+        """Every record has the next number, in its name and in its title."""
+        records = sorted((ROOT / "docs/adr").glob("*.md"))
+        for number, record in enumerate(records, start=1):
+            assert re.fullmatch(rf"{number:04}-[a-z0-9-]+\.md", record.name)
+            assert record.read_text(encoding="utf-8").startswith(f"# {number}. ")
+
+
+class TestDocs:
+    """A link in the docs leads somewhere."""
+
+    @pytest.mark.parametrize(
+        "path", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")), ids=name
+    )
+    def test_link_to_what_is_there(self, path: Path) -> None:
+        """Every relative link names a file of the repository."""
+        links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
+        missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+        assert not missing
+
+
+class TestBundled:
+    """Files that travel with splitter are found, or their absence is named."""
+
+    def test_are_found_in_a_checkout(self) -> None:
+        """An edit in a checkout counts at once."""
+        assert bundled_path("manifests/crd.yaml") == ROOT / "manifests" / "crd.yaml"
+
+    def test_are_named_when_missing(self) -> None:
+        """What is missing, and where it was looked for, is said."""
+        with pytest.raises(FileNotFoundError, match=r"manifests/nothing\.yaml is missing"):
+            bundled_path("manifests/nothing.yaml")
+
+    @pytest.mark.parametrize("path", ["", "docs/limits.md", "manifests/../README.md", "/etc/passwd"])
+    def test_are_not_just_any_file(self, path: str) -> None:
+        """A path outside the bundled folders is refused."""
+        with pytest.raises(ValueError, match="is not a bundled path"):
+            bundled_path(path)
