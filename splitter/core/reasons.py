@@ -39,6 +39,8 @@ class Reason(StrEnum):
     COVERED = "Covered"
     PROBING = "Probing"
     ON_DEMAND_DOOMED = "OnDemandDoomed"
+    ON_DEMAND_SHORT = "OnDemandShort"
+    ON_DEMAND_CAPPED = "OnDemandCapped"
     CONTROL_PLANE_VIEW = "ControlPlaneView"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"

@@ -1,0 +1,15 @@
+"""How replicas move between the pools: to on-demand at once, back to spot carefully.
+
+The planner calls `decide` once a pass, after everything parked is at 0, with what `kube.observe`
+counted (`RebalanceInput`) and what the Split remembered (`RebalanceState`); it gets the two counts to
+write, the state to persist, the sentences for people and the time of the next look (`Decision`).
+Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts.
+
+`state` holds the words, `steps` the page's four steps (losses, credits, on-demand, spot), `sentences`
+what people read, `decide` puts them in order. Source: design, "Rebalancing", section 3.
+"""
+
+from splitter.core.rebalance.decide import Decision, decide
+from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+
+__all__ = ["Decision", "RebalanceInput", "RebalanceState", "Tuning", "decide"]

@@ -1,0 +1,90 @@
+"""One decision about one workload: two counts, what to remember, why, and when to look again.
+
+The planner calls `decide` in every pass in which nothing is parked, and applies the result in this
+order: on-demand, deletion costs of the doomed, spot, state. `decide` is final: its raises are bounded
+and its lowerings guarded inside. It must never see a clock: the same input gives the same answer.
+"""
+
+from dataclasses import dataclass, replace
+
+from splitter.core.model import Note, Policy
+from splitter.core.rebalance.sentences import explain
+from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.steps import (
+    Figures,
+    credit,
+    losses,
+    on_demand_replicas,
+    spot_replicas,
+    widen,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The counts to write, the state to persist, the sentences, and the seconds until a timer is due."""
+
+    on_demand: int
+    spot: int
+    state: RebalanceState
+    notes: tuple[Note, ...]
+    next_wake_s: float | None
+    """When time alone may change the answer; None when only an event can."""
+
+
+def decide(
+    observed: RebalanceInput,
+    policy: Policy,
+    state: RebalanceState,
+    tuning: Tuning = Tuning(),  # noqa: B008 - frozen: one shared default is what is meant
+) -> Decision:
+    """Return what both twins should hold now.
+
+    Counts in replicas; `next_wake_s` in seconds. Never raises: inputs that contradict each other (more
+    ready replicas than asked for, instants of the future) are read the safe way.
+    Source: design, "Rebalancing", section 3; deviations from its pseudo-code: docs/adr/0010.
+
+    Example: N = 20 at 80 % stands at 4 + 16. Six spot nodes with a replica each get a notice: on-demand
+    goes to 10 in this very call, spot keeps its doomed replicas and asks for one more as a probe.
+    """
+    observed = observed.within_spec()
+    state = losses(observed, policy, state.not_after(observed.now), tuning)
+    figures = credit(observed, policy, widen(observed, state, tuning), tuning)
+    on_demand, spot = _replicas(figures)
+    if on_demand < observed.on_demand_spec:
+        figures = replace(figures, state=replace(figures.state, last_step=observed.now))
+    return Decision(
+        on_demand=on_demand,
+        spot=spot,
+        state=figures.state,
+        notes=explain(figures, on_demand, spot),
+        next_wake_s=_next_wake_s(figures, on_demand),
+    )
+
+
+def _replicas(figures: Figures) -> tuple[int, int]:
+    observed = figures.observed
+    if figures.policy.freeze:
+        return observed.on_demand_spec, observed.spot_spec
+    if observed.desired == 0:
+        return 0, 0
+    on_demand = on_demand_replicas(figures)
+    return on_demand, spot_replicas(figures, on_demand)
+
+
+def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
+    """Return the seconds until the first timer that may change the counts; None when there is none."""
+    observed, policy, state, tuning = figures.observed, figures.policy, figures.state, figures.tuning
+    if policy.freeze or observed.desired == 0:
+        return None
+    timers = [(since, figures.soak_s) for since in observed.spot_ready_since]
+    if on_demand <= figures.base + figures.on_demand_doomed:
+        timers = []  # nothing is waiting for spot to soak
+    if observed.cover and state.short_since is not None and not figures.probing:
+        timers.append((state.short_since, policy.grace_s))
+    if state.cover_since is not None:
+        timers.append((state.cover_since, tuning.release_s))
+    if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
+        timers.append((state.last_step, tuning.step_interval_s))
+    left = [left_s for since, after_s in timers if (left_s := after_s - observed.age_s(since)) > 0]
+    return min(left, default=None)

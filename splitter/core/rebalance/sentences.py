@@ -1,0 +1,219 @@
+"""What people read about a decision: one sentence with its numbers for each move and each hold.
+
+Called by `decide` after the counts are settled; it changes none of them. Sentences name instants, not
+countdowns, so that the same state says the same thing in every pass and one Event stays one Event.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from splitter.core.model import Note
+from splitter.core.reasons import Reason
+from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
+
+
+def explain(figures: Figures, on_demand: int, spot: int) -> tuple[Note, ...]:
+    """Return the notes for these counts, moves first; there is always at least one."""
+    observed = figures.observed
+    if figures.policy.freeze:
+        held = f"hold on-demand at {observed.on_demand_spec} and spot at {observed.spot_spec}"
+        message = f"{held}: splitter.io/freeze is set"
+        return (Note(Reason.FROZEN, message),)
+    moves = [*_on_demand_move(figures, on_demand), *_spot_move(figures, spot)]
+    holds = [*_on_demand_hold(figures, on_demand), *_spot_hold(figures, on_demand, spot), *_limits(figures)]
+    if not moves and not holds:
+        message = f"{on_demand} on on-demand and {spot} on spot, as {_divided(figures)}"
+        return (Note(Reason.BALANCED, message),)
+    return (*moves, *holds)
+
+
+def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
+    observed = figures.observed
+    before = observed.on_demand_spec
+    if on_demand > before:
+        yield _noted("on-demand", before, on_demand, *_shortage(figures))
+    elif on_demand < before:
+        planned = observed.on_demand_spec + observed.spot_spec - observed.spot_doomed
+        if planned > observed.desired + max(1, observed.max_surge) or observed.desired == 0:
+            yield _noted("on-demand", before, on_demand, Reason.SCALED, _divided(figures))
+        else:
+            stood = (
+                f"{_soaked(figures)} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
+            )
+            yield _noted("on-demand", before, on_demand, Reason.RETURNING, stood)
+
+
+def _shortage(figures: Figures) -> tuple[Reason, str]:
+    """Say why on-demand is wanted, by the first cause that applies."""
+    observed = figures.observed
+    placed, ready, doomed = observed.spot_placed, observed.spot_ready, observed.spot_doomed
+    if figures.need_up > figures.base:
+        if figures.state.lost and doomed:
+            return (
+                Reason.SPOT_INTERRUPTED,
+                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes",
+            )
+        if figures.state.lost:
+            return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
+        if observed.blocked:
+            return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want} and cannot be had now"
+        return (
+            Reason.SPOT_SHORT,
+            f"spot has placed {placed} of {figures.want} after the grace of {_s(figures.policy.grace_s)}",
+        )
+    if figures.on_demand_doomed:
+        on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
+        return Reason.ON_DEMAND_DOOMED, f"{on_demand} stand on doomed nodes"
+    return Reason.SCALED, _divided(figures)
+
+
+def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
+    observed, state, tuning = figures.observed, figures.state, figures.tuning
+    doomed = figures.on_demand_doomed
+    hold = f"hold on-demand at {on_demand}"
+    if observed.view_broken:
+        yield Note(
+            Reason.CONTROL_PLANE_VIEW,
+            f"{hold} or more and spot at {observed.spot_spec}: more than half of the on-demand nodes are"
+            " NotReady too, so our view of the cluster is broken, not spot",
+            warning=True,
+        )
+    elif on_demand < figures.need_up + doomed:
+        yield Note(
+            Reason.WAITING_FOR_REPLICAS,
+            f"{hold}, {figures.need_up + doomed} wanted: {observed.desired} + surge {observed.max_surge}"
+            " leaves room only as spot replicas go",
+        )
+    elif on_demand > figures.need_down + doomed:
+        interval_s = tuning.step_interval_s
+        if state.last_step is not None and observed.age_s(state.last_step) < interval_s:
+            step = step_replicas(observed.desired, tuning)
+            yield Note(
+                Reason.RETURNING,
+                f"{hold}, {figures.need_down + doomed} wanted: the next step of at most {step} comes at"
+                f" {_clock(state.last_step, interval_s)}",
+            )
+        else:
+            yield Note(
+                Reason.WAITING_FOR_REPLICAS,
+                f"{hold}, {figures.need_down + doomed} wanted: {observed.spot_ready} spot and"
+                f" {observed.on_demand_ready} on-demand replicas are ready, {observed.desired} are needed",
+            )
+    elif on_demand > figures.need_up + doomed:
+        yield Note(
+            Reason.SOAKING,
+            f"{hold}, {figures.need_up + doomed} needed: {_soaked(figures)} of {observed.spot_ready} ready"
+            f" spot replicas have been ready for {_s(figures.soak_s)}{_next_soaked(figures)}",
+        )
+    elif on_demand == observed.on_demand_spec and figures.need_up > figures.base:
+        reason, why = _shortage(figures)
+        yield Note(reason, f"{hold}, {figures.base + doomed} wanted: {why}")
+    if observed.cover and state.short_since is not None and not figures.short and not figures.probing:
+        yield Note(
+            Reason.SPOT_SHORT,
+            f"{hold}: spot has placed {observed.spot_placed} of {figures.want}; on-demand covers what is"
+            f" missing at {_clock(state.short_since, figures.policy.grace_s)}",
+        )
+
+
+def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
+    observed = figures.observed
+    before = observed.spot_spec
+    if spot > before:
+        reason, why = Reason.SCALED, _divided(figures)
+        if figures.probing:
+            reason = Reason.PROBING
+            why = f"{observed.spot_ready} of {figures.want} are ready, and more is asked for step by step"
+        elif figures.keep:
+            reason = Reason.SPOT_INTERRUPTED
+            why = f"{figures.keep} of {before} stand on doomed nodes and are replaced on spot"
+        yield _noted("spot", before, spot, reason, why)
+    elif spot < before:
+        reason, why = Reason.SCALED, _divided(figures)
+        if observed.spot_doomed and not figures.keep:
+            reason = Reason.COVERED
+            why = f"cover has been available for {_s(figures.tuning.release_s)}, the doomed may go"
+            why += f"; {_window(figures, spot)}" if figures.probing else ""
+        elif figures.probing:
+            reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
+        elif figures.short:
+            reason, why = _shortage(figures)
+        yield _noted("spot", before, spot, reason, why)
+
+
+def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
+    observed = figures.observed
+    wanted = figures.want + figures.keep
+    if observed.view_broken or spot != observed.spot_spec or spot == wanted:
+        return
+    hold = f"hold spot at {spot}, {wanted} wanted"
+    if spot > wanted:
+        yield Note(
+            Reason.WAITING_FOR_REPLICAS,
+            f"{hold}: {observed.spot_ready} spot and {observed.on_demand_ready} on-demand replicas are ready,"
+            f" {observed.floor} must stay",
+        )
+    elif spot >= spot_cap(figures, on_demand):
+        yield Note(
+            Reason.RETURNING,
+            f"{hold}: {on_demand} on on-demand and {observed.desired} + surge"
+            f" {max(1, observed.max_surge)} leave no room for more",
+        )
+    else:
+        yield Note(Reason.PROBING, f"{hold}: {_window(figures, spot)}")
+
+
+def _limits(figures: Figures) -> Iterator[Note]:
+    """Say what keeps on-demand from doing its part."""
+    observed, cap = figures.observed, figures.policy.on_demand_max
+    if observed.on_demand_stuck:
+        yield Note(
+            Reason.ON_DEMAND_SHORT,
+            f"{observed.on_demand_stuck} of {observed.on_demand_spec} on-demand replicas find no node; spot"
+            " is asked for all it can hold. Add on-demand capacity, or a higher quota",
+            warning=True,
+        )
+    uncovered = observed.desired - figures.up - figures.need_up
+    if cap is not None and figures.need_up >= cap and uncovered > 0:
+        yield Note(
+            Reason.ON_DEMAND_CAPPED,
+            f"{uncovered} of {observed.desired} replicas are missing: splitter.io/on-demand-max is {cap}."
+            " Raise it to have them covered",
+            warning=True,
+        )
+
+
+def _noted(pool: str, before: int, after: int, reason: Reason, why: str) -> Note:
+    alarming = {Reason.SPOT_INTERRUPTED, Reason.SPOT_LOST, Reason.SPOT_SHORT, Reason.ON_DEMAND_DOOMED}
+    message = f"scale {pool} {before} -> {after} ({after - before:+d}): {why}"
+    return Note(reason, message, warning=after > before and reason in alarming)
+
+
+def _divided(figures: Figures) -> str:
+    desired = figures.observed.desired
+    return f"{desired} replicas are divided into {figures.base} on-demand and {figures.want} spot"
+
+
+def _window(figures: Figures, spot: int) -> str:
+    observed = figures.observed
+    asked = max(0, spot - observed.spot_ready - figures.keep)
+    return f"{observed.spot_ready} ready and {asked} more stay asked for"
+
+
+def _soaked(figures: Figures) -> int:
+    observed = figures.observed
+    return sum(observed.age_s(since) >= figures.soak_s for since in observed.spot_ready_since)
+
+
+def _next_soaked(figures: Figures) -> str:
+    observed = figures.observed
+    soaking = [since for since in observed.spot_ready_since if observed.age_s(since) < figures.soak_s]
+    return f", the next at {_clock(min(soaking), figures.soak_s)}" if soaking else ""
+
+
+def _clock(since: datetime, after_s: float) -> str:
+    return f"{(since + timedelta(seconds=after_s)).astimezone(UTC):%H:%M:%SZ}"
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:g} s"

@@ -1,0 +1,269 @@
+"""What a decision is made from: the counts of the moment, the memory of the past, the time constants.
+
+`RebalanceInput` is built by the observer in every pass, `RebalanceState` comes from the Split's status
+and goes back there, `Tuning` comes from the settings. Nothing here decides. Counts are replicas,
+durations seconds, instants aware UTC datetimes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+
+from splitter.core.model import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The time constants of the page that are no annotation; settings may shorten them.
+
+    H0 is `Policy.soak_s` and the grace `Policy.grace_s`, since users choose those.
+    """
+
+    soak_max_s: float = 3600.0
+    """Hmax: the back-off stops doubling here (or at the user's own soak, where that is longer)."""
+    calm_s: float = 3600.0
+    """Spot that was up for less than this when it was lost is flapping: the soak doubles."""
+    reset_s: float = 7200.0
+    """So long without a loss, and the soak is the user's again."""
+    burst_s: float = 120.0
+    """Losses closer together than this are one event (AWS reclaims in bursts of minutes)."""
+    probe_replicas: int = 1
+    """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
+    step_fraction: float = 0.25
+    """On-demand goes down by at most this share of N in one step."""
+    step_interval_s: float = 60.0
+    """Between two steps down."""
+    fast_s: float = 60.0
+    """The soak of one replica once spot as a whole has proven itself."""
+    release_s: float = 60.0
+    """So long must everything doomed have been covered before it is let go."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceInput:
+    """One moment of one workload, counted by the state of its pods' nodes, never by status counters.
+
+    Only pods that are not terminating count. Ready means ready on a node that exists, is Ready and is
+    not doomed. A pod whose node nobody has seen yet is `spot_starting`. Voluntary disruption (Karpenter
+    consolidation) counts in `spot_doomed` but its node stays out of `lost_node_uids`: spot then replaces
+    it itself, on-demand only after the grace. A ready pod on a hinted node is passed with `now`, so that
+    it holds its place but earns no return.
+    """
+
+    now: datetime
+    desired: int
+    """N, the source's `spec.replicas`."""
+    max_surge: int
+    """S, rounded up."""
+    max_unavailable: int
+    """U, rounded down."""
+    on_demand_spec: int
+    """The twin's `spec.replicas`, as read after our last write."""
+    on_demand_ready: int
+    on_demand_stuck: int = 0
+    """Unschedulable for longer than the grace."""
+    on_demand_doomed: int = 0
+    """On nodes that are going or gone: replaced within on-demand."""
+    spot_spec: int = 0
+    spot_ready_since: tuple[datetime, ...] = ()
+    """When each ready replica became ready (or its node did, whichever is later); any order."""
+    spot_starting: int = 0
+    """Bound to a healthy or not yet seen node, not ready yet."""
+    spot_pending: int = 0
+    """Not bound; a subset of these is the probe."""
+    spot_doomed: int = 0
+    """Still there, on a node that is going. Gone nodes' pods count nowhere."""
+    lost_node_uids: tuple[str, ...] = ()
+    """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
+    fit_spot: int = 0
+    """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
+    blocked: bool = False
+    """The autoscaler says no for nodes that could host this workload, or a hint was seen."""
+    view_broken: bool = False
+    """More than half of the on-demand nodes are NotReady too: our view is broken, not spot."""
+    cover: bool = True
+    """False: on-demand never stands in for spot (StatefulSets with volumes in twins mode)."""
+
+    @property
+    def floor(self) -> int:
+        """Return F: what must stay ready while we lower something."""
+        return max(0, self.desired if self.max_surge >= 1 else self.desired - self.max_unavailable)
+
+    @property
+    def spot_ready(self) -> int:
+        """Return R: ready replicas on healthy spot nodes."""
+        return len(self.spot_ready_since)
+
+    @property
+    def spot_placed(self) -> int:
+        """Return the replicas that have a healthy spot node, ready or not."""
+        return self.spot_ready + self.spot_starting
+
+    @property
+    def on_demand_serving(self) -> int:
+        """Return what on-demand holds or will hold without the doomed."""
+        return self.on_demand_spec - self.on_demand_doomed
+
+    def age_s(self, since: datetime | None) -> float:
+        """Return the seconds since an instant; minus infinity when there is none yet."""
+        return (self.now - since).total_seconds() if since is not None else float("-inf")
+
+    def within_spec(self) -> "RebalanceInput":
+        """Count only what will still be there when the controllers have caught up with the specs.
+
+        For a moment after a scale-down more pods exist than are asked for. Counting those would let
+        two passes in a row spend the same surplus. What goes first is what a ReplicaSet deletes first:
+        the unready, the doomed (their deletion cost is -1000), then the youngest.
+        """
+        on_demand_ready = min(self.on_demand_ready, self.on_demand_spec)
+        on_demand_doomed = min(self.on_demand_doomed, self.on_demand_spec - on_demand_ready)
+        unready = self.on_demand_spec - on_demand_ready - on_demand_doomed
+        ready_since = tuple(sorted(self.spot_ready_since))[: self.spot_spec]
+        doomed = min(self.spot_doomed, self.spot_spec - len(ready_since))
+        return replace(
+            self,
+            on_demand_ready=on_demand_ready,
+            on_demand_doomed=on_demand_doomed,
+            on_demand_stuck=min(self.on_demand_stuck, unready),
+            spot_ready_since=ready_since,
+            spot_doomed=doomed,
+            spot_starting=min(self.spot_starting, self.spot_spec - len(ready_since) - doomed),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceState:
+    """What must outlive a pass and a restart; kept in the Split's status (`to_json`, `from_json`).
+
+    >>> RebalanceState.from_json(RebalanceState(lost=True, window=4).to_json())
+    RebalanceState(soak_s=None, last_loss=None, lost=True, window=4, ...)
+    """
+
+    soak_s: float | None = None
+    """H while backed off; None = the policy's own soak, so that a changed annotation counts at once."""
+    last_loss: datetime | None = None
+    lost: bool = False
+    """A loss is not made good yet: only what is ready counts as spot."""
+    window: int = 1
+    """w: replicas asked of spot beyond what is ready there, while lost."""
+    asked: int | None = None
+    """Ready replicas at which the window doubles."""
+    up_since: datetime | None = None
+    """When spot came up after the last loss."""
+    proven: bool = False
+    """A replica has stood for the whole soak since the last loss."""
+    short_since: datetime | None = None
+    """Since when spot has placed less than is wanted there."""
+    last_step: datetime | None = None
+    """When on-demand was lowered last."""
+    cover_since: datetime | None = None
+    """Since when everything doomed has been covered."""
+    charged: tuple[str, ...] = ()
+    """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+
+    def soak(self, policy: Policy) -> float:
+        """Return H in seconds: never less than the user asks for."""
+        return max(policy.soak_s, self.soak_s or 0.0)
+
+    def not_after(self, now: datetime) -> "RebalanceState":
+        """Pull instants of the future back to `now`: a clock that was set back must not hold us up."""
+        last_loss, up_since, short_since, last_step, cover_since = (
+            instant if instant is None or instant <= now else now
+            for instant in (self.last_loss, self.up_since, self.short_since, self.last_step, self.cover_since)
+        )
+        return replace(
+            self,
+            last_loss=last_loss,
+            up_since=up_since,
+            short_since=short_since,
+            last_step=last_step,
+            cover_since=cover_since,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
+        found: dict[str, object] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                found[_WIRE[field.name]] = _plain(value)
+        return found
+
+    @staticmethod
+    def from_json(status: object) -> "RebalanceState":
+        """Read what `to_json` wrote; a missing or malformed field takes its default.
+
+        Never raises: the Split is a report that anyone may have edited, and starting from nothing is
+        safe (it soaks again, and on-demand is never lowered by forgetting).
+        """
+        if not isinstance(status, Mapping):
+            return RebalanceState()
+        return RebalanceState(
+            soak_s=_seconds(status.get(_WIRE["soak_s"])),
+            last_loss=_instant(status.get(_WIRE["last_loss"])),
+            lost=status.get(_WIRE["lost"]) is True,
+            window=_count(status.get(_WIRE["window"])) or RebalanceState().window,
+            asked=_count(status.get(_WIRE["asked"])),
+            up_since=_instant(status.get(_WIRE["up_since"])),
+            proven=status.get(_WIRE["proven"]) is True,
+            short_since=_instant(status.get(_WIRE["short_since"])),
+            last_step=_instant(status.get(_WIRE["last_step"])),
+            cover_since=_instant(status.get(_WIRE["cover_since"])),
+            charged=_words(status.get(_WIRE["charged"])),
+        )
+
+
+_SECONDS_MAX = 10**9  # a generation; anything longer is a slip of the hand
+
+_WIRE = {
+    "soak_s": "soakSeconds",
+    "last_loss": "lastLoss",
+    "lost": "lost",
+    "window": "window",
+    "asked": "asked",
+    "up_since": "upSince",
+    "proven": "proven",
+    "short_since": "shortSince",
+    "last_step": "lastStep",
+    "cover_since": "coverSince",
+    "charged": "chargedNodes",
+}
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+def _instant(value: object) -> datetime | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        instant = datetime.fromisoformat(value)
+        return instant.astimezone(UTC) if instant.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # Compared before converted: JSON knows integers that no float can hold.
+    return float(value) if 0 < value < _SECONDS_MAX else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if value > 0 else None
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(word for word in value if isinstance(word, str))

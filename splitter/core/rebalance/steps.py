@@ -1,0 +1,252 @@
+"""The four steps of a decision, in the order of the design page: losses, credits, on-demand, spot.
+
+Called by `decide` only. Each step takes what the one before found out and returns new data; none of
+them writes sentences. The names in backquotes are the page's ("Rebalancing", section 3).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import ceil
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy
+from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+
+CHARGED_MAX = 256
+"""Lost nodes remembered in the Split: 10 kB. Beyond, a disaster is on that needs no more counting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything the last two steps and the sentences need, worked out once."""
+
+    observed: RebalanceInput
+    policy: Policy
+    tuning: Tuning
+    state: RebalanceState
+    base: int
+    """`B`: on-demand replicas wanted when nothing is wrong."""
+    up: int
+    """Spot replicas that count before on-demand has to be raised: optimistic only while healthy."""
+    need_up: int
+    """On-demand below this is raised."""
+    need_down: int
+    """On-demand above this may be lowered; `need_up..need_down` is the hysteresis band."""
+
+    @property
+    def want(self) -> int:
+        """Return the replicas wanted on spot."""
+        return self.observed.desired - self.base
+
+    @property
+    def short(self) -> bool:
+        """Say whether spot has been short for the whole grace."""
+        return is_short(self.observed, self.policy, self.state)
+
+    @property
+    def soak_s(self) -> float:
+        """Return the seconds a ready replica must stand before it earns a return."""
+        soak_s = self.state.soak(self.policy)
+        return min(soak_s, self.tuning.fast_s) if self.state.proven else soak_s
+
+    @property
+    def on_demand_doomed(self) -> int:
+        """Return the on-demand replicas to replace; none of them while our view is broken."""
+        return 0 if self.observed.view_broken else self.observed.on_demand_doomed
+
+    @property
+    def keep(self) -> int:
+        """Return the doomed spot replicas still asked for: none once they have been covered for long."""
+        covered = self.observed.age_s(self.state.cover_since) >= self.tuning.release_s
+        return 0 if covered else self.observed.spot_doomed
+
+    @property
+    def probing(self) -> bool:
+        """Say whether spot is asked for a few replicas only, because nobody knows if it can be had."""
+        return self.observed.cover and (self.state.lost or self.observed.blocked)
+
+
+def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> RebalanceState:
+    """Step 1: charge new losses once, back off, and remember since when things have been as they are.
+
+    A loss is a node, not a pod: a pod that ends on a healthy node (rollout, eviction, out of memory)
+    says nothing about spot.
+    """
+    want = observed.desired - base_replicas(observed.desired, policy)
+    lost_nodes = set(observed.lost_node_uids)
+    full = len(state.charged) >= CHARGED_MAX
+    newly_lost = not full and not lost_nodes <= set(state.charged)
+    if newly_lost and not observed.view_broken:
+        state = replace(
+            state,
+            soak_s=_backed_off(observed, policy, state, tuning),
+            last_loss=observed.now,
+            up_since=observed.now if observed.spot_ready else None,
+            proven=False,
+        )
+    elif not newly_lost:
+        quiet_s = observed.age_s(state.last_loss)
+        state = replace(
+            state,
+            soak_s=None if state.last_loss is None or quiet_s >= tuning.reset_s else state.soak_s,
+            up_since=state.up_since or min(observed.spot_ready_since, default=None),
+            lost=state.lost and not (observed.spot_ready >= want and not observed.spot_doomed),
+        )
+    if newly_lost:
+        state = replace(
+            state,
+            lost=True,
+            window=tuning.probe_replicas,
+            asked=observed.spot_ready + tuning.probe_replicas,
+        )
+    soak_s = state.soak(policy)
+    return replace(
+        state,
+        charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
+        proven=state.proven or any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since),
+        short_since=_since(observed.spot_placed < want, state.short_since, observed.now),
+        cover_since=_since(
+            observed.spot_doomed > 0 and observed.spot_ready + observed.on_demand_ready >= observed.desired,
+            state.cover_since,
+            observed.now,
+        ),
+    )
+
+
+def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Figures:
+    """Step 2: how much of spot counts, for raising on-demand and for lowering it.
+
+    `up` is optimistic while healthy (a scale-out's pods count while their nodes are being bought),
+    `down` is earned: only replicas that have stood for the soak.
+    """
+    base = base_replicas(observed.desired, policy)
+    want = observed.desired - base
+    if not observed.cover:
+        up = max(want, observed.spot_placed)
+        return Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)
+    if state.lost:
+        up = observed.spot_ready
+    elif observed.blocked or is_short(observed, policy, state):
+        up = observed.spot_placed
+    else:
+        up = max(want, observed.spot_placed)
+    figures = Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)
+    down = sum(observed.age_s(since) >= figures.soak_s for since in observed.spot_ready_since)
+
+    def needed(spot: int) -> int:
+        cover = max(base, observed.desired - min(want, spot))
+        return cover if policy.on_demand_max is None else min(cover, policy.on_demand_max)
+
+    need_up = needed(up)
+    return replace(figures, need_up=need_up, need_down=max(need_up, needed(down)))
+
+
+def on_demand_replicas(figures: Figures) -> int:
+    """Step 3: raise by what is missing at once, lower in steps, never below what N needs.
+
+    What a policy change asks for beyond what is missing waits for room, so that planned moves never
+    hold more than N + S.
+    """
+    observed, tuning = figures.observed, figures.tuning
+    spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
+    serving = spec - doomed
+    target = figures.need_up + doomed
+    if spec < target:
+        missing = observed.desired - figures.up - serving
+        spot_serving = observed.spot_spec - observed.spot_doomed
+        room = observed.desired + observed.max_surge - serving - spot_serving
+        return spec + min(target - spec, max(missing, room, 0))
+
+    surplus = spec - figures.need_down - doomed
+    stepped = observed.age_s(figures.state.last_step)
+    resting = figures.state.last_step is not None and stepped < tuning.step_interval_s
+    if surplus <= 0 or resting or observed.view_broken:
+        return spec
+    free = spec - observed.on_demand_ready - observed.on_demand_doomed
+    spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
+    return spec - min(surplus, step_replicas(observed.desired, tuning), spare + free)
+
+
+def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
+    """Step 4a: double the window when everything last asked for is ready; forget it after the loss."""
+    if not state.lost:
+        return replace(state, window=tuning.probe_replicas, asked=None)
+    ready, window = observed.spot_ready, state.window
+    if state.asked is not None and ready < state.asked:
+        return state
+    if state.asked is not None:
+        window = min(2 * window, max(1, observed.desired))
+    return replace(state, window=window, asked=ready + window)
+
+
+def spot_replicas(figures: Figures, on_demand: int) -> int:
+    """Step 4: ask for what is wanted, within N + S, and give back only what is spare.
+
+    `on_demand` is what step 3 decided: the two lowerings of one pass share one surplus.
+    """
+    observed, keep = figures.observed, figures.keep
+    spec = observed.spot_spec
+    if observed.view_broken:
+        return spec
+    top = figures.want + keep
+    live = observed.spot_placed + keep
+    target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), min(live, top))
+    if target >= spec:
+        return target
+
+    lowered = max(0, observed.on_demand_spec - on_demand)
+    unready = observed.on_demand_spec - observed.on_demand_ready - observed.on_demand_doomed
+    on_demand_ready = observed.on_demand_ready - max(0, lowered - unready)
+    free = spec - observed.spot_ready - (observed.spot_doomed if keep else 0)
+    spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)
+    return max(target, spec - free - spare)
+
+
+def spot_cap(figures: Figures, on_demand: int) -> int:
+    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room."""
+    observed = figures.observed
+    # What is lowered first is what was never bound, so the stuck leave before anything else does.
+    stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
+    # With S = 0 the probe is still one more: without it nothing would ever return.
+    return observed.desired + max(1, observed.max_surge) - (on_demand - stuck) + figures.keep
+
+
+def step_replicas(desired: int, tuning: Tuning) -> int:
+    """Return the most by which one step lowers on-demand."""
+    return max(1, ceil(desired * tuning.step_fraction))
+
+
+def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:
+    """Say whether spot has placed less than is wanted there for the whole grace."""
+    return state.short_since is not None and observed.age_s(state.short_since) >= policy.grace_s
+
+
+def _ask(figures: Figures, top: int) -> int:
+    """Return what is asked of spot before the cap: all while healthy, a window while it is not."""
+    observed = figures.observed
+    # Both pools short: hedge everywhere, whichever has room first may serve.
+    if not figures.probing or observed.on_demand_stuck:
+        return top
+    opened = max(figures.state.window, observed.fit_spot)
+    window = figures.tuning.probe_replicas if observed.blocked else opened
+    return min(top, observed.spot_ready + figures.keep + window)
+
+
+def _backed_off(
+    observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning
+) -> float | None:
+    """Return the soak after a loss: doubled while spot flaps, once for each burst."""
+    if state.last_loss is None and state.up_since is None:
+        return None  # the first look at a workload says nothing about how long spot had been up
+    if state.last_loss is not None and observed.age_s(state.last_loss) <= tuning.burst_s:
+        return state.soak_s
+    if state.up_since is not None and observed.age_s(state.up_since) >= tuning.calm_s:
+        return None
+    return min(max(tuning.soak_max_s, policy.soak_s), 2 * state.soak(policy))
+
+
+def _since(holds: bool, since: datetime | None, now: datetime) -> datetime | None:  # noqa: FBT001
+    """Return when something began to hold; None while it does not."""
+    if not holds:
+        return None
+    return now if since is None else since
