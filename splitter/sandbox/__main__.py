@@ -1,0 +1,80 @@
+"""`python -m splitter.sandbox`: one control plane that runs until Ctrl-C, for people who develop.
+
+Prints the path of its kubeconfig on standard output, everything else on standard error. It decides nothing;
+`controlplane` and `fleet` do the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from splitter.sandbox.controlplane import Sandbox
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.machines import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_POOLS: tuple[Pool, ...] = get_args(Pool)
+_LOOK_EVERY_S = 1.0
+
+
+def parse_nodes(text: str) -> dict[Pool, int]:
+    """Return how many machines of each pool `--nodes` asks for.
+
+    Example: `parse_nodes("on-demand=4,spot=8")` is `{"on-demand": 4, "spot": 8}`.
+    """
+    wanted: dict[Pool, int] = {}
+    for part in filter(None, text.split(",")):
+        name, _, count = part.partition("=")
+        pool = next((pool for pool in _POOLS if pool == name.strip()), None)
+        if pool is None or not count.strip().isdigit():
+            raise argparse.ArgumentTypeError(
+                f"{part!r} is not POOL=COUNT; write for instance on-demand=4,spot=8"
+            )
+        wanted[pool] = int(count)
+    return wanted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sandbox until Ctrl-C or SIGTERM and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m splitter.sandbox", description="A control plane on loopback."
+    )
+    parser.add_argument("--nodes", type=parse_nodes, default="on-demand=4,spot=8", metavar="POOL=COUNT,...")
+    parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
+    chosen = parser.parse_args(arguments)
+    try:
+        with Sandbox.start(progress=_tell) as sandbox:
+            for pool, count in chosen.nodes.items():
+                sandbox.fleet.add(pool, count)
+            if chosen.kubeconfig_out:
+                shutil.copy(sandbox.kubeconfig, chosen.kubeconfig_out)
+            sys.stdout.write(f"{chosen.kubeconfig_out or sandbox.kubeconfig}\n")
+            sys.stdout.flush()
+            _tell(f"logs in {sandbox.logs}; Ctrl-C ends it")
+            while True:
+                sandbox.check()
+                time.sleep(_LOOK_EVERY_S)
+    except KeyboardInterrupt:
+        return 0
+    except SandboxError as fault:
+        _tell(f"error: {fault}")
+        return 1
+    finally:
+        if chosen.kubeconfig_out:
+            chosen.kubeconfig_out.unlink(missing_ok=True)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""Builds the control plane and KWOK once and keeps them in the user's cache directory.
+
+`Sandbox.start` calls `programs`; what it returns is run by `controlplane`. The cache is keyed by the
+versions, the platform and the Go module's own files, so a second clone of the repository builds nothing
+and a changed main.go builds anew. One build at a time (a file lock), and never half a result: it is built
+in a temporary directory and renamed. Nothing is written outside the cache directory, except into Go's own
+caches.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from splitter.sandbox import toolchain
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.processes import Nursery, last_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+KUBERNETES_VERSION = "1.36.3"
+KWOK_VERSION = "0.8.0"
+NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+SOURCES = ("go.mod", "go.sum", "main.go")
+
+_REPORT_EVERY_S = 15.0
+_STAMP = "k8s.io/component-base/version"
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Where the programs of the sandbox lie."""
+
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path
+    kube_scheduler: Path
+    kubectl: Path
+    kwok: Path
+
+
+def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where built programs are kept: `$XDG_CACHE_HOME/splitter/sandbox`, by default under ~/.cache."""
+    base = environment.get("XDG_CACHE_HOME")
+    return Path(base or Path.home() / ".cache") / "splitter" / "sandbox"
+
+
+def module_sources() -> dict[str, bytes]:
+    """Return the Go module's files by name, as they lie in the package."""
+    module = resources.files("splitter.sandbox").joinpath("controlplane")
+    return {name: module.joinpath(name).read_bytes() for name in SOURCES}
+
+
+def build_key(
+    sources: Mapping[str, bytes],
+    *,
+    kubernetes: str = KUBERNETES_VERSION,
+    kwok: str = KWOK_VERSION,
+    system: str = f"{platform.system()}-{platform.machine()}".lower(),
+) -> str:
+    """Return the name of a build: the same inputs give the same name, any changed one another.
+
+    Example: `kubernetes-1.36.3-kwok-0.8.0-linux-x86_64-3f2a...`.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(sources):
+        # The length keeps two files from being read as one another's beginning.
+        digest.update(f"{name} {len(sources[name])}\n".encode())
+        digest.update(sources[name])
+    return f"kubernetes-{kubernetes}-kwok-{kwok}-{system}-{digest.hexdigest()[:16]}"
+
+
+def programs(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Programs:
+    """Return the sandbox's programs, building those that are missing.
+
+    Takes no time when they are in the cache, about 6 minutes on 2 cores when nothing is. With
+    KUBEBUILDER_ASSETS set, the Kubernetes programs are taken from there and only KWOK is built.
+    Raises SandboxError when there is no Go, when a build fails (with the compiler's last lines), or when
+    KUBEBUILDER_ASSETS lacks a program.
+    """
+    cache = cache_directory(environment)
+    sources = module_sources()
+    go = _GoOnDemand(sources["go.mod"].decode(), cache, progress)
+    assets = environment.get("KUBEBUILDER_ASSETS")
+    if assets:
+        ready_made = _ready_made(Path(assets))
+        home = cache / f"kwok-{KWOK_VERSION}-{platform.system()}-{platform.machine()}".lower()
+        _once(home, progress, lambda into: _build_kwok(go, into, progress))
+        return Programs(*ready_made, home / "kwok")
+    home = cache / build_key(sources)
+
+    def build_both(into: Path) -> None:
+        progress(
+            f"building Kubernetes {KUBERNETES_VERSION} and KWOK {KWOK_VERSION} once: "
+            "about 6 minutes on 2 cores ..."
+        )
+        _build_control_plane(go, sources, into, progress)
+        _build_kwok(go, into, progress)
+
+    _once(home, progress, build_both)
+    return Programs(*(home / name for name in (*NAMES, "kwok")))
+
+
+def _ready_made(assets: Path) -> tuple[Path, ...]:
+    missing = [name for name in NAMES if not os.access(assets / name, os.X_OK)]
+    if missing:
+        raise SandboxError(
+            f"KUBEBUILDER_ASSETS is {assets}, which has no {', '.join(missing)}. The sandbox needs all of "
+            f"{', '.join(NAMES)} (envtest's own bundle lacks the controller manager and the scheduler). "
+            "Put them there, or unset KUBEBUILDER_ASSETS to have them built."
+        )
+    return tuple(assets / name for name in NAMES)
+
+
+@dataclass(slots=True)
+class _GoOnDemand:
+    """Go, looked for only when something really has to be built."""
+
+    go_mod: str
+    cache: Path
+    progress: Callable[[str], None]
+    found: toolchain.Go | None = None
+
+    def command(self) -> str:
+        if self.found is None:
+            self.found = toolchain.find_go(toolchain.required_version(self.go_mod), self.cache, self.progress)
+        return str(self.found.command)
+
+
+def _once(home: Path, progress: Callable[[str], None], build: Callable[[Path], None]) -> None:
+    """Have `build` fill `home` unless it is there already."""
+    if home.exists():
+        return
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(home.parent / "build.lock", progress):
+        if home.exists():  # somebody else built it while we waited for the lock
+            return
+        partial = Path(tempfile.mkdtemp(prefix=f"{home.name}.partial-", dir=home.parent))
+        try:
+            build(partial)
+            partial.rename(home)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _lock(path: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("another process is building the control plane; waiting for it ...")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # closing the file releases the lock, also when we are killed
+
+
+def _build_control_plane(
+    go: _GoOnDemand, sources: Mapping[str, bytes], into: Path, progress: Callable[[str], None]
+) -> None:
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
+    # Without the stamps kubectl and the API server call themselves v0.0.0.
+    linker = " ".join(["-s -w", *(f"-X {_STAMP}.{name}={value}" for name, value in stamps.items())])
+    with tempfile.TemporaryDirectory(prefix="splitter-controlplane-") as copy:
+        # The package may be installed read-only, and Go wants to write beside go.mod.
+        for name, content in sources.items():
+            Path(copy, name).write_bytes(content)
+        command = [
+            go.command(),
+            "build",
+            "-trimpath",
+            "-ldflags",
+            linker,
+            "-o",
+            str(into / "controlplane"),
+            ".",
+        ]
+        _run_go(
+            f"Kubernetes {KUBERNETES_VERSION}",
+            command,
+            progress,
+            directory=Path(copy),
+            logs=into.parent,
+            extra={},
+        )
+    for name in NAMES:
+        (into / name).symlink_to("controlplane")
+
+
+def _build_kwok(go: _GoOnDemand, into: Path, progress: Callable[[str], None]) -> None:
+    package = f"sigs.k8s.io/kwok/cmd/kwok@v{KWOK_VERSION}"
+    command = [go.command(), "install", "-trimpath", "-ldflags", "-s -w", package]
+    extra = {"GOBIN": str(into)}
+    _run_go(f"KWOK {KWOK_VERSION}", command, progress, directory=into, logs=into.parent, extra=extra)
+
+
+def _run_go(
+    what: str,
+    command: Sequence[str],
+    progress: Callable[[str], None],
+    *,
+    directory: Path,
+    logs: Path,
+    extra: Mapping[str, str],
+) -> None:
+    log = logs / f"{what.lower().replace(' ', '-')}-build.log"
+    log.unlink(missing_ok=True)
+    # GOWORK: a go.work above the temporary directory must not swallow the module.
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", **extra}
+    started_s = time.monotonic()
+    nursery = Nursery()
+    try:
+        process = nursery.start("go", command, log=log, environment=environment, directory=directory).process
+        while True:
+            try:
+                code = process.wait(timeout=_REPORT_EVERY_S)
+                break
+            except subprocess.TimeoutExpired:
+                progress(f"still building {what}: {time.monotonic() - started_s:.0f} s ...")
+    finally:
+        nursery.end()
+        if log.exists():
+            log.write_text(toolchain.hide_hosts(log.read_text(errors="replace")))
+    if code != 0:
+        raise SandboxError(
+            f"building {what} failed: `go {command[1]}` ended with code {code} after "
+            f"{time.monotonic() - started_s:.0f} s. Look for a full disk, no network or too little "
+            f"memory; the whole log is {log}; it ends:\n{last_lines(log)}"
+        )
+    progress(f"built {what} in {time.monotonic() - started_s:.0f} s")

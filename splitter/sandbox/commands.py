@@ -1,0 +1,182 @@
+"""The command lines of the sandbox's five processes.
+
+`controlplane` starts them in this order: etcd, kube-apiserver, then controller manager, scheduler and KWOK.
+Pure: paths and ports in, words out. The flags are upstream's; a comment stands where one is not obvious.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from splitter.sandbox.ports import LOOPBACK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from splitter.sandbox.build import Programs
+
+# Far above what tests ask for: the client-side throttle of 20 a second would be all that a test measures.
+_CLIENT_RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
+# The kubelet's own lease duration; KWOK renews after a quarter of it.
+_NODE_LEASE_S = 40
+KUBELET_LABEL = "sandbox.splitter.io/kubelet"
+KUBELET_RUNNING = "running"
+KUBELET_STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the files of one sandbox lie and on which ports of 127.0.0.1 its processes listen."""
+
+    home: Path
+    etcd_port: int
+    etcd_peer_port: int
+    apiserver_port: int
+    controller_manager_port: int
+    scheduler_port: int
+
+    @property
+    def url(self) -> str:
+        """The API server's address."""
+        return f"https://{LOOPBACK}:{self.apiserver_port}"
+
+    @property
+    def etcd_url(self) -> str:
+        """The address on which etcd serves clients."""
+        return f"http://{LOOPBACK}:{self.etcd_port}"
+
+    @property
+    def scheduler_url(self) -> str:
+        """The address on which the scheduler says whether it is ready."""
+        return f"https://{LOOPBACK}:{self.scheduler_port}"
+
+    @property
+    def scheduler_ca_file(self) -> Path:
+        """The certificate that vouches for the scheduler."""
+        return self.home / "kube-scheduler" / "kube-scheduler.crt"
+
+    @property
+    def certificates(self) -> Path:
+        """Where the API server keeps the certificate that it makes for itself."""
+        return self.home / "certificates"
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate that vouches for the API server."""
+        return self.certificates / "apiserver.crt"
+
+    @property
+    def signing_key(self) -> Path:
+        """The private key that signs service-account tokens.
+
+        It is the key of the serving certificate, which the API server makes itself before it reads this
+        flag: one key pair without openssl and without a dependency. Good enough on loopback.
+        """
+        return self.certificates / "apiserver.key"
+
+    @property
+    def token_file(self) -> Path:
+        """The static tokens of the sandbox's own users."""
+        return self.home / "tokens.csv"
+
+    @property
+    def logs(self) -> Path:
+        """One log a process."""
+        return self.home / "logs"
+
+    def kubeconfig(self, user: str) -> Path:
+        """Return the kubeconfig of one of the sandbox's own users."""
+        return self.home / f"{user.removeprefix('system:')}.kubeconfig"
+
+
+def etcd(programs: Programs, layout: Layout) -> list[str]:
+    """Return etcd's command line."""
+    peer = f"http://{LOOPBACK}:{layout.etcd_peer_port}"
+    return [
+        str(programs.etcd),
+        f"--data-dir={layout.home / 'etcd'}",
+        f"--listen-client-urls={layout.etcd_url}",
+        f"--advertise-client-urls={layout.etcd_url}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--socket-reuse-port=true",
+        "--unsafe-no-fsync=true",  # nobody needs the data after a power cut
+        f"--quota-backend-bytes={8 * 1024**3}",  # a bench of 10,000 pods outgrows the default of 2 GiB
+        "--log-level=warn",
+    ]
+
+
+def kube_apiserver(programs: Programs, layout: Layout) -> list[str]:
+    """Return the API server's command line."""
+    return [
+        str(programs.kube_apiserver),
+        f"--etcd-servers={layout.etcd_url}",
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",
+        f"--secure-port={layout.apiserver_port}",
+        "--permit-port-sharing=true",
+        f"--cert-dir={layout.certificates}",
+        f"--token-auth-file={layout.token_file}",
+        "--authorization-mode=RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={layout.signing_key}",
+        f"--service-account-signing-key-file={layout.signing_key}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--endpoint-reconciler-type=none",  # it refuses loopback addresses, with an error every 10 s
+        "--max-requests-inflight=2000",
+        "--max-mutating-requests-inflight=1000",
+        "--profiling=false",
+    ]
+
+
+def kube_controller_manager(
+    programs: Programs, layout: Layout, node_monitor_grace_s: float | None
+) -> list[str]:
+    """Return the controller manager's command line; no grace given means Kubernetes' default."""
+    kubeconfig = layout.kubeconfig("system:kube-controller-manager")
+    grace = [] if node_monitor_grace_s is None else [f"--node-monitor-grace-period={node_monitor_grace_s:g}s"]
+    return [
+        str(programs.kube_controller_manager),
+        f"--kubeconfig={kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.controller_manager_port}",
+        "--permit-port-sharing=true",
+        f"--cert-dir={layout.home / 'kube-controller-manager'}",
+        f"--service-account-private-key-file={layout.signing_key}",
+        f"--root-ca-file={layout.ca_file}",
+        # Each controller with a service account and rights of its own, as in a real cluster.
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+        *_CLIENT_RATE,
+        *grace,
+    ]
+
+
+def kube_scheduler(programs: Programs, layout: Layout) -> list[str]:
+    """Return the scheduler's command line."""
+    kubeconfig = layout.kubeconfig("system:kube-scheduler")
+    return [
+        str(programs.kube_scheduler),
+        f"--kubeconfig={kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--secure-port={layout.scheduler_port}",
+        "--permit-port-sharing=true",
+        f"--cert-dir={layout.home / 'kube-scheduler'}",
+        "--leader-elect=false",
+        *_CLIENT_RATE,
+    ]
+
+
+def kwok(programs: Programs, layout: Layout, stages: Path) -> list[str]:
+    """Return KWOK's command line; it listens on no port."""
+    return [
+        str(programs.kwok),
+        f"--kubeconfig={layout.kubeconfig('kwok')}",
+        f"--config={stages}",
+        # A label, not an annotation: see stages.yaml.
+        f"--manage-nodes-with-label-selector={KUBELET_LABEL}={KUBELET_RUNNING}",
+        f"--node-lease-duration-seconds={_NODE_LEASE_S}",
+        "--cidr=10.128.0.0/9",
+    ]

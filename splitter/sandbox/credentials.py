@@ -1,0 +1,63 @@
+"""Tokens and kubeconfig files of one sandbox.
+
+`controlplane` calls it while starting. All files lie in the sandbox's own directory, readable by their
+owner only; ~/.kube is never read or written. The tokens are made anew for each sandbox, are worth something
+only on loopback, and die with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CONTEXT = "splitter-sandbox"
+
+# user -> groups. The names are the ones that Kubernetes' own RBAC rules expect.
+_USERS: Mapping[str, tuple[str, ...]] = {
+    "admin": ("system:masters",),
+    "kwok": ("system:masters",),
+    "system:kube-controller-manager": (),
+    "system:kube-scheduler": (),
+}
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write `text` to a file that only its owner can read, and return the path."""
+    path.touch(mode=0o600)
+    path.write_text(text)
+    return path
+
+
+def make_tokens(token_file: Path) -> dict[str, str]:
+    """Write the API server's --token-auth-file and return the token of each user."""
+    tokens = {user: secrets.token_urlsafe(24) for user in _USERS}
+    lines = [f'{tokens[user]},{user},{user},"{",".join(groups)}"\n' for user, groups in _USERS.items()]
+    write_private(token_file, "".join(lines))
+    return tokens
+
+
+def write_kubeconfig(
+    path: Path, *, url: str, ca_file: Path, user: str, token: str, namespace: str = "default"
+) -> Path:
+    """Write a kubeconfig that carries all it needs in itself, and return its path."""
+    certificate = base64.b64encode(ca_file.read_bytes()).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": CONTEXT,
+        "clusters": [
+            {"name": CONTEXT, "cluster": {"server": url, "certificate-authority-data": certificate}}
+        ],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [
+            {"name": CONTEXT, "context": {"cluster": CONTEXT, "user": user, "namespace": namespace}}
+        ],
+    }
+    return write_private(path, yaml.safe_dump(content, sort_keys=False))

@@ -1,0 +1,46 @@
+"""Waiting for a condition with a deadline: the only way the sandbox waits for anything.
+
+Everything that starts, adds or restores something in the sandbox calls it; it looks again and again, fails
+early when `check` raises (a process died), and says what it was waiting for when the deadline passes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from splitter.sandbox.errors import SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Found = TypeVar("Found")
+
+# A look at a local API server costs about 2 ms; twenty looks a second cost nobody anything.
+LOOK_EVERY_S = 0.05
+
+
+def wait_until(
+    look: Callable[[], Found | None],
+    *,
+    what: str,
+    deadline_s: float,
+    check: Callable[[], None] | None = None,
+) -> Found:
+    """Return what `look` finds, looking until it is neither None nor False.
+
+    `what` completes the sentence "waited 30 s for ...". `check` may raise to give up early.
+    Raises SandboxError when `deadline_s` seconds have passed.
+
+    Example: `wait_until(lambda: path.exists(), what="the serving certificate", deadline_s=30)`.
+    """
+    until_s = time.monotonic() + deadline_s
+    while True:
+        found = look()
+        if found is not None and found is not False:
+            return found
+        if check is not None:
+            check()
+        if time.monotonic() >= until_s:
+            raise SandboxError(f"waited {deadline_s:g} s for {what}; it did not come.")
+        time.sleep(LOOK_EVERY_S)
