@@ -81,14 +81,14 @@ format: $(READY) ## Let ruff mend what it can
 
 
 .PHONY: sandbox
-sandbox: $(READY) ## Build the control plane that demo and tests run on (once, cached)
-	$(BIN)/python -m splitter.sandbox build
+sandbox: $(READY) ## Run the control plane of demo and tests until Ctrl-C (SANDBOX="--help" for options)
+	$(BIN)/python -m splitter.sandbox $(SANDBOX)
 
 .PHONY: demo
 demo: $(READY) ## A split application survives the loss of all spot nodes, in 3 minutes (DEMO="--help" for options)
 	$(BIN)/splitter demo $(DEMO)
 
 .PHONY: clean
-clean: ## Remove everything that can be made again (the sandbox's cache stays)
+clean: ## Remove what can be made again, but not the sandbox's cache
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
