@@ -1,0 +1,71 @@
+"""What a node is and what is about to happen to it: capacity class, health, room.
+
+`kube.observe` parses a Node into `NodeFacts` and keeps the `NodeState` that `assess` returns; the
+planner counts pods by it. The same preset table that classifies nodes (`capacity`) also yields the
+node affinity and the tolerations of the twins, so that what we ask for and what we recognise cannot
+drift apart. `signals` reads the notices, `fit` counts free room. Nothing here decides about replicas.
+Source: design, "Rebalancing", sections 1 and 2.
+"""
+
+from splitter.core.nodes.capacity import (
+    PRESETS,
+    LabelMatch,
+    Preset,
+    classify,
+    on_demand_match_expressions,
+    parse_selector,
+    presets_with,
+    spot_node_selector_terms,
+    spot_tolerations,
+)
+from splitter.core.nodes.facts import (
+    CapacityClass,
+    Condition,
+    Health,
+    NodeEvent,
+    NodeFacts,
+    NodeState,
+    Taint,
+    Tier,
+)
+from splitter.core.nodes.fit import (
+    MatchExpression,
+    NodeTerm,
+    PodRequest,
+    Room,
+    Toleration,
+    free_room,
+    free_room_on,
+    may_run_on,
+)
+from splitter.core.nodes.signals import assess, gone
+
+__all__ = [
+    "PRESETS",
+    "CapacityClass",
+    "Condition",
+    "Health",
+    "LabelMatch",
+    "MatchExpression",
+    "NodeEvent",
+    "NodeFacts",
+    "NodeState",
+    "NodeTerm",
+    "PodRequest",
+    "Preset",
+    "Room",
+    "Taint",
+    "Tier",
+    "Toleration",
+    "assess",
+    "classify",
+    "free_room",
+    "free_room_on",
+    "gone",
+    "may_run_on",
+    "on_demand_match_expressions",
+    "parse_selector",
+    "presets_with",
+    "spot_node_selector_terms",
+    "spot_tolerations",
+]

@@ -1,0 +1,229 @@
+"""Spot or on-demand: one table for recognising nodes and for asking for them.
+
+Rows are tried top down, the first that matches wins; nothing matches = unknown, counted as on-demand.
+`kube.observe` classifies nodes with it (through `signals.assess`), `desired` builds the twins' affinity
+and tolerations from it. Static by configuration, never guessed from the nodes of the moment: a changed
+template is a rollout. Source: design, "Rebalancing", section 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from splitter.core.nodes.facts import CapacityClass, Taint
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMatch:
+    """A label that must be there, with one of `values`; no values = with any value."""
+
+    key: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether a node with these labels matches."""
+        return self.key in labels and (not self.values or labels[self.key] in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One row of the table: how one provider or tool marks its nodes."""
+
+    name: str
+    on_demand: tuple[LabelMatch, ...] = ()
+    spot: tuple[LabelMatch, ...] = ()
+    spot_taint_key: str | None = None
+    """A taint that marks spot by itself."""
+    tolerated: tuple[Taint, ...] = ()
+    """What the provider taints spot nodes with; an empty value tolerates any."""
+    overrides: bool = False
+    """Nodes that this row calls on-demand may carry the spot labels of the rows below."""
+
+
+PRESETS: tuple[Preset, ...] = (
+    # A fallback node carries CAST AI's spot label and taint, and yet is on-demand.
+    Preset(
+        "cast-ai-fallback",
+        on_demand=(LabelMatch("scheduling.cast.ai/spot-fallback", ("true",)),),
+        overrides=True,
+    ),
+    Preset(
+        "karpenter",
+        on_demand=(LabelMatch("karpenter.sh/capacity-type", ("on-demand", "reserved")),),
+        spot=(LabelMatch("karpenter.sh/capacity-type", ("spot",)),),
+    ),
+    Preset(
+        "eks",
+        on_demand=(LabelMatch("eks.amazonaws.com/capacityType", ("ON_DEMAND",)),),
+        spot=(LabelMatch("eks.amazonaws.com/capacityType", ("SPOT",)),),
+    ),
+    Preset(
+        "gke",
+        on_demand=(LabelMatch("cloud.google.com/gke-provisioning", ("standard",)),),
+        spot=(
+            LabelMatch("cloud.google.com/gke-spot", ("true",)),
+            LabelMatch("cloud.google.com/gke-provisioning", ("spot",)),
+            LabelMatch("cloud.google.com/gke-preemptible", ("true",)),
+        ),
+        tolerated=(Taint("cloud.google.com/gke-spot", "true"),),
+    ),
+    Preset(
+        "aks",
+        on_demand=(
+            LabelMatch("kubernetes.azure.com/scalesetpriority", ("regular",)),
+            LabelMatch("kubernetes.azure.com/priority", ("regular",)),
+        ),
+        spot=(
+            LabelMatch("kubernetes.azure.com/scalesetpriority", ("spot",)),
+            LabelMatch("kubernetes.azure.com/priority", ("spot",)),
+        ),
+        tolerated=(Taint("kubernetes.azure.com/scalesetpriority", "spot"),),
+    ),
+    Preset(
+        "alibaba",
+        on_demand=(LabelMatch("node.alibabacloud.com/spot-strategy", ("NoSpot",)),),
+        spot=(LabelMatch("node.alibabacloud.com/spot-strategy", ("SpotAsPriceGo", "SpotWithPriceLimit")),),
+    ),
+    # OKE sets a label of the same name as the taint (Oracle: "Using Preemptible Capacity"); affinity
+    # can only speak of labels.
+    Preset(
+        "oke",
+        spot=(LabelMatch("oci.oraclecloud.com/oke-is-preemptible", ("true",)),),
+        spot_taint_key="oci.oraclecloud.com/oke-is-preemptible",
+        tolerated=(Taint("oci.oraclecloud.com/oke-is-preemptible"),),
+    ),
+    Preset("openshift", spot=(LabelMatch("machine.openshift.io/interruptible-instance"),)),
+    Preset(
+        "ocean",
+        on_demand=(LabelMatch("spotinst.io/node-lifecycle", ("od",)),),
+        spot=(LabelMatch("spotinst.io/node-lifecycle", ("spot",)),),
+    ),
+    Preset(
+        "cast-ai",
+        spot=(LabelMatch("scheduling.cast.ai/spot"),),
+        tolerated=(Taint("scheduling.cast.ai/spot"),),
+    ),
+    Preset(
+        "conventions",
+        on_demand=(
+            LabelMatch("node.kubernetes.io/capacity", ("on-demand",)),
+            LabelMatch("node.kubernetes.io/lifecycle", ("normal",)),
+            LabelMatch("lifecycle", ("ondemand",)),
+        ),
+        spot=(
+            LabelMatch("node.kubernetes.io/capacity", ("spot",)),
+            LabelMatch("node.kubernetes.io/lifecycle", ("spot",)),
+            LabelMatch("lifecycle", ("Ec2Spot",)),
+            LabelMatch("node-role.kubernetes.io/spot-worker", ("true",)),
+        ),
+    ),
+)
+"""Rows 1 to 11. Tencent TKE and Volcengine VKE publish nothing usable: their users set selectors."""
+
+
+_MORE_THAN_A_LABEL = frozenset(" ,!=<>()")
+
+
+def parse_selector(selector: str) -> LabelMatch:
+    """Read `key=value` or `key` (any value), as the settings write it.
+
+    Raises ValueError with a sentence when it is neither.
+
+    >>> parse_selector("cloud.example.com/pool=cheap")
+    LabelMatch(key='cloud.example.com/pool', values=('cheap',))
+    """
+    key, equals, value = selector.strip().partition("=")
+    if not key or (equals and not value) or _MORE_THAN_A_LABEL & set(key + value):
+        raise ValueError(
+            f'{selector!r} is no node selector; write "key=value", or "key" for any value, one label each'
+        )
+    return LabelMatch(key, (value,) if equals else ())
+
+
+def presets_with(
+    spot: Iterable[str] = (), on_demand: Iterable[str] = (), presets: tuple[Preset, ...] = PRESETS
+) -> tuple[Preset, ...]:
+    """Put the user's own selectors (row 0) above the presets; without selectors, nothing changes.
+
+    Raises ValueError as `parse_selector` does.
+    """
+    own = Preset(
+        "user",
+        on_demand=tuple(parse_selector(selector) for selector in on_demand),
+        spot=tuple(parse_selector(selector) for selector in spot),
+        overrides=True,
+    )
+    return (own, *presets) if own.spot or own.on_demand else presets
+
+
+def classify(
+    labels: Mapping[str, str], taints: Iterable[Taint] = (), presets: tuple[Preset, ...] = PRESETS
+) -> CapacityClass:
+    """Say how a node is paid for. Within a row on-demand goes first: the safe error is the dear one.
+
+    >>> classify({"karpenter.sh/capacity-type": "spot"})
+    <CapacityClass.SPOT: 'spot'>
+    """
+    taint_keys = {taint.key for taint in taints}
+    for preset in presets:
+        if any(label.matches(labels) for label in preset.on_demand):
+            return CapacityClass.ON_DEMAND
+        if preset.spot_taint_key in taint_keys or any(label.matches(labels) for label in preset.spot):
+            return CapacityClass.SPOT
+    return CapacityClass.UNKNOWN
+
+
+def spot_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return the nodeSelectorTerms of the spot twin: ORed, to be ANDed into each of the user's own.
+
+    Each term leaves out the nodes that an overriding row above it calls on-demand (CAST AI's fallback
+    nodes, the user's own on-demand selectors).
+    """
+    terms: list[dict[str, object]] = []
+    overriding: list[LabelMatch] = []
+    for preset in presets:
+        if preset.overrides:
+            overriding.extend(preset.on_demand)
+        excluded = _none_of(overriding)
+        terms.extend({"matchExpressions": [_one_of(label), *excluded]} for label in preset.spot)
+    return terms
+
+
+def on_demand_match_expressions(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return the one term of the on-demand twin: no spot label at all.
+
+    Unknown nodes match, as they count as on-demand. A CAST AI fallback node does not: it is bought for
+    pods that ask for spot, and leaves as soon as spot is back.
+    """
+    return _none_of([label for preset in presets for label in preset.spot])
+
+
+def spot_tolerations(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return what the spot twin must tolerate, in the order of the table."""
+    return [
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+        if taint.value
+        else {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+        for preset in presets
+        for taint in preset.tolerated
+    ]
+
+
+def _one_of(label: LabelMatch) -> dict[str, object]:
+    if not label.values:
+        return {"key": label.key, "operator": "Exists"}
+    return {"key": label.key, "operator": "In", "values": list(label.values)}
+
+
+def _none_of(labels: Iterable[LabelMatch]) -> list[dict[str, object]]:
+    """Return one expression for each key: NotIn (which an absent label passes) or DoesNotExist."""
+    values: dict[str, list[str] | None] = {}
+    for label in labels:
+        known = values.get(label.key, [])
+        # Any value forbidden includes each of them.
+        values[label.key] = None if known is None or not label.values else [*known, *label.values]
+    return [
+        {"key": key, "operator": "DoesNotExist"}
+        if forbidden is None
+        else {"key": key, "operator": "NotIn", "values": list(dict.fromkeys(forbidden))}
+        for key, forbidden in values.items()
+    ]

@@ -1,0 +1,139 @@
+"""How many more replicas the healthy spot nodes have room for, node by node.
+
+The observer calls `free_room` with what each node holds; the result is `RebalanceInput.fit_spot`, which
+opens the window in which spot is asked for replicas after a loss. It is counted per node, never as a
+cluster-wide sum: 16 nodes with half a replica of room each have room for none. It does not know about
+anti-affinity, topology spread, host ports or volumes, so it may be too high: such a replica stays
+Pending, which costs nothing. Source: design, "Rebalancing", section 3.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from splitter.core.nodes.facts import Health, NodeState, Taint
+
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchExpression:
+    """One expression of a nodeSelectorTerm."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether labels satisfy it, as the scheduler reads it (an absent label passes NotIn)."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        try:
+            actual, bound = int(value or ""), int(self.values[0])
+        except (ValueError, IndexError):
+            return False  # what is no whole number never matches
+        return actual > bound if self.operator == "Gt" else actual < bound
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One nodeSelectorTerm: all its expressions must match; an empty term matches nothing."""
+
+    expressions: tuple[MatchExpression, ...] = ()
+    fields: tuple[MatchExpression, ...] = ()
+    """matchFields; Kubernetes knows only `metadata.name`."""
+
+    def matches(self, node: NodeState) -> bool:
+        """Say whether a node satisfies it."""
+        if not self.expressions and not self.fields:
+            return False
+        return all(expression.matches(node.labels) for expression in self.expressions) and all(
+            expression.matches({"metadata.name": node.name}) for expression in self.fields
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """One toleration; no key tolerates every key, no effect every effect."""
+
+    key: str = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Say whether this taint is tolerated."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == taint.value
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequest:
+    """What one replica asks of a node: resources in the units of `NodeFacts.allocatable`, and where."""
+
+    requests: Mapping[str, int] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[NodeTerm, ...] = ()
+    """Required node affinity: ORed; none = anywhere."""
+    tolerations: tuple[Toleration, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A node and what is promised on it already: the sum of its pods' requests, and `pods` itself."""
+
+    node: NodeState
+    used: Mapping[str, int] = field(default_factory=dict)
+
+
+def free_room(pod: PodRequest, rooms: Iterable[Room], promised: int = 0) -> int:
+    """Return how many more such replicas the healthy spot nodes can hold.
+
+    `promised` is what other workloads were given in the last seconds and is not bound yet: two workloads
+    that see the same hole must not both jump into it. Never negative, never raises.
+
+    Example: two nodes with 1 CPU free each have 2 CPU in sum, and room for no replica of 1.5 CPU.
+    """
+    fits = sum(
+        free_room_on(pod, room)
+        for room in rooms
+        if room.node.is_spot and room.node.health is Health.HEALTHY and may_run_on(pod, room.node)
+    )
+    return max(0, fits - promised)
+
+
+def free_room_on(pod: PodRequest, room: Room) -> int:
+    """Return how many such replicas one node's free resources hold; the pod slots are one of them."""
+    wanted = {**{name: amount for name, amount in pod.requests.items() if amount > 0}, "pods": 1}
+    free = {name: room.node.allocatable.get(name, 0) - room.used.get(name, 0) for name in wanted}
+    return max(0, min(free[name] // amount for name, amount in wanted.items()))
+
+
+def may_run_on(pod: PodRequest, node: NodeState) -> bool:
+    """Say whether selector, affinity and taints let such a replica onto a node."""
+    return (
+        all(node.labels.get(key) == value for key, value in pod.node_selector.items())
+        and (not pod.affinity or any(term.matches(node) for term in pod.affinity))
+        and all(
+            any(toleration.tolerates(taint) for toleration in pod.tolerations)
+            for taint in node.taints
+            if taint.effect in {"NoSchedule", "NoExecute"}  # PreferNoSchedule only weighs
+        )
+    )

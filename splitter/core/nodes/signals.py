@@ -1,0 +1,211 @@
+"""What is about to happen to a node, read from everything that anybody writes on it.
+
+`kube.observe` calls `assess` for each Node that changed. The truth is in taints and conditions; Events
+only make it faster. Nothing here waits for kube-controller-manager: Ready turns Unknown after 40..50 s,
+and a notice is worth most in its first second. Source: design, "Rebalancing", section 2.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from splitter.core.nodes.capacity import PRESETS, Preset, classify
+from splitter.core.nodes.facts import Condition, Health, NodeFacts, NodeState, Tier
+
+NOTICE_S = 120.0
+"""AWS announces a spot interruption two minutes ahead, and its handlers tell by an Event at once."""
+NOTICE_STALE_S = 300.0
+"""A node that outlives an announced end by this much was not interrupted: Events live for an hour."""
+HINT_STALE_S = 600.0
+"""A hint by Event holds up returns for so long; one that matters is repeated, or becomes a notice."""
+
+TERMINATION_ANNOTATION = "karpenter.sh/nodeclaim-termination-timestamp"
+NOTICE_EVENTS = frozenset({"SpotInterrupted", "SpotInterruption", "TerminatingOnInterruption"})
+HINT_EVENTS = frozenset(
+    {"RebalanceRecommendation", "SpotRebalanceRecommendation", "InstanceSpotRebalanceRecommendation"}
+)
+
+# Taint key -> the values that mean it; none = any. True: a reclaim, whatever else is going on.
+NOTICE_TAINTS: Mapping[str, tuple[frozenset[str], bool]] = {
+    "aws-node-termination-handler/spot-itn": (frozenset(), True),
+    "aws-node-termination-handler/asg-lifecycle-termination": (frozenset(), True),
+    "karpenter.sh/disrupted": (frozenset(), False),
+    "karpenter.sh/disruption": (frozenset({"disrupting"}), False),  # Karpenter before 1.0
+    "ToBeDeletedByClusterAutoscaler": (frozenset(), False),
+    "cloud.google.com/impending-node-termination": (frozenset(), True),
+    "cloudprovider.azure.microsoft.com/draining": (frozenset({"spot-eviction"}), True),
+    "remediator.kubernetes.azure.com/unschedulable": (frozenset(), True),
+    "remediator.aks.microsoft.com/unschedulable": (frozenset(), True),
+    "node.kubernetes.io/out-of-service": (frozenset(), True),
+    "node.cloudprovider.kubernetes.io/shutdown": (frozenset(), True),
+}
+HINT_TAINTS = frozenset(
+    {"aws-node-termination-handler/rebalance-recommendation", "DeletionCandidateOfClusterAutoscaler"}
+)
+NOTICE_CONDITIONS = frozenset({"Terminating", "InstanceExpired"})
+NOTICE_LABELS: Mapping[str, frozenset[str]] = {
+    "autoscaling.cast.ai/draining": frozenset({"spot-interruption", "spot-prediction"}),
+}
+ENDING_VM_EVENTS = re.compile(r"preempt|terminat|redeploy", re.IGNORECASE)  # not Freeze, not Reboot
+SHUTTING_DOWN = "node is shutting down"  # the kubelet's own words (graceful node shutdown)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signal:
+    tier: Tier
+    text: str
+    deadline: datetime | None = None
+    reclaim: bool = False
+
+
+_HEALTH = {
+    Tier.GONE: Health.GONE,
+    Tier.NOTICE: Health.DOOMED,
+    Tier.CORDON: Health.DOOMED,
+    Tier.HINT: Health.HINTED,
+}
+
+
+def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetime | None = None) -> NodeState:
+    """Say what a Node is and what becomes of its pods.
+
+    The gravest signal is told; the deadline is the earliest that any notice names. Without `now`, Events
+    never grow stale. Never raises: an unreadable deadline is no deadline.
+
+    >>> ready = (Condition("Ready", "True"),)
+    >>> assess(NodeFacts("a", "1", conditions=ready, unschedulable=True)).signal
+    'cordoned (spec.unschedulable)'
+    """
+    found = sorted(_signals(facts, now), key=lambda signal: list(_HEALTH).index(signal.tier))
+    state = NodeState(
+        name=facts.name,
+        uid=facts.uid,
+        capacity=classify(facts.labels, facts.taints, presets),
+        labels=facts.labels,
+        taints=facts.taints,
+        allocatable=facts.allocatable,
+    )
+    if not found:
+        return state
+    gravest = found[0]
+    return replace(
+        state,
+        health=_HEALTH[gravest.tier],
+        tier=gravest.tier,
+        signal=gravest.text,
+        deadline=min((signal.deadline for signal in found if signal.deadline), default=None),
+        voluntary=facts.voluntary and not any(signal.reclaim for signal in found),
+    )
+
+
+def gone(state: NodeState) -> NodeState:
+    """Return the state of a node whose object has been deleted, or that a completed re-list left out.
+
+    For nodes that were seen once: one that nobody has seen yet is "unknown, starting", not gone.
+    """
+    return replace(state, health=Health.GONE, tier=Tier.GONE, signal="the Node object is gone", deadline=None)
+
+
+def _signals(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
+    yield from _from_readiness(facts)
+    yield from _from_conditions(facts)
+    yield from _from_events(facts, now)
+    yield from _from_marks(facts)
+    yield from _from_taints(facts)
+    if facts.unschedulable:
+        # The only default trace of AWS's termination handler.
+        yield _Signal(Tier.CORDON, "cordoned (spec.unschedulable)")
+
+
+def _from_readiness(facts: NodeFacts) -> Iterator[_Signal]:
+    ready = facts.condition("Ready")
+    if ready is None:
+        yield _Signal(Tier.GONE, "no condition Ready", reclaim=True)
+    elif ready.status == "False" and SHUTTING_DOWN in ready.message:
+        # Not Ready, yet its pods are being stopped one by one and some still serve.
+        yield _Signal(Tier.NOTICE, f"condition Ready=False ({SHUTTING_DOWN})", reclaim=True)
+    elif ready.status != "True":
+        why = f" ({ready.reason})" if ready.reason else ""
+        yield _Signal(Tier.GONE, f"condition Ready={ready.status}{why}", reclaim=True)
+
+
+def _from_conditions(facts: NodeFacts) -> Iterator[_Signal]:
+    for condition in facts.conditions:
+        if condition.status != "True":
+            continue
+        text = f"condition {condition.type}"
+        if condition.type == "PreemptionScheduled":
+            if "SpotRebalanceRecommendation" in condition.message:
+                yield _Signal(Tier.HINT, f"{text} (rebalance recommendation)")
+            else:
+                yield _Signal(Tier.NOTICE, text, deadline_in(condition.message), reclaim=True)
+        elif condition.type == "VMEventScheduled":
+            yield from _from_vm_event(condition, text)
+        elif condition.type in NOTICE_CONDITIONS:
+            yield _Signal(Tier.NOTICE, text, reclaim=True)
+
+
+def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:
+    ending = ENDING_VM_EVENTS.search(f"{condition.reason} {condition.message}")
+    if ending:
+        deadline = deadline_in(condition.message)
+        yield _Signal(Tier.NOTICE, f"{text} ({ending.group().capitalize()})", deadline, reclaim=True)
+
+
+def _from_events(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
+    for event in facts.events:
+        age_s = (now - event.at).total_seconds() if now is not None else 0.0
+        if event.reason in NOTICE_EVENTS and age_s <= NOTICE_S + NOTICE_STALE_S:
+            deadline = event.at + timedelta(seconds=NOTICE_S)
+            yield _Signal(Tier.NOTICE, f"event {event.reason}", deadline, reclaim=True)
+        elif event.reason in HINT_EVENTS and age_s <= HINT_STALE_S:
+            yield _Signal(Tier.HINT, f"event {event.reason}")
+
+
+def _from_marks(facts: NodeFacts) -> Iterator[_Signal]:
+    announced = facts.annotations.get(TERMINATION_ANNOTATION)
+    if announced is not None:
+        yield _Signal(Tier.NOTICE, f"annotation {TERMINATION_ANNOTATION}", deadline_in(announced))
+    for key, values in NOTICE_LABELS.items():
+        if facts.labels.get(key) in values:
+            yield _Signal(Tier.NOTICE, f"label {key}={facts.labels[key]}", reclaim=True)
+    if facts.deletion_timestamp is not None:
+        yield _Signal(Tier.NOTICE, "the Node is being deleted")
+
+
+def _from_taints(facts: NodeFacts) -> Iterator[_Signal]:
+    for taint in facts.taints:
+        if taint.key in NOTICE_TAINTS:
+            values, reclaim = NOTICE_TAINTS[taint.key]
+            if not values or taint.value in values:
+                yield _Signal(Tier.NOTICE, f"taint {taint.key}", reclaim=reclaim)
+        elif taint.key in HINT_TAINTS:
+            yield _Signal(Tier.HINT, f"taint {taint.key}")
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_RFC_1123 = re.compile(
+    rf"(\d{{1,2}})\s+({'|'.join(_MONTHS)})\s+(\d{{4}})\s+(\d{{2}}):(\d{{2}}):(\d{{2}})\s+(?:GMT|UTC)"
+)
+_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})")
+
+
+def deadline_in(message: str) -> datetime | None:
+    """Return the first instant in a message (RFC 1123 in GMT, or RFC 3339), in UTC; None without one.
+
+    A zone that is not spelled out is never guessed: a wrong deadline is worse than none.
+
+    >>> deadline_in("Preempt Scheduled: Sat, 01 Aug 2026 05:41:02 GMT. For more information, see ...")
+    datetime.datetime(2026, 8, 1, 5, 41, 2, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        if written := _RFC_1123.search(message):
+            day, month, *rest = written.groups()
+            year, hour, minute, second = (int(digits) for digits in rest)
+            return datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
+        if written := _RFC_3339.search(message):
+            return datetime.fromisoformat(written.group()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None  # well written, yet no day of any calendar
+    return None
