@@ -24,8 +24,8 @@ venv: $(READY) ## Make .venv with everything pinned by requirements-dev.lock (ag
 
 # A changed lock makes a new environment: nothing stays behind that is not locked.
 $(LOCKED): requirements-dev.lock
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "splitter needs Python >= 3.11, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo 'not there')." >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "splitter needs Python >= 3.11, and '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo 'not there')." >&2; \
 	  echo "Install a newer one and name it: make PYTHON=python3.12 venv" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
