@@ -1,7 +1,8 @@
 """`python -m splitter.sandbox`: one control plane that runs until Ctrl-C, for people who develop.
 
-Prints the path of its kubeconfig on standard output, everything else on standard error. It decides nothing;
-`controlplane` and `fleet` do the work.
+`python -m splitter.sandbox build` only builds the programs (`make sandbox`). A running one prints the path
+of its kubeconfig on standard output, everything else on standard error. It decides nothing; `controlplane`
+and `fleet` do the work.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from splitter.sandbox import build
 from splitter.sandbox.controlplane import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
@@ -42,33 +44,45 @@ def parse_nodes(text: str) -> dict[Pool, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a sandbox until Ctrl-C or SIGTERM and return the exit code."""
+    """Build, or run a sandbox until Ctrl-C or SIGTERM; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m splitter.sandbox", description="A control plane on loopback."
     )
+    parser.add_argument("action", nargs="?", choices=("run", "build"), default="run")
     parser.add_argument("--nodes", type=parse_nodes, default="on-demand=4,spot=8", metavar="POOL=COUNT,...")
     parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
     chosen = parser.parse_args(arguments)
     try:
-        with Sandbox.start(progress=_tell) as sandbox:
-            for pool, count in chosen.nodes.items():
-                sandbox.fleet.add(pool, count)
-            if chosen.kubeconfig_out:
-                shutil.copy(sandbox.kubeconfig, chosen.kubeconfig_out)
-            sys.stdout.write(f"{chosen.kubeconfig_out or sandbox.kubeconfig}\n")
-            sys.stdout.flush()
-            _tell(f"logs in {sandbox.logs}; Ctrl-C ends it")
-            while True:
-                sandbox.check()
-                time.sleep(_LOOK_EVERY_S)
+        if chosen.action == "build":
+            sys.stdout.write(f"{build.programs(_tell).kwok.parent}\n")
+        else:
+            _run(chosen.nodes, chosen.kubeconfig_out)
     except KeyboardInterrupt:
         return 0
     except SandboxError as fault:
         _tell(f"error: {fault}")
         return 1
-    finally:
-        if chosen.kubeconfig_out:
-            chosen.kubeconfig_out.unlink(missing_ok=True)
+    return 0
+
+
+def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None) -> None:
+    with Sandbox.start(progress=_tell) as sandbox:
+        for pool, count in nodes.items():
+            sandbox.fleet.add(pool, count)
+        try:
+            if kubeconfig_out:
+                shutil.copy(
+                    sandbox.kubeconfig, kubeconfig_out
+                )  # keeps the file's mode: readable by its owner only
+            sys.stdout.write(f"{kubeconfig_out or sandbox.kubeconfig}\n")
+            sys.stdout.flush()
+            _tell(f"logs in {sandbox.logs}; Ctrl-C ends it")
+            while True:
+                sandbox.check()
+                time.sleep(_LOOK_EVERY_S)
+        finally:
+            if kubeconfig_out:
+                kubeconfig_out.unlink(missing_ok=True)  # it leads nowhere now
 
 
 def _tell(line: str) -> None:

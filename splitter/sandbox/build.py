@@ -98,7 +98,7 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
         ready_made = _ready_made(Path(assets))
         home = cache / f"kwok-{KWOK_VERSION}-{platform.system()}-{platform.machine()}".lower()
         _once(home, progress, lambda into: _build_kwok(go, into, progress))
-        return Programs(*ready_made, home / "kwok")
+        return Programs(*(*ready_made, home / "kwok"))
     home = cache / build_key(sources)
 
     def build_both(into: Path) -> None:

