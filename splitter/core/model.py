@@ -5,7 +5,7 @@ read by the planner. Nothing here decides. Instants are aware UTC datetimes; cou
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
 from typing import Literal
@@ -77,22 +77,200 @@ class Note:
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """A hashable, read-only set of labels."""
-
-    pairs: tuple[tuple[str, str], ...] = ()
-
-    @staticmethod
-    def of(labels: Mapping[str, str] | None) -> "Labels":
-        """Sort the pairs, so that equal labels compare equal."""
-        return Labels(tuple(sorted((labels or {}).items())))
-
-    def get(self, key: str) -> str | None:
-        """Return the value of one label, or None."""
-        return next((value for name, value in self.pairs if name == key), None)
-
-
 def seconds_between(earlier: datetime, later: datetime) -> float:
     """Return `later - earlier` in seconds; negative when they are the other way round."""
     return (later - earlier).total_seconds()
+
+
+@unique
+class Standing(StrEnum):
+    """What the node under a pod says about the pod (handover.md: "av(x) is counted from pods")."""
+
+    UNBOUND = "unbound"
+    SOUND = "sound"
+    DOOMED = "doomed"
+    LOST = "lost"
+    UNSEEN = "unseen"  # bound to a node we have not seen yet: neither lost nor doomed
+
+
+@dataclass(frozen=True, slots=True)
+class PodView:
+    """One pod of a holder, with the standing of its node already looked up."""
+
+    name: str
+    uid: str
+    standing: Standing
+    node: str | None = None
+    node_uid: str | None = None
+    on_spot: bool = False
+    vanished: bool = False  # its Node object was seen, and is gone
+    hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
+    ready_since: datetime | None = None
+    created: datetime | None = None
+    terminating: bool = False
+    finished: bool = False
+    unschedulable_since: datetime | None = None
+    signal: str = ""
+    deadline: datetime | None = None
+    deletion_cost: str | None = None
+    cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
+
+    @property
+    def counts(self) -> bool:
+        """Whether a ReplicaSet counts it as one of its replicas."""
+        return not self.terminating and not self.finished
+
+    @property
+    def available(self) -> bool:
+        """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
+        return self.counts and self.ready_since is not None and self.standing is Standing.SOUND
+
+    @property
+    def serves_but_doomed(self) -> bool:
+        """Up now on a node that is about to go."""
+        return self.counts and self.standing is Standing.DOOMED
+
+
+@unique
+class Tie(StrEnum):
+    """How a ReplicaSet hangs on the source."""
+
+    ATTACHED = "attached"  # controlled by it
+    RETURNING = "returning"  # ours, the selector's labels are back, not adopted yet
+    PARKED = "parked"  # owned but released: the Deployment controller leaves it alone
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSetView:
+    """A ReplicaSet of the source or of a twin."""
+
+    name: str
+    uid: str
+    resource_version: str
+    template_hash: str
+    spec_replicas: int
+    status_replicas: int
+    available_replicas: int
+    created: datetime
+    template_labels: Mapping[str, str] = field(default_factory=dict)
+    tie: Tie = Tie.ATTACHED
+    pods: tuple[PodView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TwinView:
+    """A generated Deployment, with its ReplicaSets."""
+
+    pool: Pool
+    name: str
+    uid: str
+    resource_version: str
+    rendered_hash: str
+    spec_replicas: int
+    status_replicas: int
+    available_replicas: int
+    updated_replicas: int
+    observed: bool  # its controller has seen the last write
+    max_surge: int
+    max_unavailable: int
+    deleting: bool = False
+    replica_sets: tuple[ReplicaSetView, ...] = ()
+
+    @property
+    def pods(self) -> tuple[PodView, ...]:
+        """All pods of all its ReplicaSets."""
+        return tuple(pod for replica_set in self.replica_sets for pod in replica_set.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """The user's original Deployment."""
+
+    key: Key
+    uid: str
+    resource_version: str
+    generation: int
+    replicas: int
+    max_surge: int
+    max_unavailable: int
+    paused: bool
+    observed: bool
+    template_hash: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    selector_keys: tuple[str, ...]  # labels that a parked ReplicaSet must not carry
+    manifest_json: str  # what the templates get; opaque here
+    deleting: bool = False
+    paused_by_us: bool = False  # managedFields: f:paused is splitter's
+    unpaused_by_manifest: str | None = None  # who says `paused: false`
+    recreate: bool = False
+    releasable: bool = True  # its selector has a positive term
+    controller: str | None = None  # the kind/name that controls it
+    rollout_complete: bool = True
+    rollout: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitView:
+    """The Split object as last observed."""
+
+    uid: str
+    takes_over: bool  # False: it only reports a refusal
+    conflict: bool
+    fights: tuple[datetime, ...]
+    rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
+    good_annotations: Mapping[str, str] | None  # the last good policy
+    status_json: str  # canonical JSON of the whole status, to write only on change
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A twin as its template rendered it."""
+
+    manifest_json: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything that one pass may know about one source."""
+
+    key: Key
+    now: datetime
+    source: SourceView | None
+    split: SplitView | None
+    replica_sets: tuple[ReplicaSetView, ...] = ()
+    on_demand: TwinView | None = None
+    spot: TwinView | None = None
+    taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
+    fit_spot: int = 0
+    blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
+    view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
+    namespace_annotations: Mapping[str, str] | None = None
+
+    def twin(self, pool: Pool) -> TwinView | None:
+        """Return the twin of a pool, if it exists."""
+        return self.on_demand if pool is Pool.ON_DEMAND else self.spot
+
+    @property
+    def twins(self) -> tuple[TwinView, ...]:
+        """The twins that exist, on-demand first."""
+        return tuple(twin for twin in (self.on_demand, self.spot) if twin is not None)
+
+    def tied(self, tie: Tie) -> tuple[ReplicaSetView, ...]:
+        """The source's ReplicaSets that hang on it this way."""
+        return tuple(replica_set for replica_set in self.replica_sets if replica_set.tie is tie)
+
+
+@unique
+class State(StrEnum):
+    """What a Split shows in its STATE column."""
+
+    REFUSED = "Refused"
+    TAKING_OVER = "TakingOver"
+    STEADY = "Steady"
+    MOVING = "Moving"
+    ROLLING = "Rolling"
+    HELD = "Held"
+    GIVING_BACK = "GivingBack"
+    CONFLICT = "Conflict"

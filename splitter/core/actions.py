@@ -1,0 +1,147 @@
+"""What splitter may write: the closed list of actions that the planner returns and `kube.apply` does.
+
+Each action names its object and carries the precondition it was computed from. There is no action
+that the planner does not use, and no write that is not an action (but the report's: Split status,
+Events). A write that lowers a count always carries a resourceVersion; one that raises need not
+(design: README, "How it is built").
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from splitter.core.model import Pool
+
+
+@unique
+class HolderKind(StrEnum):
+    """What kind of object holds replicas."""
+
+    DEPLOYMENT = "Deployment"
+    REPLICA_SET = "ReplicaSet"
+
+
+@dataclass(frozen=True, slots=True)
+class EnsureSplit:
+    """Create the Split, or mark the reporting one as taking over."""
+
+    takes_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSplit:
+    """Remove the Split."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetMark:
+    """Put the mark on the source (None removes it)."""
+
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetPaused:
+    """Pause the source, or take the pause away."""
+
+    paused: bool
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Release a ReplicaSet from the source, in one patch."""
+
+    name: str
+    resource_version: str
+    strip: tuple[str, ...]  # the selector's labels
+
+
+@dataclass(frozen=True, slots=True)
+class Reattach:
+    """Give a parked ReplicaSet its labels back, so that the Deployment controller adopts it."""
+
+    name: str
+    resource_version: str
+    labels: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateHandBack:
+    """Create a parked ReplicaSet at 0 with the source's template, to grow while the twins shrink."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReplicaSet:
+    """Delete a parked ReplicaSet of size 0 that must not come back."""
+
+    name: str
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTwin:
+    """Write a twin whole, server-side apply: its creation, or a new template."""
+
+    pool: Pool
+    manifest_json: str
+    hash: str
+    replicas: int
+    max_surge: int
+    max_unavailable: int
+    resource_version: str | None  # None: it does not exist yet
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTwin:
+    """Delete a twin at 0."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Set the replicas of a holder."""
+
+    kind: HolderKind
+    name: str
+    was: int
+    replicas: int
+    resource_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeletionCost:
+    """Make a ReplicaSet's scale-down pick this pod first; None restores what was there."""
+
+    pod: str
+    uid: str
+    cost: str | None
+    remember: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVanishedPod:
+    """Delete, gracefully, a pod whose Node object is gone (after a live GET answered 404)."""
+
+    pod: str
+    uid: str
+    node: str
+
+
+Action = (
+    EnsureSplit
+    | DeleteSplit
+    | SetMark
+    | SetPaused
+    | Park
+    | Reattach
+    | CreateHandBack
+    | DeleteReplicaSet
+    | ApplyTwin
+    | DeleteTwin
+    | Scale
+    | SetDeletionCost
+    | DeleteVanishedPod
+)

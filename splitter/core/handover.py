@@ -1,0 +1,269 @@
+"""Taking a workload over and giving it back: the state machine, and MAKE and BREAK.
+
+`next_step` is the table of the design (handover.md, "The state machine"), row for row: tried top
+down, the first that matches acts. Every row is level-triggered and idempotent, so a crash between
+any two writes is harmless. `make` grows the holders that want more within the room, `break_` shrinks
+those that want less down to the floor; the planner calls `break_` only when nothing was made.
+Nothing here knows what an API object looks like.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from splitter.core.model import Observation, PodView, ReplicaSetView, Standing, Tie, TwinView
+
+
+@unique
+class Mark(StrEnum):
+    """The mark on the source, against the source's own UID."""
+
+    NONE = "none"
+    OURS = "ours"
+    FOREIGN = "foreign"  # restored from a backup, or re-created under the same name
+
+
+@unique
+class Step(StrEnum):
+    """One row of the state machine."""
+
+    NOTHING = "nothing"
+    CONSIDER = "consider"  # eligibility, then Split and mark
+    ADOPT = "adopt"  # ours again: Split if missing, mark anew
+    CREATE_SPLIT = "create-split"
+    PAUSE = "pause"
+    WAIT_CONTROLLER = "wait-controller"
+    PARK = "park"
+    RUN = "run"  # twins, counts, rolls: the workload is ours and at rest or on the move
+    UNPAUSE = "unpause"
+    SHRINK_OURS = "shrink-ours"
+    CLEAN_UP = "clean-up"
+    CREATE_HAND_BACK = "create-hand-back"
+    REATTACH = "reattach"
+    HAND_BACK = "hand-back"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What the table looks at; one Observation gives exactly one of these."""
+
+    label: bool
+    conflict: bool
+    split: bool  # a Split that takes over
+    report: bool  # a Split that only reports a refusal
+    mark: Mark
+    paused: bool
+    paused_by_us: bool
+    observed: bool
+    attached: bool
+    returning: bool
+    parked: bool
+    twins: bool
+    ours_at_zero: bool  # twins and parked ReplicaSets hold no replica
+    hand_back: bool  # a parked ReplicaSet has the source's template
+    hand_back_done: bool  # it has N available, and everything else of ours is at 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything of ours is on the workload itself."""
+        return self.parked or self.returning or self.twins or self.mark is not Mark.NONE
+
+
+def next_step(c: Columns) -> Step:
+    """Return the first row of the table that matches.
+
+    Source: handover.md, "The state machine"; the numbers in the comments are its rows.
+    """
+    if c.label and not c.conflict:
+        return _step_with_label(c)
+    if c.label and not c.holds:
+        return Step.NOTHING  # 2: given back in Conflict; the Split says so until the label goes
+    return _step_without_label(c)
+
+
+def _step_with_label(c: Columns) -> Step:
+    ours = c.parked or c.returning or c.twins
+    if c.mark is Mark.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
+        return Step.CONSIDER  # 3
+    if c.mark is not Mark.OURS:
+        return Step.ADOPT  # 4
+    if not c.split:
+        return Step.CREATE_SPLIT  # 5
+    if not c.paused:
+        return Step.PAUSE  # 6
+    if not c.observed or c.returning:
+        return Step.WAIT_CONTROLLER  # 7
+    if c.attached:
+        return Step.PARK  # 8
+    return Step.RUN  # 9..12
+
+
+def _step_without_label(c: Columns) -> Step:
+    if not c.holds and (c.conflict or not c.split):
+        # Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
+        return Step.CLEAN_UP if c.split or c.report else Step.NOTHING
+    if c.returning:
+        return Step.WAIT_CONTROLLER  # 13: another attached here would make two
+    if c.attached:
+        if c.paused:
+            return Step.UNPAUSE  # 14
+        return Step.CLEAN_UP if c.ours_at_zero else Step.SHRINK_OURS  # 17, 16
+    if not c.paused:
+        return Step.WAIT_CONTROLLER  # 15
+    if not c.hand_back:
+        return Step.CREATE_HAND_BACK  # 19
+    return Step.REATTACH if c.hand_back_done else Step.HAND_BACK  # 20, 21
+
+
+def hand_back_of(observed: Observation) -> ReplicaSetView | None:
+    """Return the parked ReplicaSet to grow on the way back: the source's template, the largest one.
+
+    Two with the same template exist when a foreign unpause made one beside ours: the larger needs
+    fewer new pods; equal ones are told apart by age, so that two passes choose alike.
+    """
+    if observed.source is None:
+        return None
+    alike = [rs for rs in observed.tied(Tie.PARKED) if rs.template_hash == observed.source.template_hash]
+    return max(alike, key=lambda rs: (rs.spec_replicas, -rs.created.timestamp(), rs.name), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One object that holds replicas, in the arithmetic of MAKE and BREAK (all counts: replicas)."""
+
+    name: str
+    spec: int
+    held: int  # the most it may have at this moment, unschedulable ones left out
+    available: int  # counted from pods, capped by what status and spec admit
+    target: int
+    on_demand: bool = False
+    free: int = 0  # replicas that a shrink takes first and that serve nobody
+    rank: int = 0  # BREAK takes from the lowest rank first
+    resource_version: str = ""
+
+
+def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
+    """Count a parked ReplicaSet."""
+    available = min(
+        sum(pod.available for pod in rs.pods), rs.spec_replicas, rs.available_replicas
+    )
+    return Holder(
+        name=rs.name,
+        spec=rs.spec_replicas,
+        held=max(rs.spec_replicas, rs.status_replicas) - stuck(rs.pods),
+        available=available,
+        target=target,
+        free=free_replicas(rs.pods, rs.spec_replicas),
+        rank=rank,
+        resource_version=rs.resource_version,
+    )
+
+
+def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -> Holder:
+    """Count a twin: the largest of what its spec, status and ReplicaSets hold; the least that serves.
+
+    Scaled down and up within its controller's lag, a status still shows the old numbers, so the
+    ReplicaSets' specs count too. In a roll it may surge above its spec and has no free replicas.
+    """
+    replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
+    rolling = is_rolling(twin)
+    available = min(
+        sum(pod.available for pod in twin.pods),
+        twin.spec_replicas,
+        twin.available_replicas,
+        replica_sets_spec,
+    )
+    surged = twin.spec_replicas + (twin.max_surge if rolling and twin.spec_replicas else 0)
+    return Holder(
+        name=twin.name,
+        spec=twin.spec_replicas,
+        held=max(surged, twin.status_replicas, replica_sets_spec) - stuck(twin.pods),
+        available=max(0, min(available, twin.spec_replicas - twin.max_unavailable)) if rolling else available,
+        target=target,
+        on_demand=on_demand,
+        free=0 if rolling else free_replicas(twin.pods, twin.spec_replicas),
+        rank=rank,
+        resource_version=twin.resource_version,
+    )
+
+
+def is_rolling(twin: TwinView) -> bool:
+    """Whether more than one of its ReplicaSets holds replicas, or its controller lags behind."""
+    return sum(1 for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas) > 1
+
+
+def stuck(pods: Sequence[PodView]) -> int:
+    """Count the replicas that the scheduler cannot place: they take no room from others."""
+    return sum(1 for pod in pods if pod.counts and pod.unschedulable_since is not None)
+
+
+def doomed_or_lost(pods: Sequence[PodView]) -> int:
+    """Count the replicas that are about to go or gone: each is replaced at once on on-demand."""
+    return sum(1 for pod in pods if pod.counts and pod.standing in {Standing.DOOMED, Standing.LOST})
+
+
+def free_replicas(pods: Sequence[PodView], spec: int) -> int:
+    """Count the replicas that serve nobody and that a scale-down deletes first.
+
+    A ReplicaSet deletes unready pods before ready ones. A doomed pod that still serves is never
+    free: it goes only one for one with a newly available one. Pods not yet created are free too.
+    """
+    counted = [pod for pod in pods if pod.counts]
+    serving = sum(1 for pod in counted if pod.ready_since is not None and pod.standing is not Standing.LOST)
+    return max(0, spec - serving)
+
+
+def room(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
+    """Return how many replicas may be made now: N + S + doomed - what is held (never negative).
+
+    `going` counts the doomed and the lost: in an emergency they do not take the place of their
+    replacements (promise 2).
+    """
+    return max(0, replicas + surge + going - sum(holder.held for holder in holders))
+
+
+def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
+    """Grow towards the targets, on-demand before spot, within the room: name -> new spec.
+
+    >>> make([Holder("web-spot", 0, 0, 0, 6), Holder("web-od", 0, 0, 0, 2, on_demand=True)], 3)
+    {'web-od': 2, 'web-spot': 1}
+    """
+    grown: dict[str, int] = {}
+    for holder in sorted(holders, key=lambda holder: not holder.on_demand):
+        step = min(holder.target - holder.spec, space)
+        if step > 0:
+            grown[holder.name] = holder.spec + step
+            space -= step
+    return grown
+
+
+def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> dict[str, int]:
+    """Shrink what is above its target without going below the floor: name -> new spec.
+
+    A holder gives its free replicas, and of those that serve as many as are above the floor, counted
+    both in availability and in specs: a replica that became ready in between would be deleted, so
+    the caller sends each holder's resourceVersion along. `others_available` serve too, but are not
+    ours to scale (the source's own, on the way back).
+
+    >>> break_([Holder("old", 8, 8, 8, 0), Holder("web-spot", 2, 2, 2, 8)], floor=8)
+    {'old': 6}
+    """
+    available = others_available + sum(holder.available for holder in holders)
+    specs = others_available + sum(holder.spec for holder in holders)
+    spare = max(0, min(available - floor, specs - floor))
+    shrunk: dict[str, int] = {}
+    for holder in sorted(holders, key=lambda holder: holder.rank):
+        excess = holder.spec - holder.target
+        if excess <= 0:
+            continue
+        free = min(excess, holder.free)
+        serving = min(excess - free, spare)
+        if free + serving > 0:
+            shrunk[holder.name] = holder.spec - free - serving
+            spare -= serving
+    return shrunk
+
+
+def floor_of(replicas: int, surge: int, unavailable: int) -> int:
+    """Return F, the available replicas that no write of ours goes below (promise 1)."""
+    return max(0, replicas if surge >= 1 else replicas - unavailable)

@@ -1,0 +1,134 @@
+"""When a twin gets a new template, and with which rollout numbers (handover.md, "Rolling").
+
+One twin at a time; never below N where surge is allowed. The numbers are absolute (two twins rolling
+with the source's percentages made 14 of 13 allowed pods) and are written only with a template. The
+planner asks `next_roll` only when there is no count to write.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from splitter.core.handover import is_rolling, stuck
+from splitter.core.model import Note, Pool, Rendered, RolloutOrder, SourceView, TwinView, seconds_between
+from splitter.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Write this template to this twin, with these absolute numbers of replicas."""
+
+    pool: Pool
+    max_surge: int
+    max_unavailable: int
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decides whether a roll may start (all counts: replicas)."""
+
+    source: SourceView
+    order: RolloutOrder
+    available: int  # over both twins
+    room: int
+    now: datetime
+    grace_s: float
+
+
+def is_unfinished(twin: TwinView) -> bool:
+    """Whether not every placed replica is updated and available.
+
+    Replicas that the scheduler cannot place are left out: a twin that only waits for capacity is not
+    in the middle of a roll and blocks nobody. A twin created with a bad template has one ReplicaSet
+    and no roll, and is unfinished all the same.
+    """
+    if not twin.observed:
+        return True
+    if twin.spec_replicas == 0:
+        return False
+    waiting = stuck(twin.pods)
+    running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
+    if not running and waiting:
+        return False
+    return (
+        is_rolling(twin)
+        or twin.updated_replicas < twin.spec_replicas
+        or twin.available_replicas + waiting < twin.spec_replicas
+    )
+
+
+def next_roll(
+    on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered], where: Circumstances
+) -> Roll | Note | None:
+    """Return the roll to start now, a Note that says why one is held, or None when nothing is due."""
+    pair = {Pool.ON_DEMAND: on_demand, Pool.SPOT: spot}
+    order = [Pool.ON_DEMAND, Pool.SPOT]
+    if where.order is RolloutOrder.SPOT_FIRST:
+        order.reverse()
+    outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash]
+    if not outdated:
+        return _stuck_roll(pair, order, where)
+    # An unfinished twin first: only a newer template can mend a broken image.
+    pool = min(outdated, key=lambda pool: not is_unfinished(pair[pool]))
+    twin = pair[pool]
+    other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
+    if twin.spec_replicas == 0:
+        return _roll(pool, twin, 1, 0)
+    if is_unfinished(pair[other_pool]) and other_pool not in outdated:
+        return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet")
+    if not is_unfinished(twin):
+        if is_unfinished(pair[other_pool]):
+            return Note(
+                Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet"
+            )
+        if where.available < where.source.replicas:
+            return Note(
+                Reason.ROLLOUT_HELD,
+                f"{twin.name} waits: {where.available} of {where.source.replicas} replicas are available",
+            )
+    return _numbers(pool, twin, where)
+
+
+def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
+    source = where.source
+    if is_rolling(twin) and (twin.max_surge or twin.max_unavailable):
+        return _roll(pool, twin, twin.max_surge, twin.max_unavailable)  # in mid-roll they stay as they are
+    if source.max_surge == 0:
+        return _roll(pool, twin, 0, max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas)))
+    surge = min(source.max_surge, where.room)
+    if surge > 0:
+        return _roll(pool, twin, surge, 0)
+    unavailable = twin.spec_replicas - min(twin.available_replicas, twin.spec_replicas)
+    if unavailable > 0:
+        return _roll(pool, twin, 0, unavailable)
+    return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}")
+
+
+def _stuck_roll(
+    pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances
+) -> Roll | None:
+    """Fall back to what the source's own strategy allows when surge pods cannot be placed."""
+    for pool in order:
+        twin = pair[pool]
+        share = where.source.max_unavailable * twin.spec_replicas // max(1, where.source.replicas)
+        waiting = [
+            pod
+            for pod in twin.pods
+            if pod.counts
+            and pod.unschedulable_since is not None
+            and seconds_between(pod.unschedulable_since, where.now) > where.grace_s
+        ]
+        mid_roll = is_rolling(twin) and twin.updated_replicas < twin.spec_replicas
+        if mid_roll and waiting and twin.max_unavailable == 0 and share > 0:
+            message = (
+                f"{twin.name}: {len(waiting)} surge replicas found no node for {where.grace_s:.0f} s;"
+                f" going on with maxUnavailable {share}, as the source's own strategy allows"
+            )
+            return Roll(pool, twin.max_surge, share, Note(Reason.ROLLING, message, warning=True))
+    return None
+
+
+def _roll(pool: Pool, twin: TwinView, surge: int, unavailable: int) -> Roll:
+    message = f"{twin.name} gets its new template, maxSurge {surge}, maxUnavailable {unavailable}"
+    return Roll(pool, surge, unavailable, Note(Reason.ROLLING, message))

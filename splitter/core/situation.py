@@ -1,0 +1,85 @@
+"""What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
+
+The planner calls this in each pass in which nothing parked has pods. It only counts; the rules of
+counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
+"""
+
+from datetime import datetime
+
+from splitter.core.handover import doomed_or_lost
+from splitter.core.model import (
+    Observation,
+    PodView,
+    Policy,
+    SourceView,
+    Standing,
+    TwinView,
+    seconds_between,
+)
+from splitter.core.rebalance import RebalanceInput
+
+
+def rebalance_input(
+    observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
+) -> RebalanceInput:
+    """Count the twins' replicas by the state of their pods' nodes."""
+    od_pods = [pod for pod in on_demand.pods if pod.counts]
+    spot_pods = [pod for pod in spot.pods if pod.counts]
+    return RebalanceInput(
+        now=observed.now,
+        desired=source.replicas,
+        max_surge=source.max_surge,
+        max_unavailable=source.max_unavailable,
+        on_demand_spec=on_demand.spec_replicas,
+        on_demand_ready=min(
+            sum(pod.available for pod in od_pods), on_demand.available_replicas, _specs(on_demand)
+        ),
+        on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
+        # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
+        on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
+        spot_spec=spot.spec_replicas,
+        spot_ready_since=_ready_since(observed, spot, spot_pods),
+        spot_starting=sum(
+            1
+            for pod in spot_pods
+            if pod.ready_since is None and pod.standing in {Standing.SOUND, Standing.UNSEEN}
+        ),
+        spot_pending=sum(1 for pod in spot_pods if pod.standing is Standing.UNBOUND),
+        spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
+        lost_node_uids=_lost_nodes(spot),
+        fit_spot=observed.fit_spot,
+        blocked=bool(observed.blocked),
+        view_broken=observed.view_broken,
+    )
+
+
+def _specs(twin: TwinView) -> int:
+    return sum(rs.spec_replicas for rs in twin.replica_sets)
+
+
+def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
+    """Return since when each ready replica stands; no more than the twin's status and ReplicaSets admit."""
+    found = sorted(
+        observed.now if pod.hinted else pod.ready_since
+        for pod in pods
+        if pod.available and pod.ready_since is not None
+    )
+    return tuple(found[: max(0, min(spot.available_replicas, _specs(spot)))])
+
+
+def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
+    since = pod.unschedulable_since
+    return since is not None and seconds_between(since, observed.now) > grace_s
+
+
+def _lost_nodes(spot: TwinView) -> tuple[str, ...]:
+    """Return the spot nodes that go or are gone under a bound pod, terminating ones included.
+
+    A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.
+    """
+    found = {
+        pod.node_uid
+        for pod in spot.pods
+        if pod.node_uid is not None and pod.on_spot and pod.standing in {Standing.DOOMED, Standing.LOST}
+    }
+    return tuple(sorted(found))

@@ -1,0 +1,181 @@
+"""The counts of a hand-over: who should hold what, and one batch of MAKE or BREAK towards it.
+
+The planner calls `towards_twins` while anything parked has pods, `towards_source` once the label is
+gone, and `drain` when the source runs its own replicas again. Each returns Scale actions: raises
+without a precondition, lowerings with the resourceVersion they were computed from. It never touches
+anything but counts. Source: handover.md, "MAKE", "BREAK" and "Composition with rebalancing.md".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from splitter.core.actions import HolderKind, Scale
+from splitter.core.division import base_replicas
+from splitter.core.handover import (
+    Holder,
+    break_,
+    doomed_or_lost,
+    floor_of,
+    hand_back_of,
+    holder_of_replica_set,
+    holder_of_twin,
+    is_rolling,
+    make,
+    room,
+)
+from splitter.core.model import (
+    Observation,
+    PodView,
+    Policy,
+    ReplicaSetView,
+    SourceView,
+    Tie,
+    TwinView,
+    seconds_between,
+)
+
+# BREAK takes parked ReplicaSets first, oldest first, then spot, then on-demand.
+_RANK_SPOT, _RANK_ON_DEMAND = 1_000, 1_001
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One batch of scale writes, and where the hand-over stands, in a sentence."""
+
+    scales: tuple[Scale, ...]
+    message: str
+
+
+def towards_twins(observed: Observation, source: SourceView, policy: Policy) -> Transfer:
+    """Move replicas from the parked ReplicaSets to the twins, whose wanted counts are base(N) and the rest.
+
+    Doomed or lost replicas of any holder are replaced at once on on-demand. Spot that stays short for
+    longer than the grace has its missing share covered there too, so that on-boarding always ends.
+    """
+    base = base_replicas(source.replicas, policy)
+    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    short = _short_of(observed, policy.grace_s)
+    on_demand = min(base + going + short, source.replicas + going) if source.replicas else 0
+    if policy.on_demand_max is not None:
+        on_demand = min(on_demand, max(base, policy.on_demand_max))
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
+    return _batch(observed, source, holders, going)
+
+
+def towards_source(observed: Observation, source: SourceView) -> Transfer:
+    """Move replicas from the twins to the ReplicaSet that the source will take back.
+
+    A doomed replica of that ReplicaSet itself is stood in for by the on-demand twin: it goes back at
+    exactly N.
+    """
+    hand_back = hand_back_of(observed)
+    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    uncertain = doomed_or_lost([pod for pod in hand_back.pods if not pod.vanished]) if hand_back else 0
+    holders = _holders(observed, hand_back, parked=source.replicas, on_demand=uncertain, spot=0)
+    return _batch(observed, source, holders, going)
+
+
+def drain(observed: Observation, source: SourceView) -> Transfer:
+    """Shrink everything of ours to 0 beside a source that runs its own replicas again.
+
+    While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
+    that many away without asking us.
+    """
+    attached = observed.tied(Tie.ATTACHED)
+    own = sum(
+        min(sum(pod.available for pod in rs.pods), rs.spec_replicas, rs.available_replicas) for rs in attached
+    )
+    if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
+        own = min(own, source.replicas - source.max_unavailable)
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+    return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
+
+
+def hand_back_complete(observed: Observation, source: SourceView) -> bool:
+    """Whether the ReplicaSet to give back has N available and nothing else of ours holds a replica."""
+    hand_back = hand_back_of(observed)
+    if hand_back is None or hand_back.spec_replicas != source.replicas:
+        return False
+    available = holder_of_replica_set(hand_back, source.replicas, 0).available
+    others = [rs for rs in observed.tied(Tie.PARKED) if rs.uid != hand_back.uid]
+    return available >= source.replicas and at_zero(observed.twins, others)
+
+
+def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
+    """Whether these hold no replica, neither in spec nor in status."""
+    return not any(
+        holder.spec_replicas or holder.status_replicas for holder in (*twins, *replica_sets)
+    ) and not any(rs.spec_replicas for twin in twins for rs in twin.replica_sets)
+
+
+def total_available(observed: Observation) -> int:
+    """Count the available replicas of everything of ours."""
+    return sum(
+        holder.available for holder in _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    )
+
+
+def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
+    """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    own_surge = next((twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0)
+    return room(holders, source.replicas, source.max_surge, going=0) + own_surge
+
+
+def _pods(observed: Observation) -> tuple[PodView, ...]:
+    holders = (*observed.tied(Tie.PARKED), *observed.twins)
+    return tuple(pod for holder in holders for pod in holder.pods)
+
+
+def _short_of(observed: Observation, grace_s: float) -> int:
+    """Count spot replicas that are not there though asked for longer ago than the grace."""
+    pods = observed.spot.pods if observed.spot is not None else ()
+    return sum(
+        1
+        for pod in pods
+        if pod.counts
+        and pod.unschedulable_since is not None
+        and seconds_between(pod.unschedulable_since, observed.now) > grace_s
+    )
+
+
+def _holders(
+    observed: Observation, hand_back: ReplicaSetView | None, parked: int, on_demand: int, spot: int
+) -> list[Holder]:
+    """Count every holder of ours; `parked` is the target of the hand-back, all other parked ones go to 0."""
+    by_age = sorted(observed.tied(Tie.PARKED), key=lambda rs: (rs.created, rs.name))
+    holders = [
+        holder_of_replica_set(rs, parked if hand_back is not None and rs.uid == hand_back.uid else 0, rank)
+        for rank, rs in enumerate(by_age)
+    ]
+    if observed.spot is not None:
+        holders.append(holder_of_twin(observed.spot, spot, _RANK_SPOT, on_demand=False))
+    if observed.on_demand is not None:
+        holders.append(holder_of_twin(observed.on_demand, on_demand, _RANK_ON_DEMAND, on_demand=True))
+    return holders
+
+
+def _batch(observed: Observation, source: SourceView, holders: list[Holder], going: int) -> Transfer:
+    space = room(holders, source.replicas, source.max_surge, going)
+    changed = make(holders, space)
+    if not changed:
+        floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+        changed = break_(holders, floor)
+    return _transfer(observed, holders, changed)
+
+
+def _transfer(observed: Observation, holders: list[Holder], changed: dict[str, int]) -> Transfer:
+    twins = {twin.name for twin in observed.twins}
+    scales = tuple(
+        Scale(
+            kind=HolderKind.DEPLOYMENT if holder.name in twins else HolderKind.REPLICA_SET,
+            name=holder.name,
+            was=holder.spec,
+            replicas=changed[holder.name],
+            resource_version=holder.resource_version if changed[holder.name] < holder.spec else None,
+        )
+        for holder in holders
+        if holder.name in changed
+    )
+    return Transfer(scales, ", ".join(f"{holder.name} {holder.available}/{holder.target}" for holder in holders))

@@ -1,0 +1,296 @@
+"""The only writer: does the planner's actions, one after the other, and puts the answers in the cache.
+
+The reconciler calls `apply` with one pass's actions. The first that fails ends the batch (the next pass
+observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
+Every answer goes into the cache, so that the next pass sees what this one wrote. Field manager
+`splitter` always; server-side apply for what is ours whole, small patches with a precondition for what
+is the user's. It never decides whether to write.
+"""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+import orjson
+
+from splitter.core.actions import (
+    Action,
+    ApplyTwin,
+    CreateHandBack,
+    DeleteReplicaSet,
+    DeleteSplit,
+    DeleteTwin,
+    DeleteVanishedPod,
+    EnsureSplit,
+    HolderKind,
+    Park,
+    Reattach,
+    Scale,
+    SetDeletionCost,
+    SetMark,
+    SetPaused,
+)
+from splitter.core.desired import template_hash
+from splitter.core.model import Observation, SourceView
+from splitter.core.surface import (
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    SPLIT_PARKED,
+)
+from splitter.kube.cache import Cache
+from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.parse import COST_BEFORE, DELETION_COST
+
+_OURS = {"fieldManager": FIELD_MANAGER}
+_FORCED = {**_OURS, "force": "true"}
+# Somebody wrote in between, or the object is another one by now: observe again.
+LOST_RACE = frozenset({404, 409, 422})
+
+
+class Writer:
+    """Writes for one process; nothing else in splitter changes the cluster."""
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+
+    async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
+        """Do the actions in order; returns how many were written. Raises ApiError at the first failure."""
+        source = observed.source
+        if source is None:
+            return 0
+        for action in actions:
+            await self._do(action, observed, source)
+        return len(actions)
+
+    async def write_status(self, observed: Observation, status: Json) -> None:
+        """Replace the Split's status. Raises ApiError; 404 when it is gone by now."""
+        body = {**_split_identity(observed.key), "status": status}
+        path = f"{_split_path(observed.key)}/status"
+        self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
+
+    async def _do(self, action: Action, observed: Observation, source: SourceView) -> None:
+        namespace = source.key.namespace
+        deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+        replica_sets = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+        match action:
+            case EnsureSplit():
+                await self._ensure_split(source, takes_over=action.takes_over)
+            case DeleteSplit():
+                if observed.split is not None:
+                    await self._delete(_split_path(source.key), observed.split.uid)
+                    self._cache.splits.forget(observed.split.uid)
+            case SetMark():
+                annotations = {"annotations": {ANNOTATION_TAKEN_OVER: action.value}}
+                await self._patch_source(source, annotations, {}, None)
+            case SetPaused():
+                spec = {"paused": True if action.paused else None}
+                await self._patch_source(source, {}, spec, action.resource_version)
+            case Park():
+                body = _parking(action, source)
+                await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "strategic")
+            case Reattach():
+                labels = {**dict(action.labels), LABEL_SPLIT: None}
+                body = {"metadata": {"labels": labels, "resourceVersion": action.resource_version}}
+                await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "merge")
+            case CreateHandBack():
+                made = await self._client.send("POST", replica_sets, hand_back(source), query=_OURS)
+                self._cache.replica_sets.upsert(made)
+            case DeleteReplicaSet():
+                await self._delete(f"{replica_sets}/{action.name}", action.uid, action.resource_version)
+                self._cache.replica_sets.forget(action.uid)
+            case ApplyTwin():
+                await self._apply_twin(deployments, action)
+            case DeleteTwin():
+                await self._delete(f"{deployments}/{action.name}", action.uid)
+                self._cache.twins.forget(action.uid)
+            case Scale():
+                await self._scale(deployments, replica_sets, action)
+            case SetDeletionCost():
+                await self._set_cost(namespace, action)
+            case DeleteVanishedPod():
+                await self._delete_vanished(namespace, action)
+            case _:
+                assert_never(action)
+
+    async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": source.key.kind,
+            "name": source.key.name,
+            "uid": source.uid,
+            "controller": False,
+            "blockOwnerDeletion": False,
+        }
+        body = _split_identity(source.key)
+        body["metadata"]["ownerReferences"] = [owner]
+        named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
+        body["spec"] = {"source": named, "takeOver": takes_over}
+        answer = await self._client.send(
+            "PATCH", _split_path(source.key), body, patch="apply", query=_FORCED
+        )
+        self._cache.splits.upsert(answer)
+
+    async def _patch_source(
+        self, source: SourceView, metadata: Json, spec: Json, resource_version: str | None
+    ) -> None:
+        # The UID is a precondition: a source re-created under the same name is another one.
+        body: Json = {"metadata": {**metadata, "uid": source.uid}}
+        if resource_version is not None:
+            body["metadata"]["resourceVersion"] = resource_version
+        if spec:
+            body["spec"] = spec
+        path = f"/apis/apps/v1/namespaces/{source.key.namespace}/deployments/{source.key.name}"
+        answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+        if LABEL_SPLIT in answer["metadata"].get("labels", {}):
+            self._cache.sources.upsert(answer)
+
+    async def _patch_replica_set(self, path: str, body: Json, patch: str) -> None:
+        answer = await self._client.send("PATCH", path, body, patch=patch, query=_OURS)
+        self._cache.replica_sets.upsert(answer)
+
+    async def _apply_twin(self, deployments: str, action: ApplyTwin) -> None:
+        body: Json = orjson.loads(action.manifest_json)
+        name = body["metadata"]["name"]
+        if action.resource_version is not None:
+            body["metadata"]["resourceVersion"] = action.resource_version
+        body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
+        body["spec"]["replicas"] = action.replicas
+        body["spec"]["strategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},
+        }
+        answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
+        self._cache.twins.upsert(answer)
+
+    async def _scale(self, deployments: str, replica_sets: str, action: Scale) -> None:
+        body: Json = {"spec": {"replicas": action.replicas}}
+        if action.resource_version is not None:
+            body["metadata"] = {"resourceVersion": action.resource_version}
+        if action.kind is HolderKind.DEPLOYMENT:
+            path = f"{deployments}/{action.name}"
+            self._cache.twins.upsert(
+                await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+            )
+        else:
+            await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "merge")
+
+    async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
+        annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}
+        body = {"metadata": {"uid": action.uid, "annotations": annotations}}
+        path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
+        try:
+            answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+        except ApiError as error:
+            if error.status not in LOST_RACE:
+                raise
+            return  # the pod went by itself: nothing to do
+        self._cache.pods.upsert(answer)
+
+    async def _delete_vanished(self, namespace: str, action: DeleteVanishedPod) -> None:
+        """Delete the pod only when a live look-up says that its node is really not there."""
+        try:
+            await self._client.get(f"/api/v1/nodes/{action.node}")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        else:
+            return
+        path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
+        try:
+            answer = await self._client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
+        except ApiError as error:
+            if error.status not in LOST_RACE:
+                raise
+            return
+        if answer.get("kind") == "Pod":
+            self._cache.pods.upsert(answer)
+        else:
+            self._cache.pods.forget(action.uid)
+
+    async def _delete(self, path: str, uid: str, resource_version: str | None = None) -> None:
+        preconditions = {"uid": uid}
+        if resource_version is not None:
+            preconditions["resourceVersion"] = resource_version
+        body = {"propagationPolicy": "Background", "preconditions": preconditions}
+        try:
+            await self._client.send("DELETE", path, body)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
+def _split_identity(key: Any) -> Json:
+    return {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+    }
+
+
+def _split_path(key: Any) -> str:
+    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
+
+
+def _parking(action: Park, source: SourceView) -> Json:
+    """Return the one patch that releases a ReplicaSet: no selector's labels, an owner that does not control."""
+    labels: dict[str, str | None] = dict.fromkeys(action.strip)
+    labels[LABEL_SPLIT] = SPLIT_PARKED
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": source.key.name,
+        "uid": source.uid,
+        # Explicit: left out, the merge by uid keeps true, and the release then deletes the reference.
+        "controller": False,
+    }
+    return {
+        "metadata": {
+            "labels": labels,
+            "ownerReferences": [owner],
+            "resourceVersion": action.resource_version,
+        }
+    }
+
+
+def hand_back(source: SourceView) -> Json:
+    """Return a parked ReplicaSet at 0 with the source's template and a hash of our own.
+
+    The Deployment controller compares templates without the hash, so it takes this for its newest
+    revision. The name follows from the template: made twice, the second is refused.
+    """
+    document: Mapping[str, Any] = orjson.loads(source.manifest_json)
+    spec = document["spec"]
+    own_hash = f"split{template_hash(spec['template'])[:8]}"
+    template = spec["template"]
+    labels = {**template["metadata"].get("labels", {}), "pod-template-hash": own_hash}
+    selector = spec["selector"]
+    kept = {key: text for key, text in labels.items() if key not in source.selector_keys}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{source.key.name}-{own_hash}",
+            "namespace": source.key.namespace,
+            "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": source.key.name,
+                    "uid": source.uid,
+                    "controller": False,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": 0,
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+            "selector": {
+                **selector,
+                "matchLabels": {**selector.get("matchLabels", {}), "pod-template-hash": own_hash},
+            },
+            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+        },
+    }

@@ -1,0 +1,161 @@
+"""What splitter knows of the cluster, and whom a change concerns.
+
+One shelf a kind, filled by reflectors (and, for labelled sources, by kopf through the operator).
+Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is
+forgotten on purpose, since a pass looks at everything. A change of a node's health wakes the owners
+of its pods urgently. Nothing here knows what will be done.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from splitter.core.model import Key
+from splitter.core.nodes import NodeState
+from splitter.core.surface import LABEL_SPLIT, SPLIT_TWIN
+from splitter.kube import parse
+from splitter.kube.client import Client
+from splitter.kube.records import (
+    NamespaceRecord,
+    NodeRecord,
+    PodRecord,
+    ReplicaSetRecord,
+    SourceRecord,
+    SplitRecord,
+    TwinRecord,
+)
+from splitter.kube.store import Shelf
+from splitter.kube.watch import Reflector
+
+Wake = Callable[[Key, bool], None]
+Assess = Callable[[Mapping[str, Any]], NodeState]
+
+# Nodes that were seen and are gone, remembered to tell their pods from pods of nodes not seen yet.
+_VANISHED = 4096
+
+
+class Cache:
+    """All shelves, and the reflectors that fill them."""
+
+    def __init__(self, assess: Assess, wake: Wake) -> None:
+        self._wake = wake
+        self.vanished: dict[str, str] = {}  # node name -> UID it had
+        self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
+        self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
+        self.twins = Shelf(
+            parse.twin,
+            {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
+            self._twin_changed,
+        )
+        self.replica_sets = Shelf(
+            parse.replica_set,
+            {
+                "controller": lambda record: record.controller_uid,
+                "deployment": lambda record: (record.namespace, record.owner_name),
+            },
+            self._replica_set_changed,
+        )
+        self.pods = Shelf(
+            parse.pod,
+            {"owner": lambda record: record.owner_uid, "node": lambda record: record.node},
+            self._pod_changed,
+        )
+        self.nodes = Shelf(
+            lambda raw: NodeRecord(
+                "", raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"]), assess(raw)
+            ),
+            {"name": lambda record: record.state.name},
+            self._node_changed,
+        )
+        self.namespaces = Shelf(
+            parse.namespace, {"name": lambda record: record.name}, self._namespace_changed
+        )
+
+    def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
+        """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
+        found = [Reflector(client, "/api/v1/nodes", self.nodes)]
+        if not namespaces:
+            found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
+        for namespace in namespaces or (None,):
+            scope = f"/namespaces/{namespace}" if namespace else ""
+            twins = f"{LABEL_SPLIT}={SPLIT_TWIN}"
+            found += [
+                Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
+                Reflector(client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace),
+                Reflector(client, f"/apis/apps/v1{scope}/deployments", self.twins, twins, namespace=namespace),
+                Reflector(client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace),
+            ]
+        return found
+
+    def keys(self) -> set[Key]:
+        """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
+        parked = {
+            Key("Deployment", record.namespace, record.owner_name)
+            for record in self.replica_sets.values()
+            if record.owner_name and record.controller_uid is None
+        }
+        return (
+            {record.view.key for record in self.sources.values()}
+            | {record.source for record in self.splits.values()}
+            | {record.source for record in self.twins.values()}
+            | parked
+        )
+
+    def _source_changed(self, old: SourceRecord | None, new: SourceRecord | None) -> None:
+        if (record := new or old) is not None:
+            self._wake(record.view.key, False)
+
+    def _split_changed(self, old: SplitRecord | None, new: SplitRecord | None) -> None:
+        if (record := new or old) is not None:
+            self._wake(record.source, False)
+
+    def _twin_changed(self, old: TwinRecord | None, new: TwinRecord | None) -> None:
+        if (record := new or old) is not None:
+            self._wake(record.source, False)
+
+    def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
+        if (record := new or old) is not None and (key := self._owner_of(record)) is not None:
+            self._wake(key, False)
+
+    def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        record = new or old
+        if record is None or record.owner_uid is None:
+            return
+        replica_set = self.replica_sets.get(record.owner_uid)
+        if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
+            self._wake(key, False)
+
+    def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
+        if new is None and old is not None:
+            self.vanished[old.state.name] = old.uid
+            if len(self.vanished) > _VANISHED:
+                del self.vanished[next(iter(self.vanished))]
+        elif new is not None:
+            self.vanished.pop(new.state.name, None)
+            if old is not None and old.state == new.state:
+                return  # a heartbeat
+        if (record := new or old) is None:
+            return
+        for pod in self.pods.find("node", record.state.name):
+            replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
+            if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
+                self._wake(key, True)
+
+    def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
+        if old is not None and new is not None and old.annotations == new.annotations:
+            return
+        if (record := new or old) is not None:
+            for source in self.sources.values():
+                if source.namespace == record.name:
+                    self._wake(source.view.key, False)
+
+    def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
+        """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""
+        for uid in record.owner_uids:
+            if (twin := self.twins.get(uid)) is not None:
+                return twin.source
+        if record.owner_name is None:
+            return None
+        key = Key("Deployment", record.namespace, record.owner_name)
+        if self.sources.find("key", key) or self.splits.find("source", key):
+            return key
+        return None

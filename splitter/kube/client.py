@@ -1,0 +1,237 @@
+"""One connection to one API server: credentials, raw JSON requests, streams, and readable failures.
+
+`connect` is called once by the command line and the operator; `watch`, `observe` and `apply` send
+through it. It sits on `kubernetes.aio` (credentials, TLS, connection pool) and leaves the generated
+models alone: pydantic models are slow on hot paths, so bodies are parsed by orjson into plain dicts
+that never leave this folder. It never decides anything and never caches.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+from kubernetes.aio.client import ApiClient, Configuration
+from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from splitter import __version__
+from splitter.core.errors import SplitterError
+from splitter.core.reasons import Reason
+
+PATCHES = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+FIELD_MANAGER = "splitter"
+# Where a pod finds its own credentials; load_incluster_config reads the same place.
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+_TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+_GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
+
+Json = dict[str, Any]
+
+
+class ApiError(Exception):
+    """An answer that is not a success.
+
+    `status` is the HTTP status (0: no answer), `reason` Kubernetes' word, `message` its sentence.
+    """
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{status} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What kopf needs to connect to the same server as the same user."""
+
+    server: str
+    ca_path: str | None
+    insecure: bool
+    token: str | None
+    certificate_path: str | None
+    private_key_path: str | None
+    proxy_url: str | None
+
+
+class Client:
+    """Sends requests; every failure is an ApiError with Kubernetes' own words."""
+
+    def __init__(self, api: ApiClient, timeout_s: float) -> None:
+        self._api = api
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+
+    @property
+    def server(self) -> str:
+        """The API server's address, for messages."""
+        return str(self._api.configuration.host)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._api.close()
+
+    async def credentials(self) -> Credentials:
+        """Return how this client connects, for kopf's own session."""
+        config = self._api.configuration
+        token = await config.get_api_key_with_prefix("BearerToken", alias="authorization")
+        return Credentials(
+            server=config.host,
+            ca_path=config.ssl_ca_cert,
+            insecure=not config.verify_ssl,
+            token=token.removeprefix("Bearer ") if token else None,
+            certificate_path=config.cert_file,
+            private_key_path=config.key_file,
+            proxy_url=config.proxy,
+        )
+
+    async def get(self, path: str, **query: str) -> Json:
+        """GET one object or list; transient failures are tried again.
+
+        Raises ApiError: 404 when it is not there, 403 when we may not, 0 when nobody answers.
+        """
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(_is_transient),
+            wait=wait_random_exponential(multiplier=0.1, max=2),
+            stop=stop_after_attempt(4),
+            reraise=True,
+        ):
+            with attempt:
+                return await self.send("GET", path, query=query)
+        raise AssertionError  # AsyncRetrying returns or raises
+
+    async def send(
+        self, method: str, path: str, body: Json | None = None, *, patch: str = "", query: Mapping[str, str] | None = None
+    ) -> Json:
+        """Send one request and return the parsed answer; never repeated by itself.
+
+        Raises ApiError with Kubernetes' reason and message.
+        """
+        try:
+            response = await self._request(method, path, body, patch, query or {}, self._timeout)
+            content = await response.read()
+        except _GONE_WRONG as error:
+            raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
+        if response.status >= 400:
+            raise _error(response.status, content)
+        answer: Json = orjson.loads(content) if content else {}
+        return answer
+
+    @asynccontextmanager
+    async def stream(self, path: str, query: Mapping[str, str], timeout_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a watch: yields an iterator over its lines, one JSON document each.
+
+        `timeout_s` bounds the silence between two reads, not the whole. Raises ApiError.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=timeout_s)
+        response = None
+        try:
+            response = await self._request("GET", path, None, "", query, timeout)
+            if response.status >= 400:
+                raise _error(response.status, await response.read())
+            yield _lines(response)
+        except _GONE_WRONG as error:
+            raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
+        finally:
+            if response is not None:
+                response.close()
+
+    async def _request(
+        self, method: str, path: str, body: Json | None, patch: str, query: Mapping[str, str], timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        headers = {"Accept": "application/json", "User-Agent": f"splitter/{__version__}"}
+        headers["Content-Type"] = PATCHES.get(patch, "application/json")
+        await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        url = self.server + path
+        if query:
+            url += "?" + self._api.parameters_to_url_query(dict(query), {})
+        answer = await self._api.rest_client.request(
+            method, url, headers=headers, body=body, _request_timeout=timeout
+        )
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Split a stream into lines of any length (a ConfigMap event may have a megabyte)."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, ApiError) and (error.status == 0 or error.status in _TRY_AGAIN)
+
+
+def _error(status: int, content: bytes) -> ApiError:
+    try:
+        answer = orjson.loads(content)
+        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
+    except (orjson.JSONDecodeError, AttributeError):
+        return ApiError(status, "", content[:300].decode(errors="replace"))
+
+
+async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float, connections: int) -> Client:
+    """Connect with a kubeconfig, or with the pod's own service account when none is named.
+
+    Nothing is sent yet. Raises SplitterError (ApiUnreachable) when there are no usable credentials.
+    """
+    configuration = Configuration()
+    configuration.connection_pool_maxsize = connections
+    try:
+        if kubeconfig is not None:
+            await load_kube_config(
+                config_file=str(kubeconfig),
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
+        elif _SERVICE_ACCOUNT.exists():
+            load_incluster_config(client_configuration=configuration)
+        else:
+            raise SplitterError(
+                Reason.API_UNREACHABLE,
+                "there are no credentials: KUBECONFIG is not set and this is not a pod with a service"
+                " account. Set KUBECONFIG, or run splitter in the cluster (manifests/)",
+            )
+    except (ConfigException, FileNotFoundError, PermissionError) as error:
+        raise SplitterError(
+            Reason.API_UNREACHABLE,
+            f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",
+        ) from error
+    return Client(ApiClient(configuration=configuration), timeout_s)
+
+
+async def probe(client: Client) -> str:
+    """Return the server's version; the first thing `run` asks, before kopf starts.
+
+    Raises SplitterError: ApiUnreachable or Forbidden, with what to check.
+    """
+    try:
+        async with asyncio.timeout(15):
+            version = await client.get("/version")
+    except (ApiError, TimeoutError) as error:
+        status = error.status if isinstance(error, ApiError) else 0
+        if status in {401, 403}:
+            raise SplitterError(
+                Reason.FORBIDDEN,
+                f"the API server {client.server} refuses these credentials ({error}); they may have"
+                " expired: check the kubeconfig's user or the service account's token",
+            ) from error
+        raise SplitterError(
+            Reason.API_UNREACHABLE,
+            f"the API server {client.server} does not answer ({error}); check its address in the"
+            " kubeconfig and the network between here and there",
+        ) from error
+    return str(version.get("gitVersion", "unknown"))

@@ -1,0 +1,119 @@
+"""The slim records that the cache keeps, one frozen dataclass a kind.
+
+`observe` parses raw objects into these and joins them into the core's views; nothing else reads them.
+Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from splitter.core.model import Key, Pool, SourceView, SplitView
+from splitter.core.nodes import NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class PodRecord:
+    """One pod: where it is, whose it is, whether it is ready, what it asks for."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    owner_uid: str | None
+    node: str | None
+    ready_since: datetime | None
+    created: datetime
+    terminating: bool
+    finished: bool
+    unschedulable_since: datetime | None
+    waiting: str
+    deletion_cost: str | None
+    cost_before: str | None
+    requests: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSetRecord:
+    """One ReplicaSet, of anybody's."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    controller_uid: str | None
+    owner_uids: tuple[str, ...]  # all Deployments that own it, controlling or not
+    owner_name: str | None  # the Deployment's name, of the first of them
+    labels: Mapping[str, str]
+    template_labels: Mapping[str, str]
+    template_hash: str
+    template_generation: int
+    spec_replicas: int
+    status_replicas: int
+    available_replicas: int
+    created: datetime
+    deleting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TwinRecord:
+    """One generated Deployment."""
+
+    namespace: str
+    name: str
+    uid: str
+    version: int
+    source: Key
+    source_uid: str
+    pool: Pool
+    rendered_hash: str
+    spec_replicas: int
+    status_replicas: int
+    available_replicas: int
+    updated_replicas: int
+    observed: bool
+    max_surge: int
+    max_unavailable: int
+    deleting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """One labelled source."""
+
+    namespace: str
+    uid: str
+    version: int
+    view: SourceView
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """One node, assessed when it changed."""
+
+    namespace: str
+    uid: str
+    version: int
+    state: NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRecord:
+    """One Split."""
+
+    namespace: str
+    uid: str
+    version: int
+    source: Key
+    view: SplitView
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRecord:
+    """One namespace's own annotations: defaults for its workloads."""
+
+    namespace: str
+    uid: str
+    version: int
+    name: str
+    annotations: Mapping[str, str]

@@ -1,0 +1,87 @@
+"""The Split statuses that are decided and not yet written: coalesced, and never in an emergency's way.
+
+The reconciler posts a status after each pass that changed it; one task writes them, each workload at
+most once a second. Until a status is written, `overlay` lets the next pass see it as if it were, so
+that the rebalancing never forgets what it has just decided. Lost in a crash, at most a second of soak
+is forgotten, which only delays a return.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from splitter.core.model import Key, Observation
+from splitter.kube.apply import Writer
+from splitter.kube.client import ApiError
+
+logger = logging.getLogger("splitter.status")
+
+_INTERVAL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Posted:
+    observed: Observation
+    status: dict[str, Any]
+    text: str
+
+
+class StatusBoard:
+    """Statuses on their way to the API server."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._posted: dict[Key, _Posted] = {}
+        self._something = asyncio.Event()
+
+    def overlay(self, observed: Observation) -> Observation:
+        """Return the observation with the status that we have decided but not written yet."""
+        posted = self._posted.get(observed.key)
+        split = observed.split
+        if posted is None or split is None or posted.observed.split is None:
+            return observed
+        if posted.observed.split.uid != split.uid:
+            return observed
+        status = posted.status
+        return replace(
+            observed,
+            split=replace(
+                split,
+                conflict=bool(status.get("conflict")),
+                fights=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
+                rebalance=status.get("rebalance", {}),
+                good_annotations=status.get("policyAnnotations"),
+                status_json=posted.text,
+            ),
+        )
+
+    def post(self, observed: Observation, status: dict[str, Any]) -> None:
+        """Have a status written soon, if it differs from what is known."""
+        text = orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
+        if observed.split is None or observed.split.status_json == text:
+            return
+        self._posted[observed.key] = _Posted(observed, status, text)
+        self._something.set()
+
+    async def run(self) -> None:
+        """Write what is posted, until cancelled."""
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            await self.flush()
+            await asyncio.sleep(_INTERVAL_S)  # the rate: one write a workload and second
+
+    async def flush(self) -> None:
+        """Write everything posted now; what fails is dropped, the next pass posts again."""
+        for key, posted in list(self._posted.items()):
+            try:
+                await self._writer.write_status(posted.observed, posted.status)
+            except ApiError as error:
+                level = logging.DEBUG if error.status in {404, 409} else logging.WARNING
+                logger.log(level, "status of %s not written: %s", key, error)
+            if self._posted.get(key) is posted:
+                del self._posted[key]

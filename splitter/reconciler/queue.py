@@ -1,0 +1,71 @@
+"""The queue of workload keys: a set with two lanes and timers.
+
+Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
+most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
+keys (a node under the workload changed) go before all others.
+"""
+
+import asyncio
+from collections import OrderedDict
+
+from splitter.core.model import Key
+
+
+class WorkQueue:
+    """Keys to reconcile, urgent ones first."""
+
+    def __init__(self) -> None:
+        self._urgent: OrderedDict[Key, None] = OrderedDict()
+        self._normal: OrderedDict[Key, None] = OrderedDict()
+        self._working: set[Key] = set()
+        self._again: dict[Key, bool] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._something = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return how many keys wait."""
+        return len(self._urgent) + len(self._normal)
+
+    def add(self, key: Key, urgent: bool = False) -> None:  # noqa: FBT001, FBT002 (the shape of cache.Wake)
+        """Ask for a pass as soon as a worker is free."""
+        if key in self._working:
+            self._again[key] = urgent or self._again.get(key, False)
+            return
+        if urgent:
+            self._normal.pop(key, None)
+            self._urgent[key] = None
+        elif key not in self._urgent:
+            self._normal[key] = None
+        self._something.set()
+
+    def add_after(self, key: Key, delay_s: float) -> None:
+        """Ask for a pass in `delay_s` seconds, unless one is due sooner."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + delay_s
+        timer = self._timers.get(key)
+        if timer is not None and not timer.cancelled() and loop.time() < timer.when() <= due:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timers[key] = loop.call_at(due, self._timer_due, key)
+
+    def _timer_due(self, key: Key) -> None:
+        self._timers.pop(key, None)
+        self.add(key)
+
+    async def take(self) -> Key:
+        """Wait for a key and take it; `done` must follow."""
+        while True:
+            for lane in (self._urgent, self._normal):
+                if lane:
+                    key, _ = lane.popitem(last=False)
+                    self._working.add(key)
+                    return key
+            self._something.clear()
+            await self._something.wait()
+
+    def done(self, key: Key) -> None:
+        """Give a key back; it comes again when it was added meanwhile."""
+        self._working.discard(key)
+        if (urgent := self._again.pop(key, None)) is not None:
+            self.add(key, urgent)

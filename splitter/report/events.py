@@ -1,0 +1,65 @@
+"""Kubernetes Events about a source, from the notes of a pass.
+
+The reconciler asks `due` which notes to say now (the same sentence is not repeated within ten minutes)
+and has `kube.apply` post what `event` builds. Source of the form: events.k8s.io/v1.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from splitter.core.model import Key, Note, SourceView, seconds_between
+
+_REPEAT_S = 600.0
+_REMEMBERED = 10_000
+_NOTE = 1024  # the API server refuses a longer one
+
+
+class Said:
+    """Remembers what was said, so that it is not said in each pass."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[tuple[Key, str, str], datetime] = OrderedDict()
+
+    def due(self, key: Key, notes: Sequence[Note], now: datetime) -> list[Note]:
+        """Return the notes that were not said in the last ten minutes, and remember them as said."""
+        found = []
+        for note in notes:
+            sentence = (key, note.reason.value, note.message)
+            last = self._said.get(sentence)
+            if last is not None and seconds_between(last, now) < _REPEAT_S:
+                continue
+            self._said[sentence] = now
+            self._said.move_to_end(sentence)
+            found.append(note)
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+        return found
+
+
+def event(source: SourceView, note: Note, now: datetime, instance: str) -> dict[str, Any]:
+    """Return one Event object about the source."""
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{source.key.name[:200]}.{uuid4().hex[:16]}",
+            "namespace": source.key.namespace,
+        },
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": "splitter.io/splitter",
+        "reportingInstance": instance[:128],
+        "action": note.reason.value,
+        "reason": note.reason.value,
+        "note": note.message[:_NOTE],
+        "type": "Warning" if note.warning else "Normal",
+        "regarding": {
+            "apiVersion": "apps/v1",
+            "kind": source.key.kind,
+            "namespace": source.key.namespace,
+            "name": source.key.name,
+            "uid": source.uid,
+        },
+    }

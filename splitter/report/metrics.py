@@ -1,0 +1,43 @@
+"""Prometheus metrics, keyed by the source's namespace and name.
+
+The reconciler counts here; `operator` serves them. Names end in their unit. A workload's series go
+when its Split goes.
+"""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from splitter import __version__
+from splitter.core.model import Key
+
+_WORKLOAD = ("namespace", "name")
+
+replicas = Gauge(
+    "splitter_replicas", "Replicas of a pool: wanted, spec, ready, doomed, pending", (*_WORKLOAD, "pool", "count")
+)
+cover_replicas = Gauge("splitter_cover_replicas", "On-demand replicas standing in for spot", _WORKLOAD)
+decisions_total = Counter("splitter_decisions_total", "Decisions carried out, by reason", ("reason",))
+reconcile_seconds = Histogram(
+    "splitter_reconcile_seconds",
+    "Duration of one pass, writes included",
+    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a pass")
+errors_total = Counter("splitter_reconcile_errors_total", "Passes that ended with an error", ("kind",))
+build_info = Gauge("splitter_build_info", "Always 1; the version is the label", ("version",))
+build_info.labels(__version__).set(1)
+
+
+def show(key: Key, status: dict[str, dict[str, int]]) -> None:
+    """Show one workload's counts, as its Split's status has them."""
+    for pool, field in (("on-demand", "onDemand"), ("spot", "spot")):
+        for count, number in status[field].items():
+            replicas.labels(key.namespace, key.name, pool, count).set(number)
+    cover_replicas.labels(key.namespace, key.name).set(int(status["cover"]))  # type: ignore[call-overload]
+
+
+def forget(key: Key) -> None:
+    """Drop the series of a workload that is no longer split."""
+    for pool in ("on-demand", "spot"):
+        for count in ("wanted", "spec", "ready", "doomed", "pending"):
+            replicas.remove(key.namespace, key.name, pool, count)
+    cover_replicas.remove(key.namespace, key.name)

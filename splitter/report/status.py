@@ -1,0 +1,166 @@
+"""The status of a Split: what a person or a dashboard reads about one workload.
+
+The reconciler builds it after each pass from what was observed and planned; it is written only when it
+differs. It also carries what must survive a restart: the rebalancing state, the fights, the last good
+annotations. Pure: data in, data out.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from splitter.core.model import Note, Observation, Policy, PodView, Standing, State, TwinView
+from splitter.core.planner import FIGHTS, Plan, PolicyInForce, recent_fights
+from splitter.core.reasons import Reason
+
+_DECISIONS = 20
+_MESSAGE = 1024
+
+
+def build(
+    observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool
+) -> dict[str, Any]:
+    """Return the status to show; `written` says whether the plan's actions were carried out."""
+    before: dict[str, Any] = orjson.loads(observed.split.status_json) if observed.split else {}
+    fights = [at for at in recent_fights(observed, observed.now)]
+    if plan.fight and written:
+        fights.append(observed.now)
+    conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
+    source = observed.source
+    rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
+    taken = plan.state is not State.REFUSED
+    status: dict[str, Any] = {
+        "observedGeneration": source.generation if source else 0,
+        "state": plan.state.value,
+        "reason": plan.verdict.reason.value,
+        "message": plan.verdict.message[:_MESSAGE],
+        "desired": source.replicas if source else 0,
+        "ready": _ready(observed),
+        "cover": max(0, _spec(observed.on_demand) - plan.wanted_on_demand) if taken else 0,
+        "onDemand": _pool(observed.on_demand, plan.wanted_on_demand),
+        "spot": _pool(observed.spot, plan.wanted_spot),
+        "policy": _policy(in_force.policy),
+        "policyAnnotations": dict(in_force.good_annotations),
+        "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
+        "rebalance": rebalance,
+        "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
+    }
+    if fights:
+        status["fights"] = [_time(at) for at in fights[-10:]]
+    if conflict:
+        status["conflict"] = True
+    return status
+
+
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _spec(twin: TwinView | None) -> int:
+    return twin.spec_replicas if twin else 0
+
+
+def _available(pods: Sequence[PodView]) -> int:
+    return sum(1 for pod in pods if pod.available)
+
+
+def _ready(observed: Observation) -> int:
+    holders = (*observed.replica_sets, *observed.twins)
+    return sum(_available(holder.pods) for holder in holders)
+
+
+def _pool(twin: TwinView | None, wanted: int) -> dict[str, int]:
+    pods = [pod for pod in twin.pods if pod.counts] if twin else []
+    return {
+        "wanted": wanted,
+        "spec": _spec(twin),
+        "ready": _available(pods),
+        "doomed": sum(1 for pod in pods if pod.standing is Standing.DOOMED),
+        "pending": sum(1 for pod in pods if pod.standing is Standing.UNBOUND),
+    }
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "onDemandBase": policy.on_demand_base,
+        "spotPercent": policy.spot_percent,
+        "spotAffinity": policy.spot_affinity.value,
+        "grace": f"{policy.grace_s:.0f}s",
+        "soak": f"{policy.soak_s:.0f}s",
+        "freeze": policy.freeze,
+        "dryRun": policy.dry_run,
+        "templateSet": policy.template_set,
+        "rolloutOrder": policy.rollout_order.value,
+    }
+    if policy.on_demand_max is not None:
+        found["onDemandMax"] = policy.on_demand_max
+    if policy.spot_max is not None:
+        found["spotMax"] = policy.spot_max
+    return found
+
+
+def _conditions(
+    observed: Observation,
+    plan: Plan,
+    in_force: PolicyInForce,
+    before: Sequence[Mapping[str, Any]],
+    *,
+    conflict: bool,
+) -> list[dict[str, Any]]:
+    """Return the conditions in the Kubernetes convention; a transition time changes with its status only."""
+    ready, desired = _ready(observed), observed.source.replicas if observed.source else 0
+    verdict = plan.verdict
+    refused = plan.state is State.REFUSED
+    wanting = plan.wanted_spot
+    spot_ready = _pool(observed.spot, wanting)["ready"]
+    problem = in_force.problems[0] if in_force.problems else None
+    moving = plan.state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
+    found = [
+        _condition("Eligible", not refused, verdict if refused else None),
+        _condition("PolicyValid", in_force.valid, problem),
+        _condition(
+            "Ready", ready >= desired, Note(verdict.reason, f"{ready} of {desired} replicas are available")
+        ),
+        _condition("Progressing", moving, verdict),
+        _condition(
+            "SpotAvailable",
+            spot_ready >= wanting,
+            Note(verdict.reason, f"{spot_ready} of {wanting} wanted spot replicas are available"),
+        ),
+        _condition("Conflict", conflict, verdict if conflict else None),
+    ]
+    since = {old.get("type"): old for old in before}
+    for condition in found:
+        old = since.get(condition["type"])
+        same = old is not None and old.get("status") == condition["status"]
+        condition["lastTransitionTime"] = (
+            old["lastTransitionTime"] if same and old is not None else _time(observed.now)
+        )
+    return found
+
+
+def _condition(kind: str, holds: bool, note: Note | None) -> dict[str, Any]:  # noqa: FBT001 (its value is the point)
+    return {
+        "type": kind,
+        "status": "True" if holds else "False",
+        "reason": note.reason.value if note else Reason.BALANCED.value if holds else "AsExpected",
+        "message": note.message[:_MESSAGE] if note else "",
+    }
+
+
+def _decisions(
+    before: Sequence[Mapping[str, Any]], notes: Sequence[Note], now: datetime
+) -> list[dict[str, Any]]:
+    """Return the last decisions, oldest first; one said again within a minute is not listed twice."""
+    found = [dict(decision) for decision in before]
+    recent = {
+        (old.get("reason"), old.get("message"))
+        for old in found
+        if str(old.get("time", "")) > _time(now - timedelta(seconds=60))
+    }
+    for note in notes:
+        if (note.reason.value, note.message[:_MESSAGE]) not in recent:
+            found.append({"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]})
+    return found[-_DECISIONS:]
