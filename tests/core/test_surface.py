@@ -170,8 +170,8 @@ class TestParsePolicy:
                 "rollout-order",
                 "spot_first",
                 (
-                    'splitter.io/rollout-order is "spot_first"; it must be "on-demand-first" or "spot-first". '
-                    'Write "spot-first".'
+                    'splitter.io/rollout-order is "spot_first"; it must be "on-demand-first" or '
+                    '"spot-first". Write "spot-first".'
                 ),
             ),
             (
