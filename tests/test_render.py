@@ -183,7 +183,7 @@ class TestBrokenTemplates:
             (
                 "a: {{ pool }}\n\nb: {{ twin.nmae }}\n",
                 3,
-                '"nmae" is not there (there is: labels, name, pod_labels); may it be missing, add `| default(',
+                '"nmae" is not there (there is: labels, name, pod_labels); may it be missing, add',
             ),
             ("a: {{ source.spec.strategy | merge({}) }}\n", 1, '"strategy" is not there'),
             ("a: {{ source.spec.replicas }}\n", 1, '"replicas" is not there'),
