@@ -37,6 +37,7 @@ _WRITERS = 16  # 500 nodes take 2 s; more threads than this only queue in the AP
 _READY_DEADLINE_S = 60.0
 _TWO_MINUTES_S = 120.0  # the longest notice that clouds give (AWS)
 _GONE_DEADLINE_S = 30.0
+_CONFLICT = 409
 _NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
@@ -228,9 +229,32 @@ class Fleet:
         self._api.delete(f"{NODES}/{name}")
 
     def _taint(self, name: str, key: str) -> None:
-        # Strategic merge adds to the list by key; a plain merge would wipe the node controller's taints.
         taint = {"key": key, "effect": "NoSchedule"}
-        self._patch(name, {"spec": {"taints": [taint]}}, PatchKind.STRATEGIC)
+        self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key] + [taint])
+
+    def _untaint(self, name: str, key: str) -> None:
+        self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key])
+
+    def _change_taints(self, name: str, change: Callable[[list[JsonObject]], list[JsonObject]]) -> None:
+        """Change the list of taints as it is now.
+
+        Taints have no merge key, any patch replaces the whole list. The resourceVersion keeps us from wiping
+        what the node controller has just written; after a conflict we look again.
+        """
+
+        def written() -> bool:
+            node = self._api.get(f"{NODES}/{name}")
+            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            taints = change(node["spec"].get("taints", []))
+            try:
+                self._patch(name, {"metadata": version, "spec": {"taints": taints}})
+            except ApiError as refusal:
+                if refusal.status != _CONFLICT:
+                    raise
+                return False
+            return True
+
+        wait_until(written, what=f"the taints of {name} to be written", deadline_s=_GONE_DEADLINE_S)
 
     def _withdraw(self, name: str, key: str) -> None:
         node = self._api.get(f"{NODES}/{name}")
@@ -241,8 +265,7 @@ class Fleet:
             )
         spec = node["spec"]
         if any(taint["key"] == key for taint in spec.get("taints", [])):
-            absent = {"spec": {"taints": [{"key": key, "effect": "NoSchedule", "$patch": "delete"}]}}
-            self._patch(name, absent, PatchKind.STRATEGIC)
+            self._untaint(name, key)
         if spec.get("unschedulable"):
             self._patch(name, {"spec": {"unschedulable": None}})
         if any(condition["type"] == machines.CONDITION for condition in node["status"].get("conditions", [])):
@@ -277,8 +300,8 @@ class Fleet:
             f"{NODES}/{name}/status", {"status": {"conditions": conditions}}, kind=PatchKind.STRATEGIC
         )
 
-    def _patch(self, name: str, patch: JsonObject, kind: PatchKind = PatchKind.MERGE) -> None:
-        self._api.patch(f"{NODES}/{name}", patch, kind=kind)
+    def _patch(self, name: str, patch: JsonObject) -> None:
+        self._api.patch(f"{NODES}/{name}", patch)
 
     def _known(self, names: Iterable[str]) -> None:
         unknown = [name for name in names if name not in self._blueprints]

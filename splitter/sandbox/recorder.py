@@ -98,6 +98,7 @@ class _Watcher:
         self._path = path
         self._tell = tell
         self._known: dict[str, JsonObject] = {}  # by uid; what a new list lacks has been deleted
+        self._version = ""  # of the last thing seen; empty means: list first
         self._listed = threading.Event()
         self._stopping = threading.Event()
         self._open: urllib3.BaseHTTPResponse | None = None
@@ -121,12 +122,14 @@ class _Watcher:
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        version = ""
         while not self._stopping.is_set():
             try:
-                version = self._watch(version or self._list())
+                if not self._version:
+                    self._version = self._list()
+                self._watch()
             except ApiError as refusal:
-                version = "" if refusal.status == _GONE else version
+                if refusal.status == _GONE:
+                    self._version = ""
                 self._stopping.wait(_PAUSE_AFTER_FAULT_S)
             except Exception:  # noqa: BLE001 - a broken connection in any form: go on from where it broke
                 self._stopping.wait(_PAUSE_AFTER_FAULT_S)
@@ -142,34 +145,32 @@ class _Watcher:
         self._listed.set()
         return str(answer["metadata"]["resourceVersion"])
 
-    def _watch(self, version: str) -> str:
-        """Tell each event of one watch and return the version to go on from ("" means: list again)."""
-        query = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}
+    def _watch(self) -> None:
+        """Tell each event of one watch, from the last version seen, until the watch ends."""
+        query = {"watch": "true", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         with self._api.stream(self._path, query) as response:
             self._open = response
             rest = b""
-            while not self._stopping.is_set():
+            while self._version and not self._stopping.is_set():
                 piece = response.read1()
                 if not piece:
                     break
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
-                    version = self._event(json.loads(line), version) if line else version
-                    if not version:
-                        return ""
+                    self._tell_event(json.loads(line))
         self._open = None
-        return version
 
-    def _event(self, event: JsonObject, version: str) -> str:
+    def _tell_event(self, event: JsonObject) -> None:
         raw = event["object"]
         match event["type"]:
             case "ERROR":  # "too old resource version" comes as an event, not as a status
-                return ""
+                self._version = ""
+                return
             case "BOOKMARK":
                 pass
             case kind:
                 self._see(Instant.now(), raw, deleted=kind == "DELETED")
-        return str(raw["metadata"].get("resourceVersion", version))
+        self._version = str(raw["metadata"]["resourceVersion"])
 
     def _see(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
         uid = raw["metadata"]["uid"]

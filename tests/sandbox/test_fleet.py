@@ -1,0 +1,288 @@
+"""Machines come, are given notice, vanish, fall silent and come back, on a real control plane."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
+from splitter.sandbox.recording import NodeChange
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+JsonObject = dict[str, Any]
+Deploy = Callable[..., str]
+Available = Callable[[str, int], None]
+
+
+@pytest.fixture
+def labels(namespace: str) -> dict[str, str]:
+    """Return the label that keeps a test's pods on its own machines."""
+    return {"test": namespace}
+
+
+@pytest.fixture
+def machines(sandbox: Sandbox, labels: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield three spot machines of the test's own."""
+    names = sandbox.fleet.add("spot", 3, labels=labels)
+    yield names
+    sandbox.fleet.kill(names)
+
+
+def node(sandbox: Sandbox, name: str) -> JsonObject:
+    """Return a raw node."""
+    return sandbox.api.get(f"/api/v1/nodes/{name}")
+
+
+def condition(raw: JsonObject, kind: str) -> str:
+    """Return the status of a condition, "" when there is none."""
+    found = [each["status"] for each in raw["status"].get("conditions", []) if each["type"] == kind]
+    return found[0] if found else ""
+
+
+def pods(sandbox: Sandbox, namespace: str) -> list[JsonObject]:
+    """Return the raw pods of a namespace."""
+    return sandbox.api.list(f"/api/v1/namespaces/{namespace}/pods")
+
+
+class TestMachines:
+    """What a machine looks like."""
+
+    def test_are_ready_and_carry_their_capacity_type(self, sandbox: Sandbox) -> None:
+        """Names count on, zones take turns, labels and taints are as asked."""
+        taint = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+        first, second = sandbox.fleet.add("on-demand", 2, cpu="4", labels={"team": "a"}, taints=[taint])
+        raw = node(sandbox, first)
+        assert raw["metadata"]["labels"]["karpenter.sh/capacity-type"] == "on-demand"
+        assert raw["metadata"]["labels"]["team"] == "a"
+        assert raw["status"]["allocatable"]["cpu"] == "4"
+        assert raw["spec"]["taints"] == [taint]
+        zone = "topology.kubernetes.io/zone"
+        assert raw["metadata"]["labels"][zone] != node(sandbox, second)["metadata"]["labels"][zone]
+        assert int(second.rsplit("-", 1)[1]) == int(first.rsplit("-", 1)[1]) + 1
+
+    def test_unknown_names_are_refused(self, sandbox: Sandbox) -> None:
+        """A misspelt name is an error, not a test that tests nothing."""
+        with pytest.raises(SandboxError, match="no machine called spot-x"):
+            sandbox.fleet.kill("spot-x")
+
+
+class TestPods:
+    """How KWOK plays pods."""
+
+    def test_become_ready_after_a_while_and_not_all_at_once(
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        machines: tuple[str, ...],
+        deploy: Deploy,
+        available: Available,
+    ) -> None:
+        """Between 2 s and 4 s after scheduling, each at its own moment."""
+        assert machines
+        with sandbox.record(namespace) as recorder:
+            began = Instant.now()
+            available(deploy(8, nodes={"test": namespace}), 8)
+        seen = recorder.timeline(namespace, {"app": "web"})
+        first, last = seen.seconds_until_available(1, began), seen.seconds_until_available(8, began)
+        assert first is not None
+        assert last is not None
+        assert first >= 1.9
+        assert last - first > 0.2
+
+    def test_wait_as_long_as_their_annotations_say(
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        machines: tuple[str, ...],
+        deploy: Deploy,
+        available: Available,
+    ) -> None:
+        """ready-after and ends-after are exact."""
+        assert machines
+        pace = {"sandbox.splitter.io/ready-after": "500ms", "sandbox.splitter.io/ends-after": "3s"}
+        with sandbox.record(namespace) as recorder:
+            began = Instant.now()
+            path = deploy(2, nodes={"test": namespace}, annotations=pace)
+            available(path, 2)
+            shrunk = Instant.now()
+            sandbox.api.patch(path, {"spec": {"replicas": 0}})
+            wait_until(lambda: not pods(sandbox, namespace), what="the pods' end", deadline_s=30)
+        seen = recorder.timeline(namespace, {"app": "web"})
+        ready_s = seen.seconds_until_available(2, began)
+        assert ready_s is not None
+        assert 0.5 <= ready_s < 1.9
+        ended = Instant.now()
+        assert (
+            seen.total.seconds_below(1, Between(shrunk, ended)) < ended.monotonic_s - shrunk.monotonic_s - 2.9
+        )
+        assert seen.highest_total(Between(shrunk, ended), with_terminating=False) == 2
+
+    def test_a_bad_image_never_becomes_ready(
+        self, sandbox: Sandbox, namespace: str, machines: tuple[str, ...], deploy: Deploy
+    ) -> None:
+        """It waits in ImagePullBackOff for ever."""
+        assert machines
+        deploy(1, nodes={"test": namespace}, image="web:bad")
+
+        def reasons() -> list[str]:
+            statuses = [pod["status"].get("containerStatuses") or [] for pod in pods(sandbox, namespace)]
+            return [status["state"]["waiting"]["reason"] for group in statuses for status in group]
+
+        found = wait_until(lambda: reasons() or None, what="a waiting container", deadline_s=30)
+        assert found == ["ImagePullBackOff"]
+
+
+class TestNotice:
+    """Each kind of notice is seen on the Node, and can be taken back."""
+
+    @pytest.mark.parametrize("how", [Notice.TAINT, Notice.CONDITION, Notice.CORDON])
+    def test_is_given_and_withdrawn(self, how: Notice, sandbox: Sandbox, machines: tuple[str, ...]) -> None:
+        """What was written is gone again after withdraw."""
+
+        def noticed(name: str) -> bool:
+            raw = node(sandbox, name)
+            tainted = any(taint["key"] == "karpenter.sh/disrupted" for taint in raw["spec"].get("taints", []))
+            conditioned = condition(raw, "PreemptionScheduled") == "True"
+            return tainted or conditioned or "unschedulable" in raw["spec"]
+
+        assert not any(map(noticed, machines))
+        before = Instant.now()
+        given = sandbox.fleet.notice(machines, how)
+        assert before <= given <= Instant.now()
+        assert all(map(noticed, machines))
+        sandbox.fleet.withdraw(machines)
+        assert not any(map(noticed, machines))
+
+    def test_by_deletion_is_final(self, sandbox: Sandbox, machines: tuple[str, ...]) -> None:
+        """The Node stays with a deletionTimestamp until it is killed; withdrawing is refused."""
+        first = machines[0]
+        sandbox.fleet.notice(first, Notice.DELETION)
+        assert "deletionTimestamp" in node(sandbox, first)["metadata"]
+        with pytest.raises(SandboxError, match="never takes a deletion back"):
+            sandbox.fleet.withdraw(first)
+        sandbox.fleet.kill(first)
+        assert sandbox.api.find(f"/api/v1/nodes/{first}") is None
+
+    def test_ten_machines_get_it_at_once(self, sandbox: Sandbox) -> None:
+        """A swarm of 10 is told within a second."""
+        swarm = sandbox.fleet.add("spot", 10)
+        given = sandbox.fleet.notice(swarm)
+        assert Instant.now().monotonic_s - given.monotonic_s < 1.0
+        killed = sandbox.fleet.kill(swarm)
+        assert Instant.now().monotonic_s - killed.monotonic_s < 1.0
+
+
+class TestKilling:
+    """A machine that vanishes leaves its pods behind as objects."""
+
+    def test_pods_count_as_unavailable_at_once_and_stay(
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        machines: tuple[str, ...],
+        deploy: Deploy,
+        available: Available,
+    ) -> None:
+        """The recorder counts 0 from the kill on, Kubernetes goes on calling them Ready; restore heals."""
+        path = deploy(6, nodes={"test": namespace})
+        available(path, 6)
+        uid = node(sandbox, machines[0])["metadata"]["uid"]
+        with sandbox.record(namespace) as recorder:
+            killed = sandbox.fleet.kill(machines)
+            wait_until(
+                lambda: recorder.timeline(namespace).available.at(Instant.now()) == 0,
+                what="the recorder to see the kill",
+                deadline_s=10,
+            )
+            assert sandbox.api.get(path)["status"]["availableReplicas"] == 6
+            victim = pods(sandbox, namespace)[0]["metadata"]["name"]
+            sandbox.api.delete(f"/api/v1/namespaces/{namespace}/pods/{victim}")
+            restored = Instant.now()
+            assert sandbox.fleet.restore(machines) == machines
+            available(path, 6)
+            wait_until(
+                lambda: victim not in [pod["metadata"]["name"] for pod in pods(sandbox, namespace)],
+                what="the deleted pod's end on the machine that is back",
+                deadline_s=30,
+            )
+        seen = recorder.timeline(namespace)
+        assert seen.lowest_available() == 0
+        assert seen.seconds_below(1, Between(killed, restored)) > 0
+        assert node(sandbox, machines[0])["metadata"]["uid"] != uid
+
+    def test_nothing_moves_on_a_machine_that_is_gone(
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        machines: tuple[str, ...],
+        deploy: Deploy,
+        available: Available,
+    ) -> None:
+        """A pod that was ending stays Terminating and one that was starting never becomes Ready."""
+        path = deploy(2, nodes={"test": namespace}, annotations={"sandbox.splitter.io/ends-after": "2s"})
+        available(path, 2)
+        ending = [pod["metadata"]["name"] for pod in pods(sandbox, namespace)]
+        # Gracefully deleted, replaced, and the replacements bound: two pods end while two start.
+        sandbox.kubectl("delete", "pod", "-n", namespace, "--wait=false", *ending)
+
+        def starting() -> list[str]:
+            found = [pod for pod in pods(sandbox, namespace) if pod["metadata"]["name"] not in ending]
+            return [pod["metadata"]["name"] for pod in found if pod["spec"].get("nodeName")]
+
+        wait_until(lambda: len(starting()) == 2, what="two replacements that are bound", deadline_s=10)
+        with sandbox.record(namespace) as recorder:
+            killed = sandbox.fleet.kill(machines)
+            # Long enough for everything that was put off (2 s and 4 s) to have happened, had it been played.
+            wait_until(
+                lambda: Instant.now().monotonic_s - killed.monotonic_s > 5, what="five seconds", deadline_s=10
+            )
+        left = {pod["metadata"]["name"]: pod for pod in pods(sandbox, namespace)}
+        assert set(ending) <= set(left)
+        assert [condition(left[name], "Ready") for name in left if name not in ending] == ["", ""]
+        assert recorder.timeline(namespace).available.at(Instant.now()) == 0
+
+
+class TestLosing:
+    """A machine that falls silent keeps its Node object."""
+
+    def test_seen_at_once_and_heard_again(
+        self,
+        sandbox: Sandbox,
+        namespace: str,
+        machines: tuple[str, ...],
+        deploy: Deploy,
+        available: Available,
+    ) -> None:
+        """Its node is Unknown and its pods unready; after reconnecting it is the same Node, Ready."""
+        path = deploy(3, nodes={"test": namespace})
+        available(path, 3)
+        uid = node(sandbox, machines[0])["metadata"]["uid"]
+        sandbox.fleet.lose(machines, seen_at_once=True)
+        assert condition(node(sandbox, machines[0]), "Ready") == "Unknown"
+        available(path, 0)
+        sandbox.fleet.reconnect(machines)
+        assert node(sandbox, machines[0])["metadata"]["uid"] == uid
+
+    def test_its_heartbeat_stops(self, sandbox: Sandbox, machines: tuple[str, ...]) -> None:
+        """The recorder counts it out at once; the lease of another machine goes on, its own does not."""
+        with sandbox.record() as recorder:
+            sandbox.fleet.lose(machines[0])
+
+            def renewed(name: str) -> str:
+                path = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}"
+                return str(sandbox.api.get(path)["spec"]["renewTime"])
+
+            lost, other = renewed(machines[0]), renewed(machines[1])
+            wait_until(
+                lambda: renewed(machines[1]) > other, what="another machine's heartbeat", deadline_s=30
+            )
+            assert renewed(machines[0]) == lost
+        seen = [
+            change.node.running
+            for change in recorder.recording().changes
+            if isinstance(change, NodeChange) and change.node.name == machines[0]
+        ]
+        assert seen[0]
+        assert not seen[-1]

@@ -1,0 +1,179 @@
+"""A control plane that starts, serves, and leaves nothing behind, whatever ends it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from splitter.sandbox import ApiError, Sandbox, SandboxError
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+
+class TestServing:
+    """What a caller gets."""
+
+    def test_it_is_the_kubernetes_that_was_asked_for(self, sandbox: Sandbox) -> None:
+        """The stamped version is reported by server and kubectl."""
+        assert sandbox.api.get("/version")["gitVersion"] == "v1.36.3"
+        assert "Client Version: v1.36.3" in sandbox.kubectl("version")
+
+    def test_the_context_has_its_own_name(self, sandbox: Sandbox) -> None:
+        """Nobody mistakes it for a cluster of theirs, and only the owner can read the file."""
+        assert sandbox.kubectl("config", "current-context").strip() == "splitter-sandbox"
+        assert sandbox.kubeconfig.stat().st_mode & 0o077 == 0
+
+    def test_kubectl_tells_its_complaint(self, sandbox: Sandbox) -> None:
+        """A failing kubectl raises what it wrote on standard error."""
+        with pytest.raises(SandboxError, match='namespaces "nowhere" not found'):
+            sandbox.kubectl("get", "namespace", "nowhere")
+
+    def test_kubectl_reads_standard_input(self, sandbox: Sandbox) -> None:
+        """Manifests can be piped in."""
+        manifest = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"piped"}}'
+        assert "configmap/piped created" in sandbox.kubectl("apply", "-f", "-", stdin=manifest)
+
+    def test_refusals_are_errors_with_a_status(self, sandbox: Sandbox) -> None:
+        """The API's own word and number are kept."""
+        with pytest.raises(ApiError) as refused:
+            sandbox.api.get("/api/v1/namespaces/default/pods/nobody")
+        assert (refused.value.status, refused.value.reason) == (404, "NotFound")
+
+    def test_a_service_account_has_its_rights_and_no_more(self, sandbox: Sandbox, namespace: str) -> None:
+        """RBAC is on: what is not granted is refused."""
+        sandbox.kubectl("create", "serviceaccount", "reader", "-n", namespace)
+        sandbox.kubectl("create", "role", "reader", "--verb=get,list", "--resource=pods", "-n", namespace)
+        account = f"{namespace}:reader"
+        sandbox.kubectl(
+            "create", "rolebinding", "reader", "--role=reader", f"--serviceaccount={account}", "-n", namespace
+        )
+        kubeconfig = sandbox.service_account_kubeconfig(namespace, "reader")
+        assert "No resources found" in _kubectl_as(sandbox, kubeconfig, "get", "pods")
+        assert "Forbidden" in _kubectl_as(sandbox, kubeconfig, "get", "secrets")
+
+
+def _kubectl_as(sandbox: Sandbox, kubeconfig: Path, *arguments: str) -> str:
+    try:
+        return sandbox.kubectl(f"--kubeconfig={kubeconfig}", *arguments) or "No resources found"
+    except SandboxError as complaint:
+        return str(complaint)
+
+
+class TestSideBySide:
+    """Several sandboxes do not disturb one another."""
+
+    def test_two_start_in_parallel(self, sandbox: Sandbox) -> None:
+        """A second one has ports, objects and an end of its own."""
+        with Sandbox.start() as second:
+            assert second.url != sandbox.url
+            second.kubectl("create", "namespace", "only-here")
+            with pytest.raises(SandboxError, match="not found"):
+                sandbox.kubectl("get", "namespace", "only-here")
+        assert "Active" in sandbox.kubectl("get", "namespace", "default")
+
+    def test_a_silent_machine_is_noticed_by_kubernetes_itself(self) -> None:
+        """With a shorter grace, a node whose heartbeat stops turns NotReady, the others stay Ready."""
+        with Sandbox.start(node_monitor_grace_s=20) as impatient:
+            lost, kept = impatient.fleet.add("spot", 2)
+            impatient.fleet.lose(lost)
+            look = ("get", "node", "-o", "jsonpath={.status.conditions[?(@.type=='Ready')].status}")
+            wait_until(
+                lambda: impatient.kubectl(*look, lost) == "Unknown",
+                what=f"{lost} to be noticed",
+                deadline_s=60,
+            )
+            assert impatient.kubectl(*look, kept) == "True"
+
+
+def _alive(process_id: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+class TestEnding:
+    """Nothing is left running, and no files, except logs that somebody will want."""
+
+    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    def test_by_a_signal(self, how: signal.Signals, tmp_path: Path) -> None:
+        """Ctrl-C, SIGTERM and kill -9 of the parent end every child; after the first two no file stays."""
+        parent, process_ids = _start_in_a_child(tmp_path, "signal.pause()")
+        assert all(map(_alive, process_ids))
+        parent.send_signal(how)
+        parent.wait(timeout=30)
+        wait_until(lambda: not any(map(_alive, process_ids)), what="the children's end", deadline_s=10)
+        if how is not signal.SIGKILL:
+            assert list(tmp_path.iterdir()) == []
+
+    def test_by_an_exception(self, tmp_path: Path) -> None:
+        """A failing block ends the children and keeps the logs."""
+        parent, process_ids = _start_in_a_child(tmp_path, "raise RuntimeError")
+        assert parent.wait(timeout=30) == 1
+        assert not any(map(_alive, process_ids))
+        kept = {path.name for path in tmp_path.glob("splitter-sandbox-*/logs/*")}
+        names = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+        assert kept == {f"{name}.log" for name in names}
+
+    def test_from_another_thread(self, tmp_path: Path) -> None:
+        """The thread that started the sandbox may end; the sandbox lives on."""
+        body = "import threading; box = []"
+        start = "threading.Thread(target=lambda: box.append(Sandbox.start(root=ROOT)))"
+        script = f"""
+            {body}
+            thread = {start}
+            thread.start(); thread.join()
+            with box[0] as sandbox:
+                sandbox.fleet.add("spot", 1)
+                sandbox.check()
+                print("still there")
+        """
+        answer = subprocess.run(
+            [sys.executable, "-c", _script(tmp_path, script)],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        assert "still there" in answer.stdout
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_process_that_dies_is_told(self, tmp_path: Path) -> None:
+        """The error names the process and its log."""
+        with Sandbox.start(root=tmp_path) as doomed:
+            os.kill(doomed.process_ids[-1], signal.SIGKILL)
+            with pytest.raises(SandboxError, match=r"kwok ended with code -9\. Its log, .*kwok\.log, ends:"):
+                wait_until(lambda: None, what="the news", deadline_s=10, check=doomed.check)
+
+
+def _script(root: Path, body: str) -> str:
+    head = (
+        f"import signal, pathlib\nfrom splitter.sandbox import Sandbox\nROOT = pathlib.Path({str(root)!r})\n"
+    )
+    return head + textwrap.dedent(body)
+
+
+def _start_in_a_child(root: Path, then: str) -> tuple["subprocess.Popen[str]", list[int]]:
+    """Start a sandbox in a process of its own; return that process and the ids of the sandbox's children."""
+    body = f"""
+        with Sandbox.start(root=ROOT) as sandbox:
+            print(*sandbox.process_ids, flush=True)
+            {then}
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _script(root, body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert parent.stdout
+    with parent.stdout:
+        process_ids = [int(word) for word in parent.stdout.readline().split()]
+    assert len(process_ids) == 5
+    return parent, process_ids
