@@ -144,9 +144,7 @@ class Holder:
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     """Count a parked ReplicaSet."""
-    available = min(
-        sum(pod.available for pod in rs.pods), rs.spec_replicas, rs.available_replicas
-    )
+    available = min(sum(pod.available for pod in rs.pods), rs.spec_replicas, rs.available_replicas)
     return Holder(
         name=rs.name,
         spec=rs.spec_replicas,

@@ -95,19 +95,21 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     if is_rolling(twin) and (twin.max_surge or twin.max_unavailable):
         return _roll(pool, twin, twin.max_surge, twin.max_unavailable)  # in mid-roll they stay as they are
     if source.max_surge == 0:
-        return _roll(pool, twin, 0, max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas)))
+        return _roll(
+            pool, twin, 0, max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        )
     surge = min(source.max_surge, where.room)
     if surge > 0:
         return _roll(pool, twin, surge, 0)
     unavailable = twin.spec_replicas - min(twin.available_replicas, twin.spec_replicas)
     if unavailable > 0:
         return _roll(pool, twin, 0, unavailable)
-    return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}")
+    return Note(
+        Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}"
+    )
 
 
-def _stuck_roll(
-    pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances
-) -> Roll | None:
+def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
     """Fall back to what the source's own strategy allows when surge pods cannot be placed."""
     for pool in order:
         twin = pair[pool]

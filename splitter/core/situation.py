@@ -80,6 +80,9 @@ def _lost_nodes(spot: TwinView) -> tuple[str, ...]:
     found = {
         pod.node_uid
         for pod in spot.pods
-        if pod.node_uid is not None and pod.on_spot and pod.standing in {Standing.DOOMED, Standing.LOST}
+        if pod.node_uid is not None
+        and pod.on_spot
+        and not pod.voluntary
+        and pod.standing in {Standing.DOOMED, Standing.LOST}
     }
     return tuple(sorted(found))

@@ -119,7 +119,9 @@ def total_available(observed: Observation) -> int:
 def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
-    own_surge = next((twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0)
+    own_surge = next(
+        (twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0
+    )
     return room(holders, source.replicas, source.max_surge, going=0) + own_surge
 
 
@@ -178,4 +180,6 @@ def _transfer(observed: Observation, holders: list[Holder], changed: dict[str, i
         for holder in holders
         if holder.name in changed
     )
-    return Transfer(scales, ", ".join(f"{holder.name} {holder.available}/{holder.target}" for holder in holders))
+    return Transfer(
+        scales, ", ".join(f"{holder.name} {holder.available}/{holder.target}" for holder in holders)
+    )

@@ -69,6 +69,10 @@ class Writer:
         path = f"{_split_path(observed.key)}/status"
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 
+    async def post_event(self, namespace: str, body: Json) -> None:
+        """Create an Event. Raises ApiError."""
+        await self._client.send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)
+
     async def _do(self, action: Action, observed: Observation, source: SourceView) -> None:
         namespace = source.key.namespace
         deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
@@ -126,9 +130,7 @@ class Writer:
         body["metadata"]["ownerReferences"] = [owner]
         named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
         body["spec"] = {"source": named, "takeOver": takes_over}
-        answer = await self._client.send(
-            "PATCH", _split_path(source.key), body, patch="apply", query=_FORCED
-        )
+        answer = await self._client.send("PATCH", _split_path(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 
     async def _patch_source(
@@ -169,9 +171,7 @@ class Writer:
             body["metadata"] = {"resourceVersion": action.resource_version}
         if action.kind is HolderKind.DEPLOYMENT:
             path = f"{deployments}/{action.name}"
-            self._cache.twins.upsert(
-                await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
-            )
+            self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
         else:
             await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "merge")
 

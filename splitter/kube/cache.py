@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from splitter.core.model import Key
-from splitter.core.nodes import NodeState
+from splitter.core.nodes import NodeState, gone
 from splitter.core.surface import LABEL_SPLIT, SPLIT_TWIN
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -38,7 +38,7 @@ class Cache:
 
     def __init__(self, assess: Assess, wake: Wake) -> None:
         self._wake = wake
-        self.vanished: dict[str, str] = {}  # node name -> UID it had
+        self.vanished: dict[str, NodeState] = {}  # by name
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
         self.twins = Shelf(
@@ -80,9 +80,15 @@ class Cache:
             twins = f"{LABEL_SPLIT}={SPLIT_TWIN}"
             found += [
                 Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
-                Reflector(client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace),
-                Reflector(client, f"/apis/apps/v1{scope}/deployments", self.twins, twins, namespace=namespace),
-                Reflector(client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace),
+                Reflector(
+                    client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace
+                ),
+                Reflector(
+                    client, f"/apis/apps/v1{scope}/deployments", self.twins, twins, namespace=namespace
+                ),
+                Reflector(
+                    client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace
+                ),
             ]
         return found
 
@@ -126,7 +132,7 @@ class Cache:
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         if new is None and old is not None:
-            self.vanished[old.state.name] = old.uid
+            self.vanished[old.state.name] = gone(old.state)
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:

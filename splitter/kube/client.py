@@ -109,7 +109,13 @@ class Client:
         raise AssertionError  # AsyncRetrying returns or raises
 
     async def send(
-        self, method: str, path: str, body: Json | None = None, *, patch: str = "", query: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        patch: str = "",
+        query: Mapping[str, str] | None = None,
     ) -> Json:
         """Send one request and return the parsed answer; never repeated by itself.
 
@@ -126,7 +132,9 @@ class Client:
         return answer
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Mapping[str, str], timeout_s: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(
+        self, path: str, query: Mapping[str, str], timeout_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch: yields an iterator over its lines, one JSON document each.
 
         `timeout_s` bounds the silence between two reads, not the whole. Raises ApiError.
@@ -145,7 +153,13 @@ class Client:
                 response.close()
 
     async def _request(
-        self, method: str, path: str, body: Json | None, patch: str, query: Mapping[str, str], timeout: aiohttp.ClientTimeout
+        self,
+        method: str,
+        path: str,
+        body: Json | None,
+        patch: str,
+        query: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "User-Agent": f"splitter/{__version__}"}
         headers["Content-Type"] = PATCHES.get(patch, "application/json")

@@ -7,8 +7,8 @@ twin's name), and never decides.
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import assert_never
 
-from splitter.core.fit import PodRequest, Room, free_room
 from splitter.core.model import (
     Key,
     Observation,
@@ -16,11 +16,12 @@ from splitter.core.model import (
     Pool,
     ReplicaSetView,
     SourceView,
+    SplitView,
     Standing,
     Tie,
     TwinView,
 )
-from splitter.core.nodes import CapacityClass, Health, NodeState
+from splitter.core.nodes import Health, NodeState, Room, free_room
 from splitter.core.surface import LABEL_SPLIT, SPLIT_TWIN, twin_name
 from splitter.kube import parse
 from splitter.kube.cache import Cache
@@ -38,18 +39,21 @@ class Observer:
         self._client = client
         self._cache = cache
 
-    async def observe(self, key: Key, now: datetime) -> Observation:
-        """Return what is known now. Raises ApiError when a live look-up fails."""
+    async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
+        """Return what is known now. Raises ApiError when a live look-up fails.
+
+        `promised` counts the spot replicas that other workloads were given in the last seconds.
+        """
         cache = self._cache
         source = await self._source(key)
         split = cache.splits.one("source", key)
-        twins = {
-            record.pool: self._twin(record, now)
-            for record in cache.twins.find("source", key)
-            if source is None or record.source_uid in {source.uid, ""} or not record.deleting
-        }
+        records = {record.pool: record for record in cache.twins.find("source", key)}
+        twins = {pool: self._twin(record) for pool, record in records.items()}
         namespace = cache.namespaces.one("name", key.namespace)
         spot = twins.get(Pool.SPOT)
+        blocked = _blocked(spot)
+        fits = spot is not None and _fit_matters(split.view if split else None, spot, blocked)
+        fresh = source is not None and not twins and (split is None or not split.view.takes_over)
         return Observation(
             key=key,
             now=now,
@@ -58,9 +62,9 @@ class Observer:
             replica_sets=self._replica_sets(source) if source else (),
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
-            taken_names=await self._taken_names(key) if source and not twins and split is None else (),
-            fit_spot=self._fit(spot) if spot is not None else 0,
-            blocked=self._blocked(spot),
+            taken_names=await self._taken_names(key) if fresh else (),
+            fit_spot=self._fit(records[Pool.SPOT], promised) if fits else 0,
+            blocked=blocked,
             view_broken=self._view_broken(),
             namespace_annotations=namespace.annotations if namespace else {},
         )
@@ -115,8 +119,7 @@ class Observer:
             pods=tuple(self._pod(pod) for pod in self._cache.pods.find("owner", record.uid)),
         )
 
-    def _twin(self, record: TwinRecord, now: datetime) -> TwinView:
-        del now
+    def _twin(self, record: TwinRecord) -> TwinView:
         owned = self._cache.replica_sets.find("controller", record.uid)
         return TwinView(
             pool=record.pool,
@@ -137,17 +140,17 @@ class Observer:
 
     def _pod(self, record: PodRecord) -> PodView:
         node = self._cache.nodes.one("name", record.node) if record.node else None
-        state = node.state if node else None
-        vanished_uid = self._cache.vanished.get(record.node) if record.node and state is None else None
+        vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
+        state = node.state if node else vanished
         return PodView(
             name=record.name,
             uid=record.uid,
-            standing=_standing(record, state, vanished=vanished_uid is not None),
+            standing=_standing(record, state),
             node=record.node,
-            node_uid=state.uid if state else vanished_uid,
-            # A vanished node's class is forgotten with it; a twin's pods stand where its template says.
-            on_spot=state.capacity is CapacityClass.SPOT if state else vanished_uid is not None,
-            vanished=vanished_uid is not None,
+            node_uid=state.uid if state else None,
+            on_spot=state is not None and state.is_spot,
+            vanished=vanished is not None,
+            voluntary=state is not None and state.voluntary,
             hinted=state is not None and state.health is Health.HINTED,
             ready_since=record.ready_since,
             created=record.created,
@@ -160,42 +163,31 @@ class Observer:
             cost_before=record.cost_before,
         )
 
-    def _blocked(self, spot: TwinView | None) -> str:
-        """Return why no replicas should return now: a hint on a spot node under this workload."""
-        for pod in spot.pods if spot else ():
-            if pod.hinted and pod.counts:
-                return f"{pod.node}: {pod.signal}"
-        return ""
-
     def _view_broken(self) -> bool:
         """Whether more than half of the on-demand nodes are NotReady: then our view is broken, not spot."""
-        on_demand = [
-            record.state for record in self._cache.nodes.values() if record.state.capacity is not CapacityClass.SPOT
-        ]
+        on_demand = [record.state for record in self._cache.nodes.values() if not record.state.is_spot]
         gone = sum(1 for state in on_demand if state.health is Health.GONE)
         return len(on_demand) >= _FEW_NODES and gone * 2 > len(on_demand)
 
-    def _fit(self, spot: TwinView) -> int:
-        """Return the replicas that the healthy spot nodes have room for (only looked up when it matters)."""
-        going = any(pod.standing is not Standing.SOUND for pod in spot.pods if pod.counts)
-        if not going and spot.spec_replicas == len([pod for pod in spot.pods if pod.available]):
-            pass
-        request = self._request(spot)
-        if request is None:
-            return 0
-        return free_room(request, tuple(self._rooms()))
-
-    def _request(self, spot: TwinView) -> PodRequest | None:
-        del spot
-        return None
+    def _fit(self, record: TwinRecord, promised: int) -> int:
+        """Return the replicas that the healthy spot nodes have room for now."""
+        return free_room(record.request, self._rooms(), promised)
 
     def _rooms(self) -> list[Room]:
         rooms = []
         for record in self._cache.nodes.values():
-            if record.state.capacity is CapacityClass.SPOT and record.state.health is Health.HEALTHY:
+            if record.state.is_spot and record.state.health is Health.HEALTHY:
                 pods = [pod for pod in self._cache.pods.find("node", record.state.name) if not pod.finished]
                 rooms.append(Room(record.state, _sum_of_requests(pods)))
         return rooms
+
+
+def _blocked(spot: TwinView | None) -> str:
+    """Return why no replicas should return now: a hint on a spot node under this workload."""
+    for pod in spot.pods if spot else ():
+        if pod.hinted and pod.counts:
+            return f"{pod.node}: {pod.signal}"
+    return ""
 
 
 def _sum_of_requests(pods: list[PodRecord]) -> Mapping[str, int]:
@@ -214,15 +206,24 @@ def _tie(record: ReplicaSetRecord, source: SourceView) -> Tie:
     return Tie.PARKED
 
 
-def _standing(record: PodRecord, state: NodeState | None, *, vanished: bool) -> Standing:
+def _standing(record: PodRecord, state: NodeState | None) -> Standing:
     if record.node is None:
         return Standing.UNBOUND
     if state is None:
-        return Standing.LOST if vanished else Standing.UNSEEN
+        return Standing.UNSEEN
     match state.health:
         case Health.DOOMED:
             return Standing.DOOMED
         case Health.GONE:
             return Standing.LOST
-        case _:
+        case Health.HEALTHY | Health.HINTED:
             return Standing.SOUND
+        case _:
+            assert_never(state.health)
+
+
+def _fit_matters(split: SplitView | None, spot: TwinView, blocked: str) -> bool:
+    """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
+    if blocked or (split is not None and split.rebalance.get("lost")):
+        return True
+    return any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in spot.pods)

@@ -15,7 +15,15 @@ import orjson
 
 from splitter.core.desired import template_hash
 from splitter.core.model import Key, Pool, SourceView, SplitView
-from splitter.core.nodes import Condition, NodeFacts, Taint
+from splitter.core.nodes import (
+    Condition,
+    MatchExpression,
+    NodeFacts,
+    NodeTerm,
+    PodRequest,
+    Taint,
+    Toleration,
+)
 from splitter.core.surface import ANNOTATION_RENDERED_HASH, LABEL_POOL
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.records import (
@@ -49,7 +57,7 @@ def _maybe_instant(text: str | None) -> datetime | None:
     return instant(text) if text else None
 
 
-def quantity(resource: str, text: str | int | float) -> int:
+def quantity(resource: str, text: str | float) -> int:
     """Return a quantity as a whole number: millicores for cpu, bytes or pieces otherwise, rounded up.
 
     An unreadable one counts 0: the API server has accepted it, and fit is an estimate.
@@ -105,7 +113,9 @@ def pod(raw: Raw) -> PodRecord:
     ready = _condition(status, "Ready")
     scheduled = _condition(status, "PodScheduled")
     unschedulable = (
-        scheduled is not None and scheduled["status"] == "False" and scheduled.get("reason") == "Unschedulable"
+        scheduled is not None
+        and scheduled["status"] == "False"
+        and scheduled.get("reason") == "Unschedulable"
     )
     annotations = metadata.get("annotations", {})
     return PodRecord(
@@ -184,6 +194,37 @@ def twin(raw: Raw) -> TwinRecord:
         max_surge=surge,
         max_unavailable=unavailable,
         deleting="deletionTimestamp" in metadata,
+        request=_pod_request(spec["template"].get("spec", {})),
+    )
+
+
+def _pod_request(spec: Raw) -> PodRequest:
+    """Parse what the scheduler looks at, for the count of free room."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return PodRequest(
+        requests=dict(_requests(spec)),
+        node_selector=spec.get("nodeSelector") or {},
+        affinity=tuple(
+            NodeTerm(_expressions(term.get("matchExpressions")), _expressions(term.get("matchFields")))
+            for term in required.get("nodeSelectorTerms", ())
+        ),
+        tolerations=tuple(
+            Toleration(
+                key=toleration.get("key", ""),
+                operator=toleration.get("operator", "Equal"),
+                value=toleration.get("value", ""),
+                effect=toleration.get("effect", ""),
+            )
+            for toleration in spec.get("tolerations") or ()
+        ),
+    )
+
+
+def _expressions(raw: Sequence[Raw] | None) -> tuple[MatchExpression, ...]:
+    return tuple(
+        MatchExpression(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
+        for expression in raw or ()
     )
 
 
@@ -239,14 +280,20 @@ def source(raw: Raw) -> SourceRecord:
 
 def _selector_keys(selector: Raw) -> tuple[str, ...]:
     """Return the labels whose absence takes a ReplicaSet out of the selector."""
-    positive = [term["key"] for term in selector.get("matchExpressions", ()) if term["operator"] in {"In", "Exists"}]
+    positive = [
+        term["key"] for term in selector.get("matchExpressions", ()) if term["operator"] in {"In", "Exists"}
+    ]
     return tuple(sorted({*selector.get("matchLabels", {}), *positive}))
 
 
 def _manifest(raw: Raw) -> str:
     """Return what templates and the hand-back may read of the source, as canonical JSON."""
     metadata = raw["metadata"]
-    kept = {name: metadata[name] for name in ("name", "namespace", "uid", "labels", "annotations") if name in metadata}
+    kept = {
+        name: metadata[name]
+        for name in ("name", "namespace", "uid", "labels", "annotations")
+        if name in metadata
+    }
     document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": kept, "spec": raw["spec"]}
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -298,10 +345,10 @@ def split(raw: Raw) -> SplitRecord:
 def namespace(raw: Raw) -> NamespaceRecord:
     """Parse a namespace: only our own annotations."""
     metadata = raw["metadata"]
-    ours = {key: text for key, text in metadata.get("annotations", {}).items() if key.startswith("splitter.io/")}
-    return NamespaceRecord(
-        "", metadata["uid"], int(metadata["resourceVersion"]), metadata["name"], ours
-    )
+    ours = {
+        key: text for key, text in metadata.get("annotations", {}).items() if key.startswith("splitter.io/")
+    }
+    return NamespaceRecord("", metadata["uid"], int(metadata["resourceVersion"]), metadata["name"], ours)
 
 
 def node_facts(raw: Raw) -> NodeFacts:

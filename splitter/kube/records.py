@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from splitter.core.model import Key, Pool, SourceView, SplitView
-from splitter.core.nodes import NodeState
+from splitter.core.nodes import NodeState, PodRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class TwinRecord:
     max_surge: int
     max_unavailable: int
     deleting: bool
+    request: PodRequest  # what one of its pods asks the scheduler for
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from splitter.core.model import Key
 _WORKLOAD = ("namespace", "name")
 
 replicas = Gauge(
-    "splitter_replicas", "Replicas of a pool: wanted, spec, ready, doomed, pending", (*_WORKLOAD, "pool", "count")
+    "splitter_replicas",
+    "Replicas of a pool: wanted, spec, ready, doomed, pending",
+    (*_WORKLOAD, "pool", "count"),
 )
 cover_replicas = Gauge("splitter_cover_replicas", "On-demand replicas standing in for spot", _WORKLOAD)
 decisions_total = Counter("splitter_decisions_total", "Decisions carried out, by reason", ("reason",))

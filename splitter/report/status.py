@@ -11,17 +11,16 @@ from typing import Any
 
 import orjson
 
-from splitter.core.model import Note, Observation, Policy, PodView, Standing, State, TwinView
-from splitter.core.planner import FIGHTS, Plan, PolicyInForce, recent_fights
+from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
+from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason
+from splitter.core.taking import FIGHTS, recent_fights
 
 _DECISIONS = 20
 _MESSAGE = 1024
 
 
-def build(
-    observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool
-) -> dict[str, Any]:
+def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
     before: dict[str, Any] = orjson.loads(observed.split.status_json) if observed.split else {}
     fights = [at for at in recent_fights(observed, observed.now)]
@@ -162,5 +161,7 @@ def _decisions(
     }
     for note in notes:
         if (note.reason.value, note.message[:_MESSAGE]) not in recent:
-            found.append({"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]})
+            found.append(
+                {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
+            )
     return found[-_DECISIONS:]

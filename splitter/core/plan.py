@@ -1,0 +1,69 @@
+"""What a pass is given and what it returns: the words that the planner's steps share.
+
+`planner` chooses the step; `taking`, `running` and `giving` each hold some of the steps. Nothing here
+decides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from splitter.core.actions import Action
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
+from splitter.core.rebalance import RebalanceState, Tuning
+
+# Looked at again without an event: only where no watch tells us (the source of a removed label).
+POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the settings say; the same for every workload."""
+
+    defaults: Policy = field(default_factory=Policy)
+    tuning: Tuning = field(default_factory=Tuning)
+    excluded_namespaces: tuple[str, ...] = ()
+    delete_pods_of_vanished_nodes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyInForce:
+    """The policy to go by, and what is wrong with what was written."""
+
+    policy: Policy
+    problems: tuple[Note, ...]
+    good_annotations: Mapping[str, str]
+    valid: bool  # what is written now is what is in force
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one pass wants written and said."""
+
+    step: Step
+    state: State
+    verdict: Note
+    actions: tuple[Action, ...] = ()
+    notes: tuple[Note, ...] = ()
+    wanted_on_demand: int = 0
+    wanted_spot: int = 0
+    rebalance: RebalanceState | None = None  # None: leave what is persisted
+    fight: bool = False  # count one when the actions have been written
+    wake_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Everything one step may look at."""
+
+    observed: Observation
+    source: SourceView
+    in_force: PolicyInForce
+    rendered: Mapping[Pool, Rendered] | Note
+    """Both twins as their templates render them, or why they do not."""
+    rules: Rules
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.in_force.policy

@@ -1,0 +1,206 @@
+"""The step of a workload that is ours: twins exist, counts are right, templates are current.
+
+The planner calls `run` while the label is there and nothing is attached (handover.md, rows 9 to 12):
+one batch of writes towards the first of these that is not so. While anything parked has pods, MAKE and
+BREAK move replicas (`transfer`); afterwards `rebalance.decide` owns the counts, and a template is
+rolled only when there is no count to write.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from splitter.core import transfer
+from splitter.core.actions import Action, ApplyTwin, DeleteVanishedPod, HolderKind, Scale, SetDeletionCost
+from splitter.core.division import base_replicas
+from splitter.core.handover import Step
+from splitter.core.model import Note, PodView, Pool, Rendered, Standing, State, Tie, TwinView
+from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState, decide
+from splitter.core.rollout import Circumstances, Roll, next_roll
+from splitter.core.situation import rebalance_input
+from splitter.core.surface import twin_name
+
+# What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
+OUR_COST = "-1000"
+
+
+def run(this: Pass) -> Plan:
+    """Twins exist, counts are right, templates are current: one batch towards the first that is not."""
+    observed, source = this.observed, this.source
+    missing = [pool for pool in Pool if observed.twin(pool) is None]
+    if missing:
+        return _create_twins(this, missing)
+    on_demand, spot = observed.on_demand, observed.spot
+    if on_demand is None or spot is None or on_demand.deleting or spot.deleting:
+        note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for a deleted twin to go")
+        return Plan(Step.RUN, State.MOVING, note, wake_after_s=POLL_S)
+    if not transfer.at_zero((), observed.tied(Tie.PARKED)):
+        counted = _hand_over(this)
+    else:
+        counted = _rebalance(this, on_demand, spot)
+    if counted.actions or isinstance(this.rendered, Note):
+        return _with_template_problem(this, counted)
+    return _roll(this, counted, on_demand, spot, this.rendered)
+
+
+def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
+    if isinstance(this.rendered, Note):
+        return Plan(Step.RUN, State.HELD, this.rendered, notes=(this.rendered,))
+    actions = tuple(
+        ApplyTwin(pool, this.rendered[pool].manifest_json, this.rendered[pool].hash, 0, 1, 0, None)
+        for pool in missing
+    )
+    names = " and ".join(twin_name(this.source.key.name, pool) for pool in missing)
+    note = Note(Reason.TWIN_CREATED, f"created {names} at 0")
+    return Plan(Step.RUN, State.TAKING_OVER, note, actions, (note,))
+
+
+def _hand_over(this: Pass) -> Plan:
+    base = base_replicas(this.source.replicas, this.policy)
+    wanted = (base, this.source.replicas - base)
+    if this.policy.freeze:
+        note = Note(Reason.FROZEN, "frozen in the middle of the hand-over; counts stay as they are")
+        return Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
+    moved = transfer.towards_twins(this.observed, this.source, this.policy)
+    return moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
+
+
+def moving(
+    this: Pass, moved: transfer.Transfer, state: State, reason: Reason, wanted: tuple[int, int]
+) -> Plan:
+    """Return the plan of one batch of a hand-over, either way."""
+    actions = _guarded(this, moved.scales)
+    notes = (_scaled(reason, moved.scales),) if moved.scales else ()
+    verdict = notes[0] if notes else Note(Reason.WAITING_FOR_REPLICAS, f"waiting for {moved.message}")
+    return Plan(
+        Step.RUN if state is State.TAKING_OVER else Step.HAND_BACK,
+        state,
+        verdict,
+        actions,
+        notes,
+        wanted_on_demand=wanted[0],
+        wanted_spot=wanted[1],
+        wake_after_s=POLL_S if state is State.GIVING_BACK else None,
+    )
+
+
+def _scaled(reason: Reason, scales: Sequence[Scale], why: str = "") -> Note:
+    moves = ", ".join(f"{scale.name} {scale.was} -> {scale.replicas}" for scale in scales)
+    return Note(reason, f"scale {moves}{': ' if why else ''}{why}")
+
+
+def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
+    persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    decision = decide(
+        rebalance_input(this.observed, this.source, on_demand, spot, this.policy),
+        this.policy,
+        persisted,
+        this.rules.tuning,
+    )
+    scales = tuple(
+        Scale(
+            HolderKind.DEPLOYMENT,
+            twin.name,
+            twin.spec_replicas,
+            replicas,
+            twin.resource_version if replicas < twin.spec_replicas else None,
+        )
+        for twin, replicas in ((on_demand, decision.on_demand), (spot, decision.spot))
+        if replicas != twin.spec_replicas
+    )
+    base = base_replicas(this.source.replicas, this.policy)
+    balanced = Note(
+        Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
+    )
+    verdict = decision.notes[0] if decision.notes else balanced
+    at_rest = not scales and spot.spec_replicas == this.source.replicas - base
+    return Plan(
+        Step.RUN,
+        State.STEADY if at_rest else State.MOVING if scales else State.HELD,
+        verdict,
+        _guarded(this, scales),
+        decision.notes if scales else (),
+        wanted_on_demand=base,
+        wanted_spot=this.source.replicas - base,
+        rebalance=decision.state,
+        wake_after_s=decision.next_wake_s,
+    )
+
+
+def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
+
+    A holder is lowered only when every pod of it that is going carries the deletion cost already: a
+    cost written in the same breath may reach the ReplicaSet controller after the scale.
+    """
+    holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
+    holders |= {rs.name: rs.pods for rs in this.observed.tied(Tie.PARKED)}
+    costs: list[Action] = []
+    uncosted: set[str] = set()
+    vanished: list[Action] = []
+    for name, pods in holders.items():
+        for pod in pods:
+            if not pod.counts:
+                continue
+            if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
+                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node))
+            elif (cost := _cost(pod)) is not None:
+                costs.append(cost)
+                uncosted.add(name)
+    raises = [scale for scale in scales if scale.replicas > scale.was]
+    lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
+    return (*raises, *costs, *lowerings, *vanished)
+
+
+def _cost(pod: PodView) -> SetDeletionCost | None:
+    going = pod.standing in {Standing.DOOMED, Standing.LOST}
+    if going and pod.deletion_cost != OUR_COST:
+        return SetDeletionCost(pod.name, pod.uid, OUR_COST, remember=pod.deletion_cost or "")
+    if not going and pod.standing is Standing.SOUND and pod.cost_before is not None:
+        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
+    return None
+
+
+def _with_template_problem(this: Pass, counted: Plan) -> Plan:
+    if not isinstance(this.rendered, Note) or counted.actions:
+        return counted
+    return replace(counted, state=State.HELD, verdict=this.rendered, notes=(this.rendered,))
+
+
+def _roll(
+    this: Pass, counted: Plan, on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered]
+) -> Plan:
+    where = Circumstances(
+        source=this.source,
+        order=this.policy.rollout_order,
+        available=transfer.total_available(this.observed),
+        room=transfer.room_beside(this.observed, this.source),
+        now=this.observed.now,
+        grace_s=this.policy.grace_s,
+    )
+    due = next_roll(on_demand, spot, rendered, where)
+    if due is None:
+        return counted
+    if isinstance(due, Note):
+        return replace(counted, state=State.ROLLING, verdict=due)
+    return replace(
+        counted,
+        state=State.ROLLING,
+        verdict=due.note,
+        actions=(_template(this, due, rendered),),
+        notes=(due.note,),
+    )
+
+
+def _template(this: Pass, due: Roll, rendered: Mapping[Pool, Rendered]) -> ApplyTwin:
+    twin = this.observed.twin(due.pool)
+    return ApplyTwin(
+        pool=due.pool,
+        manifest_json=rendered[due.pool].manifest_json,
+        hash=rendered[due.pool].hash,
+        replicas=twin.spec_replicas if twin else 0,
+        max_surge=due.max_surge,
+        max_unavailable=due.max_unavailable,
+        resource_version=twin.resource_version if twin else None,
+    )

@@ -1,0 +1,108 @@
+"""The steps from a label to a parked source: eligibility, Split and mark, pause, park.
+
+The planner calls one of these a pass (handover.md, rows 2 to 8). Each is idempotent; none counts
+replicas.
+"""
+
+from datetime import datetime
+
+from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused
+from splitter.core.eligibility import refusal
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, State, Tie, seconds_between
+from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.reasons import Reason
+from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
+
+# Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
+FIGHT_WINDOW_S, FIGHTS = 600.0, 3
+
+
+def nothing(this: Pass) -> Plan:
+    """Say that nothing is to do (row 2, or a source without label)."""
+    if this.observed.split is not None and this.observed.split.conflict:
+        message = "given back after a fight about spec.paused; remove the label and set it again to retry"
+        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True))
+    return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
+
+
+def consider(this: Pass) -> Plan:
+    """Refuse, or take over: the Split first, then the mark (row 3)."""
+    objection = _objection(this)
+    if objection is not None:
+        report: tuple[Action, ...] = ()
+        if this.observed.split is None or this.observed.split.takes_over:
+            report = (EnsureSplit(takes_over=False),)
+        return Plan(Step.CONSIDER, State.REFUSED, objection, report, (objection,))
+    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
+    actions = (EnsureSplit(takes_over=True), _mark(this))
+    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
+
+
+def _objection(this: Pass) -> Note | None:
+    label = source_label_state(this.source.labels)
+    if label.note is not None:
+        return label.note
+    if not this.in_force.valid:
+        return this.in_force.problems[0]
+    if (problem := name_problem("Deployment", this.source.key.name)) is not None:
+        return problem
+    if isinstance(this.rendered, Note):
+        return this.rendered
+    return refusal(this.observed, this.source, this.rules.excluded_namespaces)
+
+
+def _mark(this: Pass) -> SetMark:
+    return SetMark(mark_value(this.source.uid, this.observed.now))
+
+
+def adopt(this: Pass) -> Plan:
+    """Take as ours again what bears no valid mark (row 4)."""
+    note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
+    return Plan(Step.ADOPT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True), _mark(this)), (note,))
+
+
+def create_split(_: Pass) -> Plan:
+    """Write the Split anew (row 5)."""
+    note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
+    return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
+
+
+def pause(this: Pass) -> Plan:
+    """Pause; with something parked it is a fight, counted after the write (row 6)."""
+    actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
+    if not this.observed.tied(Tie.PARKED):
+        note = Note(Reason.PAUSED, "paused, so that its ReplicaSets can be parked")
+        return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
+    fights = recent_fights(this.observed, this.observed.now)
+    message = (
+        f"somebody unpaused the source ({len(fights) + 1} of {FIGHTS} times within"
+        f" {FIGHT_WINDOW_S / 60:.0f} min); paused again. For a restart, annotate splitter.io/restarted-at"
+    )
+    note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
+    return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), fight=True)
+
+
+def recent_fights(observed: Observation, now: datetime) -> tuple[datetime, ...]:
+    """Return the fights of the last ten minutes, oldest first."""
+    fights = observed.split.fights if observed.split else ()
+    return tuple(at for at in fights if seconds_between(at, now) < FIGHT_WINDOW_S)
+
+
+def wait_controller(this: Pass) -> Plan:
+    """Wait for the Deployment controller (rows 7, 13, 15)."""
+    state = State.TAKING_OVER if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
+    note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
+    return Plan(Step.WAIT_CONTROLLER, state, note, wake_after_s=POLL_S)
+
+
+def park(this: Pass) -> Plan:
+    """Release the attached ReplicaSets, the one with the source's template last (0.1 s decides)."""
+    current = this.source.template_hash
+    attached = sorted(
+        this.observed.tied(Tie.ATTACHED),
+        key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
+    )
+    actions = tuple(Park(rs.name, rs.resource_version, this.source.selector_keys) for rs in attached)
+    note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in attached)}")
+    return Plan(Step.PARK, State.TAKING_OVER, note, actions, (note,))

@@ -1,0 +1,71 @@
+"""Asks the API server, before anything starts, whether we may do what we will have to do.
+
+`operator.run` calls `check_access` once. Each missing right and a missing CRD is named with the file
+that grants it: a right that is found missing in the middle of a hand-over is an outage.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from splitter.core.errors import SplitterError
+from splitter.core.reasons import Reason
+from splitter.kube.client import ApiError, Client
+
+# (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
+_NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("apps", "deployments", ("get", "list", "watch", "create", "patch", "delete")),
+    ("apps", "replicasets", ("list", "watch", "create", "patch", "delete")),
+    ("", "pods", ("list", "watch", "patch", "delete")),
+    ("events.k8s.io", "events", ("create",)),
+    ("splitter.io", "splits", ("list", "watch", "create", "patch", "delete")),
+    ("splitter.io", "splits/status", ("patch",)),
+)
+_CLUSTER: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "nodes", ("get", "list", "watch")),)
+
+
+async def check_access(client: Client, namespaces: Sequence[str]) -> None:
+    """Raise SplitterError (Forbidden) naming every missing right, or a missing CRD."""
+    wanted = [(group, resource, verb, "") for group, resource, verbs in _CLUSTER for verb in verbs]
+    for namespace in namespaces or ("",):
+        wanted += [
+            (group, resource, verb, namespace) for group, resource, verbs in _NAMESPACED for verb in verbs
+        ]
+    try:
+        answers = await asyncio.gather(*(_allowed(client, *right) for right in wanted))
+        missing = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
+        if missing:
+            raise SplitterError(
+                Reason.FORBIDDEN,
+                f"these credentials may not {'; '.join(map(_sentence, missing))}."
+                " Apply manifests/rbac.yaml and run splitter with its service account",
+            )
+        await client.get("/apis/splitter.io/v1alpha1")
+    except ApiError as error:
+        if error.status == 404:
+            raise SplitterError(
+                Reason.FORBIDDEN,
+                "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml first",
+            ) from error
+        raise SplitterError(
+            Reason.API_UNREACHABLE, f"the API server {client.server} answered: {error}"
+        ) from error
+
+
+async def _allowed(client: Client, group: str, resource: str, verb: str, namespace: str) -> bool:
+    name, _, subresource = resource.partition("/")
+    attributes = {"group": group, "resource": name, "verb": verb, "namespace": namespace}
+    if subresource:
+        attributes["subresource"] = subresource
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = await client.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+def _sentence(right: tuple[str, str, str, str]) -> str:
+    group, resource, verb, namespace = right
+    kind = f"{resource}.{group}" if group else resource
+    return f"{verb} {kind}" + (f" in namespace {namespace}" if namespace else "")

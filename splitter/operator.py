@@ -1,0 +1,211 @@
+"""The doorway: starts everything, and turns events into keys.
+
+`cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
+traceback), then lets kopf run the process: start-up fills the caches and starts the reconciler, one
+event handler puts labelled sources into the cache, clean-up stops. No kopf timer, daemon, index or
+on.create/update/delete is used: those leave finalizers and annotations on users' objects. Nothing is
+decided here.
+"""
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import kopf
+from prometheus_client import start_http_server
+
+from splitter.core.desired import NodePresets
+from splitter.core.errors import SplitterError
+from splitter.core.model import Policy
+from splitter.core.nodes import (
+    assess,
+    on_demand_match_expressions,
+    presets_with,
+    spot_node_selector_terms,
+    spot_tolerations,
+)
+from splitter.core.plan import Rules
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import Tuning
+from splitter.core.surface import LABEL_SPLIT, SPLIT_PARKED, SPLIT_TWIN
+from splitter.kube.access import check_access
+from splitter.kube.apply import Writer
+from splitter.kube.cache import Cache
+from splitter.kube.client import Client, connect, probe
+from splitter.kube.observe import Observer
+from splitter.kube.parse import node_facts
+from splitter.kube.watch import Reflector
+from splitter.reconciler import Reconciler
+from splitter.reconciler.queue import WorkQueue
+from splitter.render import Renderer, read_template_sets
+from splitter.settings import Settings
+
+logger = logging.getLogger("splitter")
+
+_SOURCES = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED})"
+_SYNC_S = 120.0
+
+
+async def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT. Raises SplitterError with what to do when it cannot start."""
+    async with AsyncExitStack() as stack:
+        client = await connect(
+            settings.kubeconfig,
+            settings.context,
+            settings.api_timeout_s,
+            connections=settings.workers * 4 + 64,
+        )
+        stack.push_async_callback(client.close)
+        version = await probe(client)
+        await check_access(client, settings.watch_namespaces)
+        logger.info("connected to Kubernetes %s at %s", version, client.server)
+        doorway = _Doorway(client, settings)
+        await kopf.operator(
+            registry=doorway.registry(),
+            settings=_kopf_settings(),
+            clusterwide=not settings.watch_namespaces,
+            namespaces=list(settings.watch_namespaces),
+            standalone=True,
+            stop_flag=doorway.stop,
+            liveness_endpoint=f"http://0.0.0.0:{settings.http_port}/healthz" if settings.http_port else None,
+        )
+        if doorway.failure is not None:
+            raise doorway.failure
+
+
+def _kopf_settings() -> kopf.OperatorSettings:
+    found = kopf.OperatorSettings()
+    found.posting.enabled = False
+    found.watching.label_selectors["deployments"] = _SOURCES
+    found.watching.chunk_size = 500
+    return found
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s),
+        tuning=Tuning(
+            soak_max_s=settings.soak_max_s,
+            calm_s=settings.calm_s,
+            reset_s=settings.reset_s,
+            burst_s=settings.burst_s,
+            probe_replicas=settings.first_window,
+            step_fraction=settings.step_fraction,
+            step_interval_s=settings.step_interval_s,
+            fast_s=settings.fast_s,
+            release_s=settings.release_s,
+        ),
+        excluded_namespaces=tuple(settings.excluded_namespaces),
+        delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
+    )
+
+
+class _Doorway:
+    """What lives as long as the process, and the handlers that kopf calls."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._queue = WorkQueue()
+        presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
+        self._cache = Cache(lambda raw: assess(node_facts(raw), presets), self._queue.add)
+        self._reflectors: list[Reflector] = self._cache.reflectors(client, tuple(settings.watch_namespaces))
+        renderer = Renderer(
+            read_template_sets(settings.templates_dir),
+            NodePresets(
+                spot_terms=tuple(spot_node_selector_terms(presets)),
+                on_demand_expressions=tuple(on_demand_match_expressions(presets)),
+                spot_tolerations=tuple(spot_tolerations(presets)),
+            ),
+        )
+        self._reconciler = Reconciler(
+            self._queue,
+            Observer(client, self._cache),
+            Writer(client, self._cache),
+            renderer,
+            _rules(settings),
+            settings.resync_s,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self.stop = asyncio.Event()
+        self.failure: BaseException | None = None
+
+    def registry(self) -> kopf.OperatorRegistry:
+        """Register the five handlers that leave no trace on anybody's objects."""
+        registry = kopf.OperatorRegistry()
+        kopf.on.login(registry=registry)(self._login)
+        kopf.on.startup(registry=registry)(self._start)
+        kopf.on.cleanup(registry=registry)(self._clean_up)
+        kopf.on.probe(registry=registry, id="caches")(self._probe)
+        kopf.on.event("apps", "v1", "deployments", registry=registry)(self._source_event)
+        return registry
+
+    async def _login(self, **_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 (kopf's own signature)
+        credentials = await self._client.credentials()
+        return kopf.ConnectionInfo(
+            server=credentials.server,
+            ca_path=credentials.ca_path,
+            insecure=credentials.insecure,
+            scheme="Bearer" if credentials.token else None,
+            token=credentials.token,
+            certificate_path=credentials.certificate_path,
+            private_key_path=credentials.private_key_path,
+            proxy_url=credentials.proxy_url,
+        )
+
+    async def _start(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
+        """Fill the caches, then let the reconciler look at everything that may be ours."""
+        if self._settings.metrics_port:
+            start_http_server(self._settings.metrics_port)
+        for reflector in self._reflectors:
+            self._spawn(reflector.run())
+        try:
+            async with asyncio.timeout(_SYNC_S):
+                await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors))
+        except TimeoutError as error:
+            late = ", ".join(
+                f"{reflector.path} ({reflector.error or 'no answer yet'})"
+                for reflector in self._reflectors
+                if not reflector.synced.is_set()
+            )
+            message = f"could not list {late} within {_SYNC_S:.0f} s; check the rights in manifests/rbac.yaml"
+            self.failure = SplitterError(Reason.API_UNREACHABLE, message)
+            raise kopf.PermanentError(message) from error
+        self._wake_all()
+        self._spawn(self._reconciler.run(self._settings.workers))
+        logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
+
+    async def _clean_up(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    async def _probe(self, **_: Any) -> dict[str, int]:  # noqa: ANN401 (kopf's own signature)
+        return {"queue": len(self._queue), "splits": len(self._cache.splits), "pods": len(self._cache.pods)}
+
+    async def _source_event(self, event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
+        """Put a labelled source into the cache; one that lost its label looks just like a deleted one."""
+        raw: Any = event["object"]
+        if event["type"] == "DELETED":
+            self._cache.sources.remove(raw)
+        else:
+            self._cache.sources.upsert(raw)
+
+    def _wake_all(self) -> None:
+        for key in self._cache.keys():
+            self._queue.add(key)
+
+    def _spawn(self, work: Any) -> None:  # noqa: ANN401 (any coroutine)
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Leave when a part that must run for ever has ended: half a splitter is worse than none."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a part of splitter ended and the process leaves", exc_info=error)
+            self.failure = error
+            self.stop.set()
