@@ -67,7 +67,7 @@ def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
     return Reattach(rs.name, rs.resource_version, labels)
 
 
-def create_hand_back(this: Pass) -> Plan:
+def create_hand_back(_: Pass) -> Plan:
     """Make a ReplicaSet to give back where none has the template (row 19)."""
     note = Note(Reason.GIVING_BACK, "made a ReplicaSet with the source's template to give back")
     return Plan(

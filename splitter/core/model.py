@@ -259,7 +259,7 @@ class Observation:
         return tuple(twin for twin in (self.on_demand, self.spot) if twin is not None)
 
     def tied(self, tie: Tie) -> tuple[ReplicaSetView, ...]:
-        """The source's ReplicaSets that hang on it this way."""
+        """Return the source's ReplicaSets that hang on it this way."""
         return tuple(replica_set for replica_set in self.replica_sets if replica_set.tie is tie)
 
 

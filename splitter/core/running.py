@@ -27,7 +27,7 @@ OUR_COST = "-1000"
 
 def run(this: Pass) -> Plan:
     """Twins exist, counts are right, templates are current: one batch towards the first that is not."""
-    observed, source = this.observed, this.source
+    observed = this.observed
     missing = [pool for pool in Pool if observed.twin(pool) is None]
     if missing:
         return _create_twins(this, missing)

@@ -104,9 +104,10 @@ def hand_back_complete(observed: Observation, source: SourceView) -> bool:
 
 def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
     """Whether these hold no replica, neither in spec nor in status."""
-    return not any(
-        holder.spec_replicas or holder.status_replicas for holder in (*twins, *replica_sets)
-    ) and not any(rs.spec_replicas for twin in twins for rs in twin.replica_sets)
+    everything = (*replica_sets, *(rs for twin in twins for rs in twin.replica_sets))
+    return not any(rs.spec_replicas or rs.status_replicas for rs in everything) and not any(
+        twin.spec_replicas or twin.status_replicas for twin in twins
+    )
 
 
 def total_available(observed: Observation) -> int:
@@ -126,8 +127,8 @@ def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> 
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
-    holders = (*observed.tied(Tie.PARKED), *observed.twins)
-    return tuple(pod for holder in holders for pod in holder.pods)
+    of_twins = [pod for twin in observed.twins for pod in twin.pods]
+    return (*(pod for rs in observed.tied(Tie.PARKED) for pod in rs.pods), *of_twins)
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:

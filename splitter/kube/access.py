@@ -6,6 +6,7 @@ that grants it: a right that is found missing in the middle of a hand-over is an
 
 import asyncio
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
@@ -41,7 +42,7 @@ async def check_access(client: Client, namespaces: Sequence[str]) -> None:
             )
         await client.get("/apis/splitter.io/v1alpha1")
     except ApiError as error:
-        if error.status == 404:
+        if error.status == HTTPStatus.NOT_FOUND:
             raise SplitterError(
                 Reason.FORBIDDEN,
                 "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml first",

@@ -7,8 +7,10 @@ Every answer goes into the cache, so that the next pass sees what this one wrote
 is the user's. It never decides whether to write.
 """
 
-from collections.abc import Mapping
-from typing import Any, assert_never
+import asyncio
+from http import HTTPStatus
+from itertools import groupby
+from typing import assert_never
 
 import orjson
 
@@ -30,7 +32,7 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.desired import template_hash
-from splitter.core.model import Observation, SourceView
+from splitter.core.model import Key, Observation, SourceView
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_TAKEN_OVER,
@@ -44,7 +46,7 @@ from splitter.kube.parse import COST_BEFORE, DELETION_COST
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
 # Somebody wrote in between, or the object is another one by now: observe again.
-LOST_RACE = frozenset({404, 409, 422})
+LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 class Writer:
@@ -59,8 +61,12 @@ class Writer:
         source = observed.source
         if source is None:
             return 0
-        for action in actions:
-            await self._do(action, observed, source)
+        for on_pods, batch in groupby(actions, key=_is_on_pod):
+            if on_pods:  # they do not depend on each other, and a node may hold a hundred
+                await asyncio.gather(*(self._do(action, observed, source) for action in batch))
+                continue
+            for action in batch:
+                await self._do(action, observed, source)
         return len(actions)
 
     async def write_status(self, observed: Observation, status: Json) -> None:
@@ -74,9 +80,6 @@ class Writer:
         await self._client.send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)
 
     async def _do(self, action: Action, observed: Observation, source: SourceView) -> None:
-        namespace = source.key.namespace
-        deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-        replica_sets = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
         match action:
             case EnsureSplit():
                 await self._ensure_split(source, takes_over=action.takes_over)
@@ -85,37 +88,48 @@ class Writer:
                     await self._delete(_split_path(source.key), observed.split.uid)
                     self._cache.splits.forget(observed.split.uid)
             case SetMark():
-                annotations = {"annotations": {ANNOTATION_TAKEN_OVER: action.value}}
-                await self._patch_source(source, annotations, {}, None)
+                await self._patch_source(source, {"annotations": {ANNOTATION_TAKEN_OVER: action.value}})
             case SetPaused():
-                spec = {"paused": True if action.paused else None}
-                await self._patch_source(source, {}, spec, action.resource_version)
+                paused = {"paused": True if action.paused else None}
+                await self._patch_source(source, {"resourceVersion": action.resource_version}, paused)
+            case Scale():
+                await self._scale(source.key.namespace, action)
+            case ApplyTwin() | DeleteTwin():
+                await self._do_with_twin(f"{_apps(source.key.namespace)}/deployments", action)
+            case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
+                await self._do_with_replica_set(f"{_apps(source.key.namespace)}/replicasets", action, source)
+            case SetDeletionCost():
+                await self._set_cost(source.key.namespace, action)
+            case DeleteVanishedPod():
+                await self._delete_vanished(source.key.namespace, action)
+            case _:
+                assert_never(action)
+
+    async def _do_with_twin(self, path: str, action: ApplyTwin | DeleteTwin) -> None:
+        match action:
+            case ApplyTwin():
+                await self._apply_twin(path, action)
+            case DeleteTwin():
+                await self._delete(f"{path}/{action.name}", action.uid)
+                self._cache.twins.forget(action.uid)
+
+    async def _do_with_replica_set(
+        self, path: str, action: Park | Reattach | CreateHandBack | DeleteReplicaSet, source: SourceView
+    ) -> None:
+        match action:
             case Park():
                 body = _parking(action, source)
-                await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "strategic")
+                await self._patch_replica_set(f"{path}/{action.name}", body, "strategic")
             case Reattach():
                 labels = {**dict(action.labels), LABEL_SPLIT: None}
                 body = {"metadata": {"labels": labels, "resourceVersion": action.resource_version}}
-                await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "merge")
+                await self._patch_replica_set(f"{path}/{action.name}", body, "merge")
             case CreateHandBack():
-                made = await self._client.send("POST", replica_sets, hand_back(source), query=_OURS)
+                made = await self._client.send("POST", path, hand_back(source), query=_OURS)
                 self._cache.replica_sets.upsert(made)
             case DeleteReplicaSet():
-                await self._delete(f"{replica_sets}/{action.name}", action.uid, action.resource_version)
+                await self._delete(f"{path}/{action.name}", action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
-            case ApplyTwin():
-                await self._apply_twin(deployments, action)
-            case DeleteTwin():
-                await self._delete(f"{deployments}/{action.name}", action.uid)
-                self._cache.twins.forget(action.uid)
-            case Scale():
-                await self._scale(deployments, replica_sets, action)
-            case SetDeletionCost():
-                await self._set_cost(namespace, action)
-            case DeleteVanishedPod():
-                await self._delete_vanished(namespace, action)
-            case _:
-                assert_never(action)
 
     async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
         owner = {
@@ -133,16 +147,12 @@ class Writer:
         answer = await self._client.send("PATCH", _split_path(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 
-    async def _patch_source(
-        self, source: SourceView, metadata: Json, spec: Json, resource_version: str | None
-    ) -> None:
+    async def _patch_source(self, source: SourceView, metadata: Json, spec: Json | None = None) -> None:
         # The UID is a precondition: a source re-created under the same name is another one.
         body: Json = {"metadata": {**metadata, "uid": source.uid}}
-        if resource_version is not None:
-            body["metadata"]["resourceVersion"] = resource_version
-        if spec:
+        if spec is not None:
             body["spec"] = spec
-        path = f"/apis/apps/v1/namespaces/{source.key.namespace}/deployments/{source.key.name}"
+        path = f"{_apps(source.key.namespace)}/deployments/{source.key.name}"
         answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
@@ -165,15 +175,15 @@ class Writer:
         answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
         self._cache.twins.upsert(answer)
 
-    async def _scale(self, deployments: str, replica_sets: str, action: Scale) -> None:
+    async def _scale(self, namespace: str, action: Scale) -> None:
         body: Json = {"spec": {"replicas": action.replicas}}
         if action.resource_version is not None:
             body["metadata"] = {"resourceVersion": action.resource_version}
-        if action.kind is HolderKind.DEPLOYMENT:
-            path = f"{deployments}/{action.name}"
-            self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
-        else:
-            await self._patch_replica_set(f"{replica_sets}/{action.name}", body, "merge")
+        if action.kind is HolderKind.REPLICA_SET:
+            await self._patch_replica_set(f"{_apps(namespace)}/replicasets/{action.name}", body, "merge")
+            return
+        path = f"{_apps(namespace)}/deployments/{action.name}"
+        self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}
@@ -192,7 +202,7 @@ class Writer:
         try:
             await self._client.get(f"/api/v1/nodes/{action.node}")
         except ApiError as error:
-            if error.status != 404:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
         else:
             return
@@ -216,11 +226,19 @@ class Writer:
         try:
             await self._client.send("DELETE", path, body)
         except ApiError as error:
-            if error.status != 404:
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
 
-def _split_identity(key: Any) -> Json:
+def _is_on_pod(action: Action) -> bool:
+    return isinstance(action, SetDeletionCost | DeleteVanishedPod)
+
+
+def _apps(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace}"
+
+
+def _split_identity(key: Key) -> Json:
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
@@ -228,12 +246,12 @@ def _split_identity(key: Any) -> Json:
     }
 
 
-def _split_path(key: Any) -> str:
+def _split_path(key: Key) -> str:
     return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
 
 
 def _parking(action: Park, source: SourceView) -> Json:
-    """Return the one patch that releases a ReplicaSet: no selector's labels, an owner that does not control."""
+    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
     labels: dict[str, str | None] = dict.fromkeys(action.strip)
     labels[LABEL_SPLIT] = SPLIT_PARKED
     owner = {
@@ -259,7 +277,7 @@ def hand_back(source: SourceView) -> Json:
     The Deployment controller compares templates without the hash, so it takes this for its newest
     revision. The name follows from the template: made twice, the second is refused.
     """
-    document: Mapping[str, Any] = orjson.loads(source.manifest_json)
+    document: Json = orjson.loads(source.manifest_json)
     spec = document["spec"]
     own_hash = f"split{template_hash(spec['template'])[:8]}"
     template = spec["template"]

@@ -7,7 +7,7 @@ of its pods urgently. Nothing here knows what will be done.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from splitter.core.model import Key
 from splitter.core.nodes import NodeState, gone
@@ -26,7 +26,14 @@ from splitter.kube.records import (
 from splitter.kube.store import Shelf
 from splitter.kube.watch import Reflector
 
-Wake = Callable[[Key, bool], None]
+
+class Wake(Protocol):
+    """Asks for a pass."""
+
+    def __call__(self, key: Key, *, urgent: bool) -> None:
+        """Ask for a pass of this workload; urgent ones go first."""
+
+
 Assess = Callable[[Mapping[str, Any]], NodeState]
 
 # Nodes that were seen and are gone, remembered to tell their pods from pods of nodes not seen yet.
@@ -108,19 +115,19 @@ class Cache:
 
     def _source_changed(self, old: SourceRecord | None, new: SourceRecord | None) -> None:
         if (record := new or old) is not None:
-            self._wake(record.view.key, False)
+            self._wake(record.view.key, urgent=False)
 
     def _split_changed(self, old: SplitRecord | None, new: SplitRecord | None) -> None:
         if (record := new or old) is not None:
-            self._wake(record.source, False)
+            self._wake(record.source, urgent=False)
 
     def _twin_changed(self, old: TwinRecord | None, new: TwinRecord | None) -> None:
         if (record := new or old) is not None:
-            self._wake(record.source, False)
+            self._wake(record.source, urgent=False)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
         if (record := new or old) is not None and (key := self._owner_of(record)) is not None:
-            self._wake(key, False)
+            self._wake(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
         record = new or old
@@ -128,7 +135,7 @@ class Cache:
             return
         replica_set = self.replica_sets.get(record.owner_uid)
         if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
-            self._wake(key, False)
+            self._wake(key, urgent=False)
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         if new is None and old is not None:
@@ -144,7 +151,7 @@ class Cache:
         for pod in self.pods.find("node", record.state.name):
             replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
             if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
-                self._wake(key, True)
+                self._wake(key, urgent=True)
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:
@@ -152,7 +159,7 @@ class Cache:
         if (record := new or old) is not None:
             for source in self.sources.values():
                 if source.namespace == record.name:
-                    self._wake(source.view.key, False)
+                    self._wake(source.view.key, urgent=False)
 
     def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
         """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""

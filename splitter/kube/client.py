@@ -9,7 +9,8 @@ that never leave this folder. It never decides anything and never caches.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,15 @@ PATCHES = {
 FIELD_MANAGER = "splitter"
 # Where a pod finds its own credentials; load_incluster_config reads the same place.
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
-_TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+_TRY_AGAIN = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
 _GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
 
 Json = dict[str, Any]
@@ -68,7 +77,7 @@ class Client:
 
     def __init__(self, api: ApiClient, timeout_s: float) -> None:
         self._api = api
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._deadline = aiohttp.ClientTimeout(total=timeout_s)
 
     @property
     def server(self) -> str:
@@ -121,29 +130,30 @@ class Client:
 
         Raises ApiError with Kubernetes' reason and message.
         """
+        request = _Request(method, path, body, PATCHES.get(patch, "application/json"), query or {})
         try:
-            response = await self._request(method, path, body, patch, query or {}, self._timeout)
+            response = await self._request(request, self._deadline)
             content = await response.read()
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
-        if response.status >= 400:
+        if response.status >= HTTPStatus.BAD_REQUEST:
             raise _error(response.status, content)
         answer: Json = orjson.loads(content) if content else {}
         return answer
 
     @asynccontextmanager
     async def stream(
-        self, path: str, query: Mapping[str, str], timeout_s: float
+        self, path: str, query: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch: yields an iterator over its lines, one JSON document each.
 
-        `timeout_s` bounds the silence between two reads, not the whole. Raises ApiError.
+        `silence_s` bounds the silence between two reads, not the whole. Raises ApiError.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=timeout_s)
+        deadline = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
         response = None
         try:
-            response = await self._request("GET", path, None, "", query, timeout)
-            if response.status >= 400:
+            response = await self._request(_Request("GET", path, query=query), deadline)
+            if response.status >= HTTPStatus.BAD_REQUEST:
                 raise _error(response.status, await response.read())
             yield _lines(response)
         except _GONE_WRONG as error:
@@ -152,26 +162,32 @@ class Client:
             if response is not None:
                 response.close()
 
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        body: Json | None,
-        patch: str,
-        query: Mapping[str, str],
-        timeout: aiohttp.ClientTimeout,
-    ) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", "User-Agent": f"splitter/{__version__}"}
-        headers["Content-Type"] = PATCHES.get(patch, "application/json")
-        await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        url = self.server + path
-        if query:
-            url += "?" + self._api.parameters_to_url_query(dict(query), {})
+    async def _request(self, request: "_Request", deadline: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        headers = {
+            "Accept": "application/json",
+            "Content-Type": request.content_type,
+            "User-Agent": f"splitter/{__version__}",
+        }
+        await self._api.update_params_for_auth(
+            headers, [], ["BearerToken"], request.path, request.method, request.body
+        )
+        url = self.server + request.path
+        if request.query:
+            url += "?" + self._api.parameters_to_url_query(dict(request.query), {})
         answer = await self._api.rest_client.request(
-            method, url, headers=headers, body=body, _request_timeout=timeout
+            request.method, url, headers=headers, body=request.body, _request_timeout=deadline
         )
         response: aiohttp.ClientResponse = answer.response
         return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    path: str
+    body: Json | None = None
+    content_type: str = "application/json"
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -201,6 +217,7 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
 
     Nothing is sent yet. Raises SplitterError (ApiUnreachable) when there are no usable credentials.
     """
+    in_cluster = await asyncio.to_thread(_SERVICE_ACCOUNT.exists)
     configuration = Configuration()
     configuration.connection_pool_maxsize = connections
     try:
@@ -211,7 +228,7 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
                 client_configuration=configuration,
                 persist_config=False,
             )
-        elif _SERVICE_ACCOUNT.exists():
+        elif in_cluster:
             load_incluster_config(client_configuration=configuration)
         else:
             raise SplitterError(
@@ -237,7 +254,7 @@ async def probe(client: Client) -> str:
             version = await client.get("/version")
     except (ApiError, TimeoutError) as error:
         status = error.status if isinstance(error, ApiError) else 0
-        if status in {401, 403}:
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             raise SplitterError(
                 Reason.FORBIDDEN,
                 f"the API server {client.server} refuses these credentials ({error}); they may have"

@@ -7,6 +7,7 @@ twin's name), and never decides.
 
 from collections.abc import Mapping
 from datetime import datetime
+from http import HTTPStatus
 from typing import assert_never
 
 from splitter.core.model import (
@@ -77,7 +78,7 @@ class Observer:
         try:
             raw = await self._client.get(f"/apis/apps/v1/namespaces/{key.namespace}/deployments/{key.name}")
         except ApiError as error:
-            if error.status == 404:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
         return parse.source(raw).view
@@ -90,7 +91,7 @@ class Observer:
             try:
                 raw = await self._client.get(f"/apis/apps/v1/namespaces/{key.namespace}/deployments/{name}")
             except ApiError as error:
-                if error.status == 404:
+                if error.status == HTTPStatus.NOT_FOUND:
                     continue
                 raise
             if raw["metadata"].get("labels", {}).get(LABEL_SPLIT) != SPLIT_TWIN:
@@ -98,10 +99,11 @@ class Observer:
         return tuple(taken)
 
     def _replica_sets(self, source: SourceView) -> tuple[ReplicaSetView, ...]:
-        found = []
-        for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name)):
-            if source.uid in record.owner_uids and not record.deleting:
-                found.append(self._replica_set(record, _tie(record, source)))
+        found = [
+            self._replica_set(record, _tie(record, source))
+            for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
+            if source.uid in record.owner_uids and not record.deleting
+        ]
         return tuple(sorted(found, key=lambda view: view.name))
 
     def _replica_set(self, record: ReplicaSetRecord, tie: Tie = Tie.ATTACHED) -> ReplicaSetView:

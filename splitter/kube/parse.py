@@ -4,7 +4,7 @@ The stores call one function a kind for each watch event. Unknown or missing fie
 Kubernetes itself defaults them; nothing here judges.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from math import ceil, floor
@@ -236,10 +236,10 @@ def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
     return (surge, unavailable) if surge or unavailable else (0, 1)
 
 
-def _of(written: int | str, replicas: int, rounding: Any) -> int:
+def _of(written: int | str, replicas: int, rounding: Callable[[float], int]) -> int:
     if isinstance(written, int):
         return written
-    return int(rounding(int(written.rstrip("%")) * replicas / 100))
+    return rounding(int(written.rstrip("%")) * replicas / 100)
 
 
 def source(raw: Raw) -> SourceRecord:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import orjson
@@ -30,7 +31,7 @@ class Store(Protocol):
     def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None) -> None:
         """Take a complete list (of one namespace, or of all); what is not in it is gone."""
 
-    def upsert(self, raw: dict[str, Any]) -> None:
+    def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
 
     def remove(self, raw: dict[str, Any]) -> None:
@@ -91,7 +92,7 @@ class Reflector:
 
     async def _watch(self, version: str) -> None:
         """Follow changes from `version` on; returns when the server says it is too old (410)."""
-        handlers: dict[str, Callable[[dict[str, Any]], None]] = {
+        handlers: dict[str, Callable[[dict[str, Any]], object]] = {
             "ADDED": self._store.upsert,
             "MODIFIED": self._store.upsert,
             "DELETED": self._store.remove,
@@ -115,7 +116,7 @@ class Reflector:
                         if (handler := handlers.get(event["type"])) is not None:
                             handler(raw)
             except ApiError as error:
-                if error.status in {410, 504}:
+                if error.status in {HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT}:
                     self.restarts += 1
                     return
                 raise

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from socket import gethostname
 
 import orjson
@@ -22,7 +23,7 @@ from splitter.core.model import Key, Note, Observation, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.kube.apply import LOST_RACE, Writer
+from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
@@ -36,6 +37,8 @@ logger = logging.getLogger("splitter.reconciler")
 
 # A lost race is looked at again at once; other failures ever later, up to this.
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
+# No answer, lost races and throttling mend themselves: the next pass says what is.
+_NOBODYS_BUSINESS = frozenset({0, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
 # A replica given to spot is bound within this time or shows as Pending by itself.
 _PROMISE_S = 10.0
 
@@ -99,13 +102,6 @@ class Reconciler:
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
-            if error.status in LOST_RACE and error.reason in {
-                "Conflict",
-                "NotFound",
-                "AlreadyExists",
-                "Invalid",
-            }:
-                logger.debug("looked again workload=%s because=%s", key, error)
             await self._report_failure(observed, found, in_force, error)
             raise
         self._promise(key, observed, found)
@@ -161,7 +157,7 @@ class Reconciler:
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
         """Show a refusal of the API server where people look; a lost race is nobody's business."""
-        if error.status in {0, 404, 409, 429} or error.status >= 500:
+        if error.status in _NOBODYS_BUSINESS or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return
         message = f"the API server refused a write: {error.message or error}"
         note = Note(Reason.WRITE_DENIED, message, warning=True)
@@ -171,7 +167,7 @@ class Reconciler:
         await self._say(observed, (note,))
 
     def _failed(self, key: Key, error: ApiError) -> None:
-        if error.status in {404, 409}:
+        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
             self._queue.add_after(key, 0.05)  # somebody wrote in between: observe anew
             return
         metrics.errors_total.labels(str(error.status)).inc()

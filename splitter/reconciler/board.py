@@ -10,6 +10,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -81,7 +82,11 @@ class StatusBoard:
             try:
                 await self._writer.write_status(posted.observed, posted.status)
             except ApiError as error:
-                level = logging.DEBUG if error.status in {404, 409} else logging.WARNING
+                level = (
+                    logging.DEBUG
+                    if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+                    else logging.WARNING
+                )
                 logger.log(level, "status of %s not written: %s", key, error)
             if self._posted.get(key) is posted:
                 del self._posted[key]

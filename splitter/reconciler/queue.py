@@ -26,7 +26,7 @@ class WorkQueue:
         """Return how many keys wait."""
         return len(self._urgent) + len(self._normal)
 
-    def add(self, key: Key, urgent: bool = False) -> None:  # noqa: FBT001, FBT002 (the shape of cache.Wake)
+    def add(self, key: Key, *, urgent: bool = False) -> None:
         """Ask for a pass as soon as a worker is free."""
         if key in self._working:
             self._again[key] = urgent or self._again.get(key, False)
@@ -68,4 +68,4 @@ class WorkQueue:
         """Give a key back; it comes again when it was added meanwhile."""
         self._working.discard(key)
         if (urgent := self._again.pop(key, None)) is not None:
-            self.add(key, urgent)
+            self.add(key, urgent=urgent)

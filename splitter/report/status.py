@@ -23,7 +23,7 @@ _MESSAGE = 1024
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
     before: dict[str, Any] = orjson.loads(observed.split.status_json) if observed.split else {}
-    fights = [at for at in recent_fights(observed, observed.now)]
+    fights = list(recent_fights(observed, observed.now))
     if plan.fight and written:
         fights.append(observed.now)
     conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
@@ -66,8 +66,8 @@ def _available(pods: Sequence[PodView]) -> int:
 
 
 def _ready(observed: Observation) -> int:
-    holders = (*observed.replica_sets, *observed.twins)
-    return sum(_available(holder.pods) for holder in holders)
+    own = sum(_available(rs.pods) for rs in observed.replica_sets)
+    return own + sum(_available(twin.pods) for twin in observed.twins)
 
 
 def _pool(twin: TwinView | None, wanted: int) -> dict[str, int]:
@@ -159,9 +159,9 @@ def _decisions(
         for old in found
         if str(old.get("time", "")) > _time(now - timedelta(seconds=60))
     }
-    for note in notes:
-        if (note.reason.value, note.message[:_MESSAGE]) not in recent:
-            found.append(
-                {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
-            )
+    found.extend(
+        {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
+        for note in notes
+        if (note.reason.value, note.message[:_MESSAGE]) not in recent
+    )
     return found[-_DECISIONS:]
