@@ -1,0 +1,219 @@
+"""Settings: where a value comes from, and what a user reads when one is wrong."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from splitter.bundled import bundled_path
+from splitter.core.errors import SplitterError
+from splitter.core.model import Policy
+from splitter.core.rebalance import Tuning
+from splitter.settings import Settings, load_settings, settings_reference
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
+
+
+def message(file: Path | None = None, /, **environment: str) -> str:
+    """Return what a user reads when the settings are refused."""
+    with pytest.raises(SplitterError) as caught:
+        load_settings(file, {f"SPLITTER_{name}": value for name, value in environment.items()})
+    return caught.value.message
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return the path of a settings file that is not written yet."""
+    return tmp_path / "settings.yaml"
+
+
+class TestPrecedence:
+    def test_defaults(self) -> None:
+        """Without file and environment everything has a default, the design's own."""
+        settings = load_settings(environment={})
+        tuning, policy = Tuning(), Policy()
+        assert settings == Settings()
+        assert settings.templates_dir == bundled_path("templates")
+        assert (settings.soak_s, settings.grace_s) == (policy.soak_s, policy.grace_s)
+        for name in ("soak_max_s", "calm_s", "reset_s", "burst_s", "fast_s", "release_s", "step_interval_s"):
+            assert getattr(settings, name) == getattr(tuning, name)
+        assert (settings.step_fraction, settings.first_window) == (
+            tuning.step_fraction,
+            tuning.probe_replicas,
+        )
+
+    def test_environment_over_file(self, file: Path) -> None:
+        """The environment wins over the file, the file over the defaults, setting by setting."""
+        file.write_text("workers: 5\nsoak_s: 60\nwatch_namespaces: [shop]\n")
+        settings = load_settings(file, {"SPLITTER_WORKERS": "3", "SPLITTER_WATCH_NAMESPACES": "a, b,"})
+        assert settings.model_dump(exclude_defaults=True) == {
+            "workers": 3,
+            "soak_s": 60.0,
+            "watch_namespaces": ("a", "b"),
+        }
+
+    def test_empty_file(self, file: Path) -> None:
+        """An empty file says nothing."""
+        file.write_text("# nothing yet\n")
+        assert load_settings(file, {}) == Settings()
+
+    def test_process_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Unless another environment is given, it is the process's own."""
+        monkeypatch.setenv("SPLITTER_DELETE_PODS_OF_VANISHED_NODES", "false")
+        assert load_settings().delete_pods_of_vanished_nodes is False
+
+    def test_home(self) -> None:
+        """A path may begin with ~."""
+        assert load_settings(environment={"SPLITTER_KUBECONFIG": "~/k"}).kubeconfig == Path.home() / "k"
+
+    def test_frozen(self) -> None:
+        """Nothing changes settings after the start."""
+        with pytest.raises(ValueError, match="frozen"):
+            Settings().workers = 9  # type: ignore[misc]
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("name", "value", "sentence"),
+        [
+            (
+                "SOAK_S",
+                "10m",
+                'SPLITTER_SOAK_S is "10m"; it must be a number of seconds, 1..3600. Write "600".',
+            ),
+            (
+                "WORKERS",
+                "0",
+                'SPLITTER_WORKERS is "0"; it must be a whole number, 1..256. Write for example "8".',
+            ),
+            (
+                "STEP_FRACTION",
+                "2",
+                (
+                    'SPLITTER_STEP_FRACTION is "2"; it must be a number, more than 0, at most 1. '
+                    'Write for example "0.25".'
+                ),
+            ),
+            (
+                "RESYNC_S",
+                "inf",
+                (
+                    'SPLITTER_RESYNC_S is "inf"; it must be a number of seconds, 1 or more. '
+                    'Write for example "300".'
+                ),
+            ),
+            (
+                "LOG_FORMAT",
+                "xml",
+                'SPLITTER_LOG_FORMAT is "xml"; it must be one of "text", "json". Write for example "text".',
+            ),
+            (
+                "DELETE_PODS_OF_VANISHED_NODES",
+                "maybe",
+                (
+                    'SPLITTER_DELETE_PODS_OF_VANISHED_NODES is "maybe"; it must be true or false. '
+                    'Write for example "true".'
+                ),
+            ),
+            ("CONTEXT", "", 'SPLITTER_CONTEXT is ""; it must be a text. Leave it out for the default.'),
+            ("WORKRS", "3", "SPLITTER_WORKRS is no setting; did you mean SPLITTER_WORKERS?"),
+            (
+                "PROVIDER_PRESETS",
+                "gke,kerpenter",
+                'SPLITTER_PROVIDER_PRESETS: "kerpenter" is no preset; did you mean karpenter?',
+            ),
+            (
+                "SPOT_SELECTORS",
+                "a=b=c",
+                (
+                    'SPLITTER_SPOT_SELECTORS: \'a=b=c\' is no node selector; write "key=value", or "key" for '
+                    "any value, one label each."
+                ),
+            ),
+            (
+                "SOAK_MAX_S",
+                "60",
+                (
+                    "soak_s is 600 and soak_max_s 60; the first may not be the longer. "
+                    "Write soak_max_s: 600 or more."
+                ),
+            ),
+            (
+                "WATCH_NAMESPACES",
+                "shop,kube-system",
+                "watch_namespaces and excluded_namespaces both name kube-system. Take it out of one of them.",
+            ),
+        ],
+    )
+    def test_environment(self, name: str, value: str, sentence: str) -> None:
+        """A bad variable is named as it was written, with what it must be and what to write."""
+        assert message(None, **{name: value}) == sentence
+
+    def test_file(self, file: Path) -> None:
+        """A bad key is named with its file; every mistake is in the one message."""
+        file.write_text("soak: 60\nhttp_port: 100000\nwatch_namespaces: 3\n")
+        assert message(file) == (
+            f"soak in {file} is no setting; did you mean soak_s? "
+            f'watch_namespaces in {file} is "3"; it must be a list of texts (in the environment: with '
+            f"commas between them). Leave it out for the default. "
+            f'http_port in {file} is "100000"; it must be a whole number, 0..65535. Write for example "8080".'
+        )
+
+    def test_far_from_any(self, file: Path) -> None:
+        """A key that resembles nothing gets the list of all."""
+        file.write_text("xyzzy: 1\n")
+        assert message(file).startswith(f"xyzzy in {file} is no setting; known are kubeconfig, context, ")
+
+    @pytest.mark.parametrize(
+        ("text", "part"),
+        [
+            ("a: [", "cannot be read: while parsing"),
+            ("- a\n", 'are no mapping. Write lines such as "workers: 8".'),
+        ],
+    )
+    def test_unreadable(self, file: Path, text: str, part: str) -> None:
+        """A file that is not a mapping in YAML is named."""
+        file.write_text(text)
+        assert message(file).startswith(f"the settings {file} ")
+        assert part in message(file)
+
+    def test_missing_file(self, file: Path) -> None:
+        """A file that is not there is an error: its user believes that it is in force."""
+        assert "No such file or directory" in message(file)
+
+
+class TestForeignVariables:
+    def test_service_links(self) -> None:
+        """What Kubernetes writes for Services called splitter, splitter-http, ... is no setting of ours."""
+        environment = {
+            "SPLITTER_SERVICE_HOST": "10.0.0.1",
+            "SPLITTER_SERVICE_PORT": "80",
+            "SPLITTER_SERVICE_PORT_METRICS": "80",
+            "SPLITTER_PORT": "tcp://10.0.0.1:80",
+            "SPLITTER_PORT_80_TCP": "tcp://10.0.0.1:80",
+            "SPLITTER_PORT_80_TCP_ADDR": "10.0.0.1",
+            "SPLITTER_WEB_SERVICE_HOST": "10.0.0.1",
+            "SPLITTER_HTTP_PORT": "tcp://10.0.0.1:8080",
+            "SPLITTER_HTTP_PORT_8080_TCP_PROTO": "tcp",
+            "SPLITTER_METRICS_PORT": "tcp://10.0.0.1:8081",
+        }
+        assert load_settings(environment=environment) == Settings()
+
+    def test_others(self) -> None:
+        """Variables of other programs, and of the tests, are nobody's settings."""
+        environment = {"PATH": "/bin", "SPLITTERS": "1", "SPLITTER_REGENERATE": "1"}
+        assert load_settings(environment=environment) == Settings()
+
+
+class TestReference:
+    def test_up_to_date(self) -> None:
+        """docs/reference/settings.md says what the fields say."""
+        if os.environ.get("SPLITTER_REGENERATE"):
+            REFERENCE.write_text(settings_reference(), encoding="utf-8")
+        assert REFERENCE.read_text(encoding="utf-8") == settings_reference()
+
+    def test_every_setting_is_described(self) -> None:
+        """Each field has a sentence."""
+        for name, field in Settings.model_fields.items():
+            assert field.description, name
+            assert field.description.endswith("."), name
