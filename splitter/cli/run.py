@@ -1,0 +1,56 @@
+"""`splitter run`: the controller itself, in a pod or from a shell."""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+import typer
+
+from splitter.settings import Settings, load_settings
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="run")(run)
+
+
+def run(
+    settings: Path | None = typer.Option(
+        None, help="A YAML file of settings; SPLITTER_... environment variables win over it."
+    ),
+) -> None:
+    """Run the controller until SIGTERM or Ctrl-C."""
+    from splitter import operator
+
+    found = load_settings(settings)
+    if found.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
+        found = found.model_copy(update={"kubeconfig": Path(named)})
+    _log(found)
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(operator.run(found))
+    else:
+        uvloop.run(operator.run(found))
+
+
+def _log(settings: Settings) -> None:
+    """Write one line a record to standard error; kopf's own chatter only when something is wrong."""
+    handler = logging.StreamHandler()
+    if settings.log_format == "json":
+        from pythonjsonlogger.json import JsonFormatter
+
+        handler.setFormatter(
+            JsonFormatter(
+                "%(asctime)s %(levelname)s %(name)s %(message)s",
+                rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
+            )
+        )
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s"))
+    logging.basicConfig(level=_LEVELS[settings.log_level], handlers=[handler], force=True)
+    for name in ("kopf", "asyncio", "aiohttp", "kubernetes"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, _LEVELS[settings.log_level]))

@@ -1,0 +1,62 @@
+"""What a twin must look like: what is ours on it whatever a template says, and how it is compared.
+
+`render` calls `enforce` on what a template rendered and `rendered_hash` on the result; the planner
+compares that hash with the one stored on the twin, never the manifest with a server-defaulted
+object. `template_hash` finds the ReplicaSet that runs a template. The functions that add affinity
+and tolerations or merge are the templates' filters (templates/README.md). Manifests are plain JSON
+(mappings, lists, scalars); no function here changes what it was given.
+"""
+
+from splitter.core.desired.compare import (
+    canonical_json,
+    rendered_hash,
+    template_hash,
+)
+from splitter.core.desired.manifest import (
+    Manifest,
+    mapping_at,
+    merge,
+    without,
+)
+from splitter.core.desired.placing import (
+    NodePresets,
+    add_tolerations,
+    leave_dead_nodes_after,
+    prefer_node_affinity,
+    require_node_affinity,
+    with_labels,
+)
+from splitter.core.desired.tracking import (
+    is_tracking,
+    portable_labels,
+)
+from splitter.core.desired.twin import (
+    INITIAL_STRATEGY,
+    REVISION_HISTORY_LIMIT,
+    enforce,
+    pod_labels,
+    twin_labels,
+)
+
+__all__ = [
+    "INITIAL_STRATEGY",
+    "REVISION_HISTORY_LIMIT",
+    "Manifest",
+    "NodePresets",
+    "add_tolerations",
+    "canonical_json",
+    "enforce",
+    "is_tracking",
+    "leave_dead_nodes_after",
+    "mapping_at",
+    "merge",
+    "pod_labels",
+    "portable_labels",
+    "prefer_node_affinity",
+    "rendered_hash",
+    "require_node_affinity",
+    "template_hash",
+    "twin_labels",
+    "with_labels",
+    "without",
+]

@@ -1,0 +1,58 @@
+"""Hashes by which manifests are compared, instead of a diff against server-defaulted objects."""
+
+import hashlib
+import json
+from typing import Final
+
+from splitter.core.desired.manifest import Manifest, mapping_at, without
+from splitter.core.surface import ANNOTATION_RENDERED_HASH
+
+# 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
+_HASH_LENGTH: Final = 16
+
+
+def rendered_hash(manifest: Manifest) -> str:
+    """Return the hash by which a twin is compared with what its template renders.
+
+    Left out is what is written apart from the template: `replicas`, the numbers of the roll, and
+    the annotation that stores this very hash. So an HPA's step is no roll.
+
+    >>> rendered_hash({"spec": {"replicas": 3}}) == rendered_hash({"spec": {}})
+    True
+    """
+    metadata, spec = mapping_at(manifest, "metadata"), mapping_at(manifest, "spec")
+    annotations = without(mapping_at(metadata, "annotations"), ANNOTATION_RENDERED_HASH)
+    strategy = without(mapping_at(spec, "strategy"), "rollingUpdate")
+    return _hash(
+        {
+            **manifest,
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {**without(spec, "replicas"), "strategy": strategy},
+        }
+    )
+
+
+def template_hash(pod_template: Manifest) -> str:
+    """Return a hash that is equal for equal pod templates, as the Deployment controller sees it.
+
+    The label `pod-template-hash`, which only a ReplicaSet's copy carries, is ignored; so is the
+    `creationTimestamp: null` that older API servers put into templates.
+
+    >>> copied = {"metadata": {"labels": {"app": "web", "pod-template-hash": "5d8"}}}
+    >>> template_hash({"metadata": {"labels": {"app": "web"}}}) == template_hash(copied)
+    True
+    """
+    metadata = mapping_at(pod_template, "metadata")
+    labels = without(mapping_at(metadata, "labels"), "pod-template-hash")
+    return _hash({**pod_template, "metadata": {**without(metadata, "creationTimestamp"), "labels": labels}})
+
+
+def canonical_json(value: object) -> str:
+    """Return JSON that is equal for equal values: keys sorted, no spaces; NaN is a ValueError."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _hash(value: object) -> str:
+    # JSON may hold half of a surrogate pair, which UTF-8 may not.
+    digest = hashlib.sha256(canonical_json(value).encode(errors="surrogatepass"))
+    return digest.hexdigest()[:_HASH_LENGTH]

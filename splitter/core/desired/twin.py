@@ -1,0 +1,120 @@
+"""What is ours on a twin, whatever its template says."""
+
+from typing import Final
+
+from splitter.core.desired.manifest import Manifest, mapping_at, without
+from splitter.core.desired.tracking import untracked
+from splitter.core.model import Pool
+from splitter.core.surface import (
+    LABEL_POOL,
+    LABEL_SOURCE,
+    LABEL_SPLIT,
+    SPLIT_TWIN,
+    short_name,
+    twin_name,
+)
+
+# An emergency in mid-roll puts the last available template back, read from its ReplicaSet
+# (handover.md, "Rolling"): the current one and one before it have to exist.
+REVISION_HISTORY_LIMIT: Final = 2
+
+# The numbers of a roll are written by splitter together with a template, from the room there is at
+# that moment. These stand there until then, and lower nothing.
+INITIAL_STRATEGY: Final[Manifest] = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+}
+
+
+def pod_labels(source_name: str, pool: Pool) -> dict[str, str]:
+    """Return the labels that tell a twin's pods from all others; its selector has them too."""
+    return {LABEL_POOL: pool.value, LABEL_SOURCE: short_name(source_name)}
+
+
+def twin_labels(source_name: str, pool: Pool) -> dict[str, str]:
+    """Return the labels of the twin itself."""
+    return {LABEL_SPLIT: SPLIT_TWIN, **pod_labels(source_name, pool)}
+
+
+def enforce(manifest: Manifest, source: Manifest, pool: Pool) -> dict[str, object]:
+    """Return the twin with everything that is ours put right, whatever its template said.
+
+    Ours are: apiVersion and kind (the source's), name, namespace, owner, our labels, the selector
+    and the labels of the pods it selects, the strategy, and at least two revisions. Gone are:
+    `replicas` (the writer adds the number), `paused`, `status`, and of the metadata everything but
+    labels and annotations that no other tool tracks.
+
+    A Deployment manifest without a uid (rendered offline) gives a twin without an owner.
+    """
+    metadata, spec = mapping_at(manifest, "metadata"), mapping_at(manifest, "spec")
+    name = str(mapping_at(source, "metadata").get("name", ""))
+    ours = {
+        **without(spec, "replicas", "paused"),
+        "selector": _selector(source, name, pool),
+        "template": _pod_template(mapping_at(spec, "template"), source, name, pool),
+    }
+    if source.get("kind", "Deployment") == "Deployment":
+        ours |= {"strategy": INITIAL_STRATEGY, "revisionHistoryLimit": _revisions(spec)}
+    return {
+        "apiVersion": source.get("apiVersion", "apps/v1"),
+        "kind": source.get("kind", "Deployment"),
+        "metadata": _metadata(metadata, source, name, pool),
+        "spec": ours,
+    }
+
+
+def _metadata(metadata: Manifest, source: Manifest, name: str, pool: Pool) -> dict[str, object]:
+    namespace = mapping_at(source, "metadata").get("namespace")
+    uid = mapping_at(source, "metadata").get("uid")
+    labels = {**untracked(mapping_at(metadata, "labels")), **twin_labels(name, pool)}
+    annotations = untracked(mapping_at(metadata, "annotations"))
+    return {
+        "name": twin_name(name, pool),
+        **({"namespace": namespace} if namespace else {}),
+        "labels": labels,
+        **({"annotations": annotations} if annotations else {}),
+        **({"ownerReferences": [_owner(source, name, uid)]} if uid else {}),
+    }
+
+
+def _owner(source: Manifest, name: str, uid: object) -> dict[str, object]:
+    """Return the reference that lets deleting the source take the twin, and tools find the top.
+
+    `blockOwnerDeletion` would need the right to the source's finalizers where that is guarded, and
+    would make a foreground deletion wait for us.
+    """
+    return {
+        "apiVersion": source.get("apiVersion", "apps/v1"),
+        "kind": source.get("kind", "Deployment"),
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _selector(source: Manifest, name: str, pool: Pool) -> dict[str, object]:
+    """Return the source's selector and our two labels: immutable, so right from the first day."""
+    selector = mapping_at(mapping_at(source, "spec"), "selector")
+    return {
+        **selector,
+        "matchLabels": {**mapping_at(selector, "matchLabels"), **pod_labels(name, pool)},
+    }
+
+
+def _pod_template(template: Manifest, source: Manifest, name: str, pool: Pool) -> dict[str, object]:
+    """Return the pod template with the labels that its selector asks for."""
+    metadata = mapping_at(template, "metadata")
+    selected = mapping_at(_selector(source, name, pool), "matchLabels")
+    labels = {**mapping_at(metadata, "labels"), **selected}
+    annotations = mapping_at(metadata, "annotations")
+    kept = without(metadata, "labels", "annotations", "creationTimestamp")
+    return {
+        **template,
+        "metadata": {**kept, "labels": labels, **({"annotations": annotations} if annotations else {})},
+    }
+
+
+def _revisions(spec: Manifest) -> int:
+    wished = spec.get("revisionHistoryLimit")
+    return max(wished, REVISION_HISTORY_LIMIT) if isinstance(wished, int) else REVISION_HISTORY_LIMIT

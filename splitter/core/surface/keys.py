@@ -1,0 +1,106 @@
+"""Every label and annotation key, spelled once, and the names of what is ours."""
+
+import hashlib
+from typing import Final
+
+from splitter.core.model import Note, Pool
+from splitter.core.reasons import Reason
+from splitter.core.surface.words import quoted
+
+PREFIX: Final = "splitter.io/"
+
+# Labels. `splitter.io/split` is `enabled` on a source, and marks what is ours with the other two.
+LABEL_SPLIT: Final = "splitter.io/split"
+LABEL_POOL: Final = "splitter.io/pool"
+LABEL_SOURCE: Final = "splitter.io/source"
+SPLIT_ENABLED: Final = "enabled"
+SPLIT_TWIN: Final = "twin"
+SPLIT_PARKED: Final = "parked"
+
+# Annotations a user writes on a source, or on its namespace as a default.
+ANNOTATION_ON_DEMAND_BASE: Final = "splitter.io/on-demand-base"
+ANNOTATION_SPOT_PERCENT: Final = "splitter.io/spot-percent"
+ANNOTATION_ON_DEMAND_MAX: Final = "splitter.io/on-demand-max"
+ANNOTATION_SPOT_MAX: Final = "splitter.io/spot-max"
+ANNOTATION_SPOT_AFFINITY: Final = "splitter.io/spot-affinity"
+ANNOTATION_GRACE: Final = "splitter.io/grace"
+ANNOTATION_SOAK: Final = "splitter.io/soak"
+ANNOTATION_MODE: Final = "splitter.io/mode"
+ANNOTATION_FREEZE: Final = "splitter.io/freeze"
+ANNOTATION_DRY_RUN: Final = "splitter.io/dry-run"
+ANNOTATION_TEMPLATE: Final = "splitter.io/template"
+ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
+ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
+ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
+
+# Annotations of ours.
+ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
+ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
+ANNOTATION_RENDERED_HASH: Final = "splitter.io/rendered-hash"
+
+USER_ANNOTATIONS: Final = (
+    ANNOTATION_ON_DEMAND_BASE,
+    ANNOTATION_SPOT_PERCENT,
+    ANNOTATION_ON_DEMAND_MAX,
+    ANNOTATION_SPOT_MAX,
+    ANNOTATION_SPOT_AFFINITY,
+    ANNOTATION_GRACE,
+    ANNOTATION_SOAK,
+    ANNOTATION_MODE,
+    ANNOTATION_FREEZE,
+    ANNOTATION_DRY_RUN,
+    ANNOTATION_TEMPLATE,
+    ANNOTATION_ROLLOUT_ORDER,
+    ANNOTATION_VOLUMES,
+    ANNOTATION_RESTARTED_AT,
+)
+OWN_ANNOTATIONS: Final = (ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS, ANNOTATION_RENDERED_HASH)
+
+# What Kubernetes allows for a label's value.
+LABEL_VALUE_MAX: Final = 63
+_HASH_LENGTH: Final = 8
+# Kubernetes names a ReplicaSet `<deployment>-<hash of at most 10>`, within the 253 of a DNS
+# subdomain; and labels a StatefulSet's pods with `<statefulset>-<hash of 10>`, within 63. Twins of
+# 57 characters and more are accepted by the API and never get a pod (handover.md).
+_LONGEST_TWIN_NAME: Final = {"Deployment": 253 - 11, "StatefulSet": 63 - 11}
+
+
+def short_name(name: str, max_len: int = LABEL_VALUE_MAX) -> str:
+    """Return `name`, or where it is longer than `max_len` its beginning and a hash of the whole.
+
+    Two long names with one beginning stay apart; the result is a valid label value, as the name
+    of an object is. `max_len` must leave room for the hash (at least 10).
+
+    >>> short_name("web"), len(short_name("w" * 253))
+    ('web', 63)
+    """
+    if len(name) <= max_len:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: max_len - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
+def twin_name(source_name: str, pool: Pool) -> str:
+    """Return the name of a twin: `web` gives `web-on-demand` and `web-spot`.
+
+    Never shortened (people look for it by hand); `name_problem` refuses what would not fit.
+    """
+    return f"{source_name}-{pool.value}"
+
+
+def name_problem(kind: str, name: str) -> Note | None:
+    """Return why a workload of this name cannot be split, or None; unknown kinds have no limit.
+
+    The limit is what leaves room for the longer suffix and for what Kubernetes itself appends: a
+    Deployment's name may have 232 characters, a StatefulSet's 42.
+    """
+    longest = _LONGEST_TWIN_NAME.get(kind)
+    suffix = max(len(twin_name("", pool)) for pool in Pool)
+    if longest is None or len(name) <= longest - suffix:
+        return None
+    message = (
+        f"the name {quoted(name)} has {len(name)} characters; a {kind} to be split may have at most "
+        f"{longest - suffix}, because its twins are called {twin_name('<name>', Pool.ON_DEMAND)} and "
+        f"{twin_name('<name>', Pool.SPOT)}. Give it a shorter name, or remove the label {LABEL_SPLIT}."
+    )
+    return Note(Reason.NAME_TOO_LONG, message, warning=True)
