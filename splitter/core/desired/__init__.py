@@ -24,11 +24,11 @@ from splitter.core.desired.placing import (
     leave_dead_nodes_after,
     prefer_node_affinity,
     require_node_affinity,
-    with_labels,
 )
 from splitter.core.desired.tracking import (
     is_tracking,
     portable_labels,
+    with_labels,
 )
 from splitter.core.desired.twin import (
     INITIAL_STRATEGY,

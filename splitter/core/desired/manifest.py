@@ -12,6 +12,7 @@ def mapping_at(mapping: Manifest, key: str) -> dict[str, object]:
 
 
 def mappings(value: object) -> list[dict[str, object]]:
+    """Return the mappings in a list; what is missing or of another kind counts as empty."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

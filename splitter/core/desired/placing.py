@@ -119,8 +119,3 @@ def _tolerates(toleration: Manifest, key: str) -> bool:
     """Return whether the user has said something about a NoExecute taint of this key."""
     about_key = toleration.get("key") in {key, None, ""}
     return about_key and toleration.get("effect") in {"NoExecute", None, ""}
-
-
-def with_labels(labels: Manifest, added: Manifest) -> dict[str, object]:
-    """Return the labels (or annotations) with others added; an added one wins."""
-    return {**labels, **added}

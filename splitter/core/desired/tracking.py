@@ -75,3 +75,8 @@ def is_tracking(key: str) -> bool:
         or key.startswith(PREFIX)
         or any(domain == known or domain.endswith(f".{known}") for known in _TRACKING_DOMAINS)
     )
+
+
+def with_labels(labels: Manifest, added: Manifest) -> dict[str, object]:
+    """Return the labels (or annotations) with others added; an added one wins."""
+    return {**labels, **added}
