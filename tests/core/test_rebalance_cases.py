@@ -82,6 +82,24 @@ class World:
         for node in leaving[:count]:
             del self.spot_nodes[node]
 
+    def happen(self, event: str, amount: int) -> None:
+        """Do something to the world, by name."""
+        match event:
+            case "doom":
+                self.doom_spot_nodes(amount)
+            case "remove doomed":
+                self.remove_spot_nodes(amount, doomed=True)
+            case "remove":
+                self.remove_spot_nodes(amount)
+            case "add":
+                self.add_spot_nodes(amount)
+            case "scale":
+                self.desired = amount * 2
+            case "policy":
+                self.policy = replace(self.policy, on_demand_base=amount)
+            case _:
+                pass
+
     # --- what is seen ---------------------------------------------------------------------------
 
     @property
@@ -272,6 +290,54 @@ class TestAllSpotGoneAtOnce:
         assert world.least_ready >= 20
 
 
+class TestFlapping:
+    """Part of the spot nodes come and go, the others stay."""
+
+    def outages(self, every_s: int) -> World:
+        """Take six of sixteen nodes without a notice, bring them back after a minute, four times."""
+        world = World(20, EIGHTY).settle()
+        world.run(7200)
+        for _ in range(4):
+            world.remove_spot_nodes(6)
+            world.run(60)
+            world.add_spot_nodes(6)
+            world.run(every_s - 60)
+        return world
+
+    def test_the_survivors_prove_nothing(self) -> None:
+        """Cover stays through a row of outages: having been old before a loss vouches for nothing."""
+        world = self.outages(every_s=400)
+        counts = [decision.on_demand for decision in world.history]
+        assert counts == sorted(counts)
+        assert 10 <= counts[-1] <= 13
+        assert world.state.soak(world.policy) == 3600
+
+    def test_peace_ends_the_cover(self) -> None:
+        """The soak after the last outage, and the split is back."""
+        world = self.outages(every_s=400)
+        took_s = world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert took_s <= 3600 + 400
+
+
+class TestARestart:
+    """splitter was down while things happened."""
+
+    def test_a_shortage_that_nobody_watched_counts_from_its_beginning(self) -> None:
+        """Pods that have been Pending for longer than the grace are covered in the first pass."""
+        observed = RebalanceInput(
+            now=START,
+            desired=20,
+            max_surge=5,
+            max_unavailable=0,
+            on_demand_spec=4,
+            on_demand_ready=4,
+            spot_spec=16,
+            spot_pending=16,
+            spot_pending_since=START - timedelta(seconds=200),
+        )
+        assert decide(observed, EIGHTY, RebalanceState()).on_demand == 20
+
+
 class TestMaxSurgeZero:
     """A workload that allows no surge still comes back."""
 
@@ -443,8 +509,31 @@ EVENTS = st.sampled_from(
 )
 
 
+OUTAGES = st.sampled_from(["quiet", "doom", "remove doomed", "remove", "add"])
+
+
 class TestAnyStory:
     """Random worlds: whatever happens, no write of ours breaks a promise, and peace brings the division."""
+
+    @given(
+        desired=st.integers(1, 20),
+        max_surge=st.integers(0, 5),
+        start_s=st.tuples(*[st.sampled_from([20, 60, 120])] * 2),
+        events=st.lists(st.tuples(OUTAGES, st.integers(1, 12), st.integers(1, 100)), max_size=12),
+    )
+    @settings(max_examples=60, deadline=None)
+    def test_never_grows_beyond_the_surge(
+        self, desired: int, max_surge: int, start_s: tuple[int, int], events: list[tuple[str, int, int]]
+    ) -> None:
+        """Without a shortage covered after the grace, no step adds ready replicas beyond N + S + doomed."""
+        policy = replace(EIGHTY, grace_s=1e9)
+        world = World(desired, policy, max_surge, 1, start_s[0], start_s[1]).settle()
+        for event, amount, steps in events:
+            world.happen(event, amount)
+            for _ in range(steps):
+                before = world.ready
+                world.step()
+                assert world.ready <= max(before, desired + max(1, max_surge) + world.doomed)
 
     @given(
         desired=st.integers(1, 24),
@@ -461,21 +550,7 @@ class TestAnyStory:
         unavailable = max(max_unavailable, 0 if max_surge else 1)
         world = World(desired, Policy(spot_percent=percent), max_surge, unavailable).settle()
         for event, amount in events:
-            match event:
-                case "doom":
-                    world.doom_spot_nodes(amount)
-                case "remove doomed":
-                    world.remove_spot_nodes(amount, doomed=True)
-                case "remove":
-                    world.remove_spot_nodes(amount)
-                case "add":
-                    world.add_spot_nodes(amount)
-                case "scale":
-                    world.desired = amount * 2
-                case "policy":
-                    world.policy = Policy(on_demand_base=amount, spot_percent=percent)
-                case _:
-                    pass
+            world.happen(event, amount)
             world.run(20 * amount)
         world.remove_spot_nodes(1000, doomed=True)
         world.add_spot_nodes(60)

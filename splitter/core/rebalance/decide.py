@@ -78,6 +78,8 @@ def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
     if policy.freeze or observed.desired == 0:
         return None
     timers = [(since, figures.soak_s) for since in observed.spot_ready_since]
+    if not state.proven and state.last_loss is not None:
+        timers.append((state.last_loss, figures.soak_s))
     if on_demand <= figures.base + figures.on_demand_doomed:
         timers = []  # nothing is waiting for spot to soak
     if observed.cover and state.short_since is not None and not figures.probing:

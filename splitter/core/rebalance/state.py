@@ -71,6 +71,9 @@ class RebalanceInput:
     """Bound to a healthy or not yet seen node, not ready yet."""
     spot_pending: int = 0
     """Not bound; a subset of these is the probe."""
+    spot_pending_since: datetime | None = None
+    """Since when the oldest of those has been unschedulable: a shortage that began while nobody looked
+    (splitter was down) counts from its beginning. None = unknown."""
     spot_doomed: int = 0
     """Still there, on a node that is going. Gone nodes' pods count nowhere."""
     lost_node_uids: tuple[str, ...] = ()

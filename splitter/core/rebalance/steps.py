@@ -85,10 +85,10 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             proven=False,
         )
     elif not newly_lost:
-        quiet_s = observed.age_s(state.last_loss)
+        quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
         state = replace(
             state,
-            soak_s=None if state.last_loss is None or quiet_s >= tuning.reset_s else state.soak_s,
+            soak_s=None if quiet else state.soak_s,
             up_since=state.up_since or min(observed.spot_ready_since, default=None),
             lost=state.lost and not (observed.spot_ready >= want and not observed.spot_doomed),
         )
@@ -99,12 +99,13 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             window=tuning.probe_replicas,
             asked=observed.spot_ready + tuning.probe_replicas,
         )
-    soak_s = state.soak(policy)
     return replace(
         state,
         charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
-        proven=state.proven or any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since),
-        short_since=_since(observed.spot_placed < want, state.short_since, observed.now),
+        proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
+        short_since=_since(
+            observed.spot_placed < want, state.short_since, observed.spot_pending_since or observed.now
+        ),
         cover_since=_since(
             observed.spot_doomed > 0 and observed.spot_ready + observed.on_demand_ready >= observed.desired,
             state.cover_since,
@@ -232,6 +233,17 @@ def _ask(figures: Figures, top: int) -> int:
     return min(top, observed.spot_ready + figures.keep + window)
 
 
+def _has_proven_itself(observed: RebalanceInput, last_loss: datetime | None, soak_s: float) -> bool:
+    """Say whether a replica has stood for the soak, and nothing was lost meanwhile.
+
+    Survivors of a loss prove nothing by having been old before it: spot as a whole is what must prove
+    itself, or a third of the nodes could flap for ever beside the other two (docs/adr/0010).
+    """
+    if last_loss is not None and observed.age_s(last_loss) < soak_s:
+        return False
+    return any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since)
+
+
 def _backed_off(
     observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning
 ) -> float | None:
@@ -245,8 +257,8 @@ def _backed_off(
     return min(max(tuning.soak_max_s, policy.soak_s), 2 * state.soak(policy))
 
 
-def _since(holds: bool, since: datetime | None, now: datetime) -> datetime | None:  # noqa: FBT001
-    """Return when something began to hold; None while it does not."""
+def _since(holds: bool, since: datetime | None, first: datetime) -> datetime | None:  # noqa: FBT001
+    """Return when something began to hold, `first` when that is news; None while it does not."""
     if not holds:
         return None
-    return now if since is None else since
+    return first if since is None else since
