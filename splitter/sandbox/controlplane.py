@@ -103,7 +103,7 @@ class Sandbox:
         """
         programs = build.programs(progress)
         parent = root or Path(tempfile.gettempdir())
-        _sweep(parent)
+        sweep(parent)
         sandbox = cls(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)), progress)
         atexit.register(sandbox.stop)
         sandbox._catch_sigterm()
@@ -294,7 +294,7 @@ def _answers_ok(url: str, ca_file: Path | None = None) -> bool:
         return False
 
 
-def _sweep(parent: Path) -> None:
+def sweep(parent: Path) -> None:
     """Remove what sandboxes left behind whose process was killed, except logs that were kept on purpose."""
     for home in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), (home / _OWNER).open("r+") as owner:
