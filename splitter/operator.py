@@ -9,6 +9,7 @@ decided here.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -19,6 +20,7 @@ from splitter.core.desired import NodePresets
 from splitter.core.errors import SplitterError
 from splitter.core.model import Policy
 from splitter.core.nodes import (
+    Preset,
     assess,
     on_demand_match_expressions,
     presets_with,
@@ -35,7 +37,6 @@ from splitter.kube.cache import Cache
 from splitter.kube.client import Client, connect, probe
 from splitter.kube.observe import Observer
 from splitter.kube.parse import node_facts
-from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
 from splitter.render import Renderer, read_template_sets
@@ -98,6 +99,17 @@ def _rules(settings: Settings) -> Rules:
         ),
         excluded_namespaces=tuple(settings.excluded_namespaces),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
+        max_concurrent_moves=settings.max_concurrent_moves,
+    )
+
+
+def _node_presets(presets: tuple[Preset, ...], names: Sequence[str]) -> NodePresets:
+    """Return what enters the twins' affinity and tolerations: the named providers, the user's own always."""
+    chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
+    return NodePresets(
+        spot_terms=tuple(spot_node_selector_terms(chosen)),
+        on_demand_expressions=tuple(on_demand_match_expressions(chosen)),
+        spot_tolerations=tuple(spot_tolerations(chosen)),
     )
 
 
@@ -107,25 +119,21 @@ class _Doorway:
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         self._settings = settings
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(settings.node_coalesce_s)
         presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
         self._cache = Cache(lambda raw: assess(node_facts(raw), presets), self._queue.add)
-        self._reflectors: list[Reflector] = self._cache.reflectors(client, tuple(settings.watch_namespaces))
+        self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
         renderer = Renderer(
             read_template_sets(settings.templates_dir),
-            NodePresets(
-                spot_terms=tuple(spot_node_selector_terms(presets)),
-                on_demand_expressions=tuple(on_demand_match_expressions(presets)),
-                spot_tolerations=tuple(spot_tolerations(presets)),
-            ),
+            _node_presets(presets, settings.provider_presets),
         )
         self._reconciler = Reconciler(
             self._queue,
             Observer(client, self._cache),
             Writer(client, self._cache),
             renderer,
-            _rules(settings),
-            settings.resync_s,
+            rules=_rules(settings),
+            resync_s=settings.resync_s,
         )
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
@@ -195,7 +203,7 @@ class _Doorway:
             self._cache.sources.upsert(raw)
 
     def _wake_all(self) -> None:
-        for key in self._cache.keys():
+        for key in self._cache.workloads():
             self._queue.add(key)
 
     def _spawn(self, work: Any) -> None:  # noqa: ANN401 (any coroutine)

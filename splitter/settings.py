@@ -210,8 +210,7 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] | Non
     return settings
 
 
-# The words of core.reasons have none of their own for settings.
-_REASON: Final = Reason.INVALID_POLICY
+_REASON: Final = Reason.INVALID_SETTINGS
 
 
 def _variable(name: str) -> str:

@@ -75,6 +75,7 @@ class Note:
     reason: Reason
     message: str
     warning: bool = False
+    quiet: bool = False  # a step of many: logged and listed, but no Event of its own
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:
@@ -217,6 +218,7 @@ class SplitView:
 
     uid: str
     takes_over: bool  # False: it only reports a refusal
+    state: str
     conflict: bool
     fights: tuple[datetime, ...]
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
@@ -248,6 +250,7 @@ class Observation:
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
+    others_moving: int = 0  # other workloads that are being taken over now
 
     def twin(self, pool: Pool) -> TwinView | None:
         """Return the twin of a pool, if it exists."""

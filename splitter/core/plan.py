@@ -24,6 +24,7 @@ class Rules:
     tuning: Tuning = field(default_factory=Tuning)
     excluded_namespaces: tuple[str, ...] = ()
     delete_pods_of_vanished_nodes: bool = True
+    max_concurrent_moves: int = 10  # 0: no limit
 
 
 @dataclass(frozen=True, slots=True)

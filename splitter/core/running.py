@@ -38,7 +38,7 @@ def run(this: Pass) -> Plan:
     if not transfer.at_zero((), observed.tied(Tie.PARKED)):
         counted = _hand_over(this)
     else:
-        counted = _rebalance(this, on_demand, spot)
+        counted = _handed_over(this, _rebalance(this, on_demand, spot))
     if counted.actions or isinstance(this.rendered, Note):
         return _with_template_problem(this, counted)
     return _roll(this, counted, on_demand, spot, this.rendered)
@@ -85,9 +85,25 @@ def moving(
     )
 
 
-def _scaled(reason: Reason, scales: Sequence[Scale], why: str = "") -> Note:
+def _scaled(reason: Reason, scales: Sequence[Scale]) -> Note:
     moves = ", ".join(f"{scale.name} {scale.was} -> {scale.replicas}" for scale in scales)
-    return Note(reason, f"scale {moves}{': ' if why else ''}{why}")
+    return Note(reason, f"scale {moves}", quiet=True)
+
+
+def _handed_over(this: Pass, counted: Plan) -> Plan:
+    """Say once that the hand-over is done: the Split still shows that it goes on."""
+    split = this.observed.split
+    if split is None or split.state != State.TAKING_OVER:
+        return counted
+    message = (
+        f"handed over: {_spec(this, Pool.ON_DEMAND)} replicas on on-demand, {_spec(this, Pool.SPOT)} on spot"
+    )
+    return replace(counted, notes=(Note(Reason.HANDED_OVER, message), *counted.notes))
+
+
+def _spec(this: Pass, pool: Pool) -> int:
+    twin = this.observed.twin(pool)
+    return twin.spec_replicas if twin is not None else 0
 
 
 def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:

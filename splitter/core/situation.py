@@ -45,6 +45,10 @@ def rebalance_input(
             if pod.ready_since is None and pod.standing in {Standing.SOUND, Standing.UNSEEN}
         ),
         spot_pending=sum(1 for pod in spot_pods if pod.standing is Standing.UNBOUND),
+        spot_pending_since=min(
+            (pod.unschedulable_since for pod in spot_pods if pod.unschedulable_since is not None),
+            default=None,
+        ),
         spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
         lost_node_uids=_lost_nodes(spot),
         fit_spot=observed.fit_spot,

@@ -30,13 +30,20 @@ def consider(this: Pass) -> Plan:
     """Refuse, or take over: the Split first, then the mark (row 3)."""
     objection = _objection(this)
     if objection is not None:
-        report: tuple[Action, ...] = ()
-        if this.observed.split is None or this.observed.split.takes_over:
-            report = (EnsureSplit(takes_over=False),)
-        return Plan(Step.CONSIDER, State.REFUSED, objection, report, (objection,))
+        return Plan(Step.CONSIDER, State.REFUSED, objection, _reported(this), (objection,))
+    limit = this.rules.max_concurrent_moves
+    if limit and this.observed.others_moving >= limit:
+        turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
+        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
     actions = (EnsureSplit(takes_over=True), _mark(this))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
+
+
+def _reported(this: Pass) -> tuple[Action, ...]:
+    """Return what makes a Split that only reports, where there is none."""
+    split = this.observed.split
+    return () if split is not None and not split.takes_over else (EnsureSplit(takes_over=False),)
 
 
 def _objection(this: Pass) -> Note | None:

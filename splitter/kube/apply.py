@@ -98,12 +98,17 @@ class Writer:
                 await self._do_with_twin(f"{_apps(source.key.namespace)}/deployments", action)
             case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
                 await self._do_with_replica_set(f"{_apps(source.key.namespace)}/replicasets", action, source)
-            case SetDeletionCost():
-                await self._set_cost(source.key.namespace, action)
-            case DeleteVanishedPod():
-                await self._delete_vanished(source.key.namespace, action)
+            case SetDeletionCost() | DeleteVanishedPod():
+                await self._do_with_pod(source.key.namespace, action)
             case _:
                 assert_never(action)
+
+    async def _do_with_pod(self, namespace: str, action: SetDeletionCost | DeleteVanishedPod) -> None:
+        match action:
+            case SetDeletionCost():
+                await self._set_cost(namespace, action)
+            case DeleteVanishedPod():
+                await self._delete_vanished(namespace, action)
 
     async def _do_with_twin(self, path: str, action: ApplyTwin | DeleteTwin) -> None:
         match action:

@@ -99,7 +99,7 @@ class Cache:
             ]
         return found
 
-    def keys(self) -> set[Key]:
+    def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
         parked = {
             Key("Deployment", record.namespace, record.owner_name)

@@ -83,7 +83,7 @@ def _condition(status: Raw, kind: str) -> Raw | None:
 
 
 def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
-    """Return what the scheduler reserves: containers and sidecars together, or the largest init container."""
+    """Return what the scheduler reserves: containers and sidecars, or the largest init container."""
     running: dict[str, int] = {}
     largest_init: dict[str, int] = {}
     for container in spec.get("containers", ()):
@@ -332,6 +332,7 @@ def split(raw: Raw) -> SplitRecord:
     view = SplitView(
         uid=metadata["uid"],
         takes_over=bool(spec.get("takeOver")),
+        state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
         fights=tuple(filter(None, map(_maybe_instant, status.get("fights", ())))),
         rebalance=status.get("rebalance") or {},

@@ -10,7 +10,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import orjson
 
@@ -111,7 +111,7 @@ class Reflector:
                         event = orjson.loads(line)
                         raw = event["object"]
                         if event["type"] == "ERROR":
-                            raise ApiError(raw.get("code", 0), raw.get("reason", ""), raw.get("message", ""))
+                            _refuse(raw)
                         version = raw["metadata"]["resourceVersion"]
                         if (handler := handlers.get(event["type"])) is not None:
                             handler(raw)
@@ -120,3 +120,7 @@ class Reflector:
                     self.restarts += 1
                     return
                 raise
+
+
+def _refuse(status: dict[str, Any]) -> NoReturn:
+    raise ApiError(status.get("code", 0), status.get("reason", ""), status.get("message", ""))

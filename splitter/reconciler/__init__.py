@@ -11,15 +11,15 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from socket import gethostname
 
 import orjson
 
 from splitter.core.errors import SplitterError
 from splitter.core.handover import Step
-from splitter.core.model import Key, Note, Observation, Pool, Rendered
+from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -27,10 +27,10 @@ from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
+from splitter.reconciler.herald import Herald
 from splitter.reconciler.queue import WorkQueue
 from splitter.render import Renderer
 from splitter.report import metrics
-from splitter.report.events import Said, event
 from splitter.report.status import build
 
 logger = logging.getLogger("splitter.reconciler")
@@ -39,6 +39,8 @@ logger = logging.getLogger("splitter.reconciler")
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 # No answer, lost races and throttling mend themselves: the next pass says what is.
 _NOBODYS_BUSINESS = frozenset({0, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+# What is still to be said when the process ends; Kubernetes gives 30 s in all.
+_LAST_WORDS_S = 5.0
 # A replica given to spot is bound within this time or shows as Pending by itself.
 _PROMISE_S = 10.0
 
@@ -52,6 +54,7 @@ class Reconciler:
         observer: Observer,
         writer: Writer,
         renderer: Renderer,
+        *,
         rules: Rules,
         resync_s: float,
     ) -> None:
@@ -62,20 +65,24 @@ class Reconciler:
         self._rules = rules
         self._resync_s = resync_s
         self._board = StatusBoard(writer)
-        self._said = Said()
+        self._herald = Herald(writer)
         self._failures: dict[Key, int] = {}
         self._promises: deque[tuple[float, Key, int]] = deque()
-        self._instance = gethostname()
+        self._moving: set[Key] = set()
+        self._rendered: dict[Key, tuple[object, Mapping[Pool, Rendered] | Note]] = {}
 
     async def run(self, workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._board.run())
+                group.create_task(self._herald.run())
                 for _ in range(workers):
                     group.create_task(self._work())
         finally:
-            await asyncio.shield(asyncio.wait_for(self._board.flush(), timeout=5))
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await self._board.flush()
+                await self._herald.flush()
 
     async def _work(self) -> None:
         while True:
@@ -96,16 +103,20 @@ class Reconciler:
     async def _pass(self, key: Key) -> None:
         began = time.perf_counter()
         now = datetime.now(UTC)
-        observed = self._board.overlay(await self._observer.observe(key, now, self._promised(key)))
+        observed = replace(
+            self._board.overlay(await self._observer.observe(key, now, self._promised(key))),
+            others_moving=len(self._moving - {key}),
+        )
         in_force = policy_in_force(observed, self._rules.defaults)
         found = plan(observed, in_force, self._render(observed, in_force), self._rules)
+        self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
-            await self._report_failure(observed, found, in_force, error)
+            self._report_failure(observed, found, in_force, error)
             raise
         self._promise(key, observed, found)
-        await self._report(observed, found, in_force)
+        self._report(observed, found, in_force)
         took_s = time.perf_counter() - began
         metrics.reconcile_seconds.observe(took_s)
         level = logging.INFO if found.actions else logging.DEBUG
@@ -122,49 +133,63 @@ class Reconciler:
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
 
+    def _count_moving(self, key: Key, found: Plan) -> None:
+        """Count the workloads that are being taken over: only so many at a time."""
+        if found.state is State.TAKING_OVER:
+            self._moving.add(key)
+        else:
+            self._moving.discard(key)
+
     def _render(self, observed: Observation, in_force: PolicyInForce) -> Mapping[Pool, Rendered] | Note:
-        """Render both twins; a template that fails is a Note, and nothing rolls."""
-        if observed.source is None:
+        """Render both twins; a template that fails is a Note, and nothing rolls.
+
+        The last result is kept while source and policy are the same: most passes change neither.
+        """
+        source = observed.source
+        if source is None:
+            self._rendered.pop(observed.key, None)
             return Note(Reason.GIVEN_BACK, "the source is gone")
-        manifest = orjson.loads(observed.source.manifest_json)
+        made_of = (source.manifest_json, in_force.policy)
+        kept = self._rendered.get(observed.key)
+        if kept is not None and kept[0] == made_of:
+            return kept[1]
+        found = self._render_anew(source.manifest_json, in_force)
+        self._rendered[observed.key] = (made_of, found)
+        return found
+
+    def _render_anew(self, manifest_json: str, in_force: PolicyInForce) -> Mapping[Pool, Rendered] | Note:
+        manifest = orjson.loads(manifest_json)
         try:
             return {pool: self._renderer.render(manifest, pool, in_force.policy) for pool in Pool}
         except SplitterError as error:
             return Note(error.reason, error.message, warning=True)
 
-    async def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> None:
-        status = build(observed, found, in_force, written=True)
-        if observed.split is not None:
-            self._board.post(observed, status)
+    def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> None:
         if found.actions:
             metrics.decisions_total.labels(found.verdict.reason.value).inc()
-        if observed.split is not None and observed.source is not None:
-            metrics.show(observed.key, status)
-        notes = (*found.notes, *(in_force.problems if found.step is not Step.NOTHING else ()))
-        await self._say(observed, notes)
-
-    async def _say(self, observed: Observation, notes: tuple[Note, ...]) -> None:
         if observed.source is None:
             return
-        for note in self._said.due(observed.key, notes, observed.now):
-            body = event(observed.source, note, observed.now, self._instance)
-            try:
-                await self._writer.post_event(observed.key.namespace, body)
-            except ApiError as error:
-                logger.warning("event of %s not written: %s", observed.key, error)
+        if observed.split is not None:
+            status = build(observed, found, in_force, written=True)
+            self._board.post(observed, status)
+            metrics.show(observed.key, status)
+        problems = in_force.problems if found.step is not Step.NOTHING else ()
+        self._herald.tell(observed.source, (*found.notes, *problems), observed.now)
 
-    async def _report_failure(
+    def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
         """Show a refusal of the API server where people look; a lost race is nobody's business."""
         if error.status in _NOBODYS_BUSINESS or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return
-        message = f"the API server refused a write: {error.message or error}"
-        note = Note(Reason.WRITE_DENIED, message, warning=True)
-        refused = Plan(found.step, found.state, note)
+        note = Note(
+            Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
+        )
         if observed.split is not None:
+            refused = Plan(found.step, found.state, note)
             self._board.post(observed, build(observed, refused, in_force, written=False))
-        await self._say(observed, (note,))
+        if observed.source is not None:
+            self._herald.tell(observed.source, (note,), observed.now)
 
     def _failed(self, key: Key, error: ApiError) -> None:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:

@@ -22,6 +22,7 @@ from splitter.kube.client import ApiError
 logger = logging.getLogger("splitter.status")
 
 _INTERVAL_S = 1.0
+_AT_ONCE = 4  # connections left free for passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class StatusBoard:
             observed,
             split=replace(
                 split,
+                state=status["state"],
                 conflict=bool(status.get("conflict")),
                 fights=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
                 rebalance=status.get("rebalance", {}),
@@ -77,16 +79,24 @@ class StatusBoard:
             await asyncio.sleep(_INTERVAL_S)  # the rate: one write a workload and second
 
     async def flush(self) -> None:
-        """Write everything posted now; what fails is dropped, the next pass posts again."""
-        for key, posted in list(self._posted.items()):
-            try:
-                await self._writer.write_status(posted.observed, posted.status)
-            except ApiError as error:
-                level = (
-                    logging.DEBUG
-                    if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-                    else logging.WARNING
-                )
-                logger.log(level, "status of %s not written: %s", key, error)
-            if self._posted.get(key) is posted:
-                del self._posted[key]
+        """Write everything posted now, a few at a time; what fails is dropped, the next pass posts again."""
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def write(key: Key, posted: _Posted) -> None:
+            async with limit:
+                await self._write(key, posted)
+
+        await asyncio.gather(*(write(key, posted) for key, posted in self._posted.items()))
+
+    async def _write(self, key: Key, posted: _Posted) -> None:
+        try:
+            await self._writer.write_status(posted.observed, posted.status)
+        except ApiError as error:
+            level = (
+                logging.DEBUG
+                if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+                else logging.WARNING
+            )
+            logger.log(level, "status of %s not written: %s", key, error)
+        if self._posted.get(key) is posted:
+            del self._posted[key]

@@ -14,9 +14,12 @@ from splitter.core.model import Key
 class WorkQueue:
     """Keys to reconcile, urgent ones first."""
 
-    def __init__(self) -> None:
+    def __init__(self, coalesce_s: float = 0.0) -> None:
+        self._coalesce_s = coalesce_s
+        self._urgent_since: dict[Key, float] = {}
         self._urgent: OrderedDict[Key, None] = OrderedDict()
         self._normal: OrderedDict[Key, None] = OrderedDict()
+        self._bursting: set[Key] = set()
         self._working: set[Key] = set()
         self._again: dict[Key, bool] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
@@ -27,7 +30,13 @@ class WorkQueue:
         return len(self._urgent) + len(self._normal)
 
     def add(self, key: Key, *, urgent: bool = False) -> None:
-        """Ask for a pass as soon as a worker is free."""
+        """Ask for a pass as soon as a worker is free.
+
+        Of a burst of urgent calls for one key the first is never delayed, the others make one pass after
+        `coalesce_s` seconds: a swarm of notices is one decision, not one a node.
+        """
+        if urgent and self._coalesce_s and self._is_burst(key):
+            return
         if key in self._working:
             self._again[key] = urgent or self._again.get(key, False)
             return
@@ -37,6 +46,23 @@ class WorkQueue:
         elif key not in self._urgent:
             self._normal[key] = None
         self._something.set()
+
+    def _is_burst(self, key: Key) -> bool:
+        loop = asyncio.get_running_loop()
+        last = self._urgent_since.get(key)
+        if last is None or loop.time() - last >= self._coalesce_s:
+            self._urgent_since[key] = loop.time()
+            loop.call_later(self._coalesce_s, self._urgent_since.pop, key, None)
+            return False
+        if key not in self._bursting:
+            self._bursting.add(key)
+            loop.call_at(last + self._coalesce_s, self._burst_over, key)
+        return True
+
+    def _burst_over(self, key: Key) -> None:
+        self._bursting.discard(key)
+        self._urgent_since.pop(key, None)
+        self.add(key, urgent=True)
 
     def add_after(self, key: Key, delay_s: float) -> None:
         """Ask for a pass in `delay_s` seconds, unless one is due sooner."""

@@ -13,7 +13,6 @@ import orjson
 
 from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason
 from splitter.core.taking import FIGHTS, recent_fights
 
 _DECISIONS = 20
@@ -41,11 +40,12 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "onDemand": _pool(observed.on_demand, plan.wanted_on_demand),
         "spot": _pool(observed.spot, plan.wanted_spot),
         "policy": _policy(in_force.policy),
-        "policyAnnotations": dict(in_force.good_annotations),
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "rebalance": rebalance,
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
+    if in_force.good_annotations:  # an empty map would be written as null, which the schema refuses
+        status["policyAnnotations"] = dict(in_force.good_annotations)
     if fights:
         status["fights"] = [_time(at) for at in fights[-10:]]
     if conflict:
@@ -144,7 +144,7 @@ def _condition(kind: str, holds: bool, note: Note | None) -> dict[str, Any]:  # 
     return {
         "type": kind,
         "status": "True" if holds else "False",
-        "reason": note.reason.value if note else Reason.BALANCED.value if holds else "AsExpected",
+        "reason": note.reason.value if note else "AsExpected",
         "message": note.message[:_MESSAGE] if note else "",
     }
 
