@@ -116,6 +116,7 @@ def simulate(trace: Trace, contender: Contender, assumptions: Assumptions | None
     sums = _Sums()
     order = count()  # ties keep the order of the trace
     agenda = [(at_s, next(order), node, what) for at_s, node, what in _node_events(trace, given.notice_s)]
+    agenda.append((0.0, next(order), "", ""))  # everybody is asked at the start
     heapify(agenda)
     while agenda:
         at_s = min(agenda[0][0], trace.duration_s)

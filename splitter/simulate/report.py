@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from splitter.simulate.replay import DAY_S, SimulationResult
 
-HEADINGS = ("policy", "cost", "availability", "changes a day", "most ready", "minutes short a day")
+HEADINGS = ("policy", "cost", "availability", "changes/day", "most ready", "short min/day")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ def format_table(results: Sequence[SimulationResult]) -> str:
     Cost is against all on-demand (1.000); changes are writes to on-demand's count.
 
     Example:
-    `policy    cost   availability  changes a day  most ready  minutes short a day`
-    `splitter  0.737        0.9967           18.0          20                 12.3`
+    `policy     cost  availability  changes/day  most ready  short min/day`
+    `splitter  0.737        0.9963         17.3          20           10.0`
     """
     rows = [
         _row(name, [result for result in results if result.contender == name]) for name in _names(results)
@@ -54,8 +54,7 @@ def format_table(results: Sequence[SimulationResult]) -> str:
 def draw(result: SimulationResult, width: int = 100) -> str:
     """Return a picture of one replay: each column a slice of time, at its worst moment.
 
-    `#` ready on spot, `+` ready on on-demand, `.` wanted and missing, the second line of numbers the
-    spot nodes that could be had. Heights are replicas.
+    `#` ready on spot, `+` ready on on-demand, `.` wanted and missing. A line is a replica.
     """
     columns = [_slice(result, number, width) for number in range(width)]
     lines = []
