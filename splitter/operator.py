@@ -91,6 +91,7 @@ def _rules(settings: Settings) -> Rules:
             calm_s=settings.calm_s,
             reset_s=settings.reset_s,
             burst_s=settings.burst_s,
+            settle_s=settings.settle_s,
             probe_replicas=settings.first_window,
             step_fraction=settings.step_fraction,
             step_interval_s=settings.step_interval_s,

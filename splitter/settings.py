@@ -73,6 +73,9 @@ class Settings(BaseModel):
         default=7200, ge=0, description="After so long without a loss the soak is the user's again."
     )
     burst_s: Seconds = Field(default=120, ge=0, description="Losses closer together than this count as one.")
+    settle_s: Seconds = Field(
+        default=10, ge=0, description="So long after a loss, free spot nodes are not believed."
+    )
     fast_s: Seconds = Field(
         default=60, ge=0, description="The soak of one replica once spot as a whole has proven itself."
     )

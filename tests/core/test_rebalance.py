@@ -402,6 +402,33 @@ class TestLosses:
         assert decision.state.last_loss is None
 
 
+class TestSettling:
+    """Notices for many nodes do not all arrive at the same instant (docs/adr/0011)."""
+
+    def after_a_notice(self, seconds: float) -> Decision:
+        """Two of 16 spot replicas are doomed since `seconds`, and 50 would fit on other spot nodes."""
+        observed = replace(
+            settled(20, Policy(spot_percent=80)),
+            spot_ready_since=(ago(9000),) * 14,
+            spot_doomed=2,
+            lost_node_uids=("a",),
+            fit_spot=50,
+            on_demand_spec=6,
+        )
+        state = RebalanceState(lost=True, last_loss=ago(seconds), asked=15, charged=("a",))
+        return decide(observed, Policy(spot_percent=80), state)
+
+    def test_free_nodes_are_not_believed_at_once(self) -> None:
+        """Only the probe is asked for beyond what runs and what is doomed, and the wake is when it is over."""
+        decision = self.after_a_notice(3)
+        assert decision.spot == 17
+        assert decision.next_wake_s == pytest.approx(7)
+
+    def test_the_room_counts_again_afterwards(self) -> None:
+        """Two replicas fit elsewhere on spot, and are asked for."""
+        assert self.after_a_notice(11).spot == 18
+
+
 class TestTheStateOnPaper:
     """What is persisted in the Split, which anybody may edit."""
 

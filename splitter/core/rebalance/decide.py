@@ -77,16 +77,16 @@ def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
     observed, policy, state, tuning = figures.observed, figures.policy, figures.state, figures.tuning
     if policy.freeze or observed.desired == 0:
         return None
-    timers = [(since, figures.soak_s) for since in observed.spot_ready_since]
-    if not state.proven and state.last_loss is not None:
-        timers.append((state.last_loss, figures.soak_s))
-    if on_demand <= figures.base + figures.on_demand_doomed:
-        timers = []  # nothing is waiting for spot to soak
+    timers = []
     if observed.cover and state.short_since is not None and not figures.probing:
         timers.append((state.short_since, policy.grace_s))
+    if figures.probing and state.last_loss is not None:
+        timers.append((state.last_loss, tuning.settle_s))
     if state.cover_since is not None:
         timers.append((state.cover_since, tuning.release_s))
     if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
         timers.append((state.last_step, tuning.step_interval_s))
-    left = [left_s for since, after_s in timers if (left_s := after_s - observed.age_s(since)) > 0]
-    return min(left, default=None)
+    left_s = [after_s - observed.age_s(since) for since, after_s in timers]
+    if on_demand > figures.base + figures.on_demand_doomed and figures.next_soaked_s is not None:
+        left_s.append(figures.next_soaked_s)
+    return min((seconds for seconds in left_s if seconds > 0), default=None)

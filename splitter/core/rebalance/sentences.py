@@ -38,7 +38,7 @@ def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
             yield _noted("on-demand", before, on_demand, Reason.SCALED, _divided(figures))
         else:
             stood = (
-                f"{_soaked(figures)} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
+                f"{figures.soaked} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
             )
             yield _noted("on-demand", before, on_demand, Reason.RETURNING, stood)
 
@@ -102,7 +102,7 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
     elif on_demand > figures.need_up + doomed:
         yield Note(
             Reason.SOAKING,
-            f"{hold}, {figures.need_up + doomed} needed: {_soaked(figures)} of {observed.spot_ready} ready"
+            f"{hold}, {figures.need_up + doomed} needed: {figures.soaked} of {observed.spot_ready} ready"
             f" spot replicas have been ready for {_s(figures.soak_s)}{_next_soaked(figures)}",
         )
     elif on_demand == observed.on_demand_spec and figures.need_up > figures.base:
@@ -130,7 +130,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         yield _noted("spot", before, spot, reason, why)
     elif spot < before:
         reason, why = Reason.SCALED, _divided(figures)
-        if observed.spot_doomed and not figures.keep:
+        if figures.releasing:
             reason = Reason.COVERED
             why = f"cover has been available for {_s(figures.tuning.release_s)}, the doomed may go"
             why += f"; {_window(figures, spot)}" if figures.probing else ""
@@ -200,15 +200,9 @@ def _window(figures: Figures, spot: int) -> str:
     return f"{observed.spot_ready} ready and {asked} more stay asked for"
 
 
-def _soaked(figures: Figures) -> int:
-    observed = figures.observed
-    return sum(observed.age_s(since) >= figures.soak_s for since in observed.spot_ready_since)
-
-
 def _next_soaked(figures: Figures) -> str:
-    observed = figures.observed
-    soaking = [since for since in observed.spot_ready_since if observed.age_s(since) < figures.soak_s]
-    return f", the next at {_clock(min(soaking), figures.soak_s)}" if soaking else ""
+    left_s = figures.next_soaked_s
+    return f", the next at {_clock(figures.observed.now, left_s)}" if left_s is not None else ""
 
 
 def _clock(since: datetime, after_s: float) -> str:

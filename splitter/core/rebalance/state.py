@@ -27,6 +27,8 @@ class Tuning:
     """So long without a loss, and the soak is the user's again."""
     burst_s: float = 120.0
     """Losses closer together than this are one event (AWS reclaims in bursts of minutes)."""
+    settle_s: float = 10.0
+    """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
     probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25

@@ -50,6 +50,26 @@ class Figures:
         return min(soak_s, self.tuning.fast_s) if self.state.proven else soak_s
 
     @property
+    def soaked(self) -> int:
+        """Return the ready spot replicas that have earned a return."""
+        return sum(self.observed.age_s(since) >= self.soak_s for since in self.observed.spot_ready_since)
+
+    @property
+    def next_soaked_s(self) -> float | None:
+        """Return the seconds until time alone lets more replicas earn one; None when it does not."""
+        observed, state = self.observed, self.state
+        starts = list(observed.spot_ready_since)
+        if starts and not state.proven and state.last_loss is not None:
+            starts.append(state.last_loss)  # then a survivor may prove spot, and the others follow fast
+        left_s = (self.soak_s - observed.age_s(since) for since in starts)
+        return min((seconds for seconds in left_s if seconds > 0), default=None)
+
+    @property
+    def releasing(self) -> bool:
+        """Say whether doomed replicas are let go now."""
+        return self.observed.spot_doomed > 0 and not self.keep
+
+    @property
     def on_demand_doomed(self) -> int:
         """Return the on-demand replicas to replace; none of them while our view is broken."""
         return 0 if self.observed.view_broken else self.observed.on_demand_doomed
@@ -132,14 +152,13 @@ def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     else:
         up = max(want, observed.spot_placed)
     figures = Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)
-    down = sum(observed.age_s(since) >= figures.soak_s for since in observed.spot_ready_since)
 
     def needed(spot: int) -> int:
         cover = max(base, observed.desired - min(want, spot))
         return cover if policy.on_demand_max is None else min(cover, policy.on_demand_max)
 
     need_up = needed(up)
-    return replace(figures, need_up=need_up, need_down=max(need_up, needed(down)))
+    return replace(figures, need_up=need_up, need_down=max(need_up, needed(figures.soaked)))
 
 
 def on_demand_replicas(figures: Figures) -> int:
@@ -191,7 +210,11 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
         return spec
     top = figures.want + keep
     live = observed.spot_placed + keep
-    target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), min(live, top))
+    target = min(live, top)
+    if not figures.releasing:
+        # While the doomed are let go nothing is asked for: a ReplicaSet deletes Pending pods first, and
+        # a doomed one would live on in the place of the probe. The next pass asks again.
+        target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), target)
     if target >= spec:
         return target
 
@@ -229,7 +252,9 @@ def _ask(figures: Figures, top: int) -> int:
     if not figures.probing or observed.on_demand_stuck:
         return top
     opened = max(figures.state.window, observed.fit_spot)
-    window = figures.tuning.probe_replicas if observed.blocked else opened
+    last_loss = figures.state.last_loss
+    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
+    window = figures.tuning.probe_replicas if observed.blocked or settling else opened
     return min(top, observed.spot_ready + figures.keep + window)
 
 
