@@ -1,0 +1,120 @@
+"""`splitter run` as its own process, with the rights of its own service account and no more."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from splitter.bundled import bundled_path
+from splitter.sandbox import Sandbox
+from splitter.sandbox.processes import Child, Nursery, last_lines
+from splitter.sandbox.waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+# Minutes become seconds, so that a whole outage with its return fits into a test. The grace stays longer
+# than a pod needs to start on a busy machine: a slow start is no shortage.
+SHORT = {
+    "SOAK_S": "6",
+    "SOAK_MAX_S": "8",
+    "GRACE_S": "15",
+    "CALM_S": "5",
+    "RESET_S": "30",
+    "BURST_S": "2",
+    "FAST_S": "3",
+    "RELEASE_S": "3",
+    "STEP_INTERVAL_S": "1",
+    "STEP_FRACTION": "0.5",
+}
+_STARTED = "watching:"
+_START_DEADLINE_S = 60.0
+_STOP_DEADLINE_S = 30.0
+
+
+def environment(home: Path, kubeconfig: Path | None, **settings: str) -> dict[str, str]:
+    """Return the environment of a splitter that sees nothing of the user's own."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
+    ours = {f"SPLITTER_{name}": value for name, value in {"HTTP_PORT": "0", "METRICS_PORT": "0"}.items()}
+    ours |= {f"SPLITTER_{name}": value for name, value in settings.items()}
+    found = {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **kept, **ours}
+    return found if kubeconfig is None else {**found, "KUBECONFIG": str(kubeconfig)}
+
+
+def install(sandbox: Sandbox) -> Path:
+    """Apply the CRD and the RBAC as a user would, and return the kubeconfig of splitter's account."""
+    for manifest in ("crd.yaml", "rbac.yaml"):
+        sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
+    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
+    return sandbox.service_account_kubeconfig("splitter-system", "splitter")
+
+
+class Controller:
+    """One controller process at a time; it can be stopped, killed and started again."""
+
+    def __init__(self, kubeconfig: Path, home: Path, settings: Mapping[str, str]) -> None:
+        self.log = home / "splitter.log"
+        self._environment = environment(home, kubeconfig, **settings)
+        self._nursery = Nursery()
+        self._child: Child | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._child is not None and self._child.process.poll() is None
+
+    def start(self) -> None:
+        """Start, and return when it follows the cluster."""
+        said = self.said().count(_STARTED)
+        self._child = self._nursery.start(
+            "splitter",
+            [sys.executable, "-m", "splitter", "run"],
+            log=self.log,
+            environment=self._environment,
+            directory=ROOT,
+        )
+        wait_until(
+            lambda: self.said().count(_STARTED) > said,
+            what="splitter to start",
+            deadline_s=_START_DEADLINE_S,
+            check=self.check,
+        )
+
+    def check(self) -> None:
+        """Raise SandboxError with the end of the log when it should run and does not."""
+        if self._child is not None:
+            self._child.check()
+
+    def said(self) -> str:
+        """Return the whole log."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def last_said(self, lines: int = 80) -> str:
+        """Return the end of the log."""
+        return last_lines(self.log, lines)
+
+    def stop(self) -> int:
+        """Ask it to end (SIGTERM) and return its exit code."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it in the middle of whatever it does."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> int:
+        if self._child is None:
+            raise AssertionError("the controller does not run")
+        process, self._child = self._child.process, None
+        process.send_signal(number)
+        try:
+            return process.wait(_STOP_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise AssertionError(
+                f"splitter did not end within {_STOP_DEADLINE_S:g} s of {number.name}"
+            ) from None
+
+    def end(self) -> None:
+        """End whatever is left of it."""
+        self._child = None
+        self._nursery.end()

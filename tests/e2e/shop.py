@@ -1,0 +1,275 @@
+"""A namespace with a user's workloads: what a user does to them, and what can be seen from outside.
+
+Nothing here reads what splitter says about itself, except `split` and `events`, for tests of its reports.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from splitter.sandbox import Sandbox
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.recorder import Recorder
+from splitter.sandbox.timeline import Between, Timeline
+from splitter.sandbox.waiting import wait_until
+
+JsonObject = dict[str, Any]
+
+LABEL = "splitter.io/split"
+POOL = "splitter.io/pool"
+CAPACITY = "karpenter.sh/capacity-type"
+REVISION = "deployment.kubernetes.io/revision"
+# For everything that takes several rounds of new pods; generous, since the machine may be busy.
+DEADLINE_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many pods of each pool serve, and how many pods there are in all (terminating ones left out)."""
+
+    on_demand: int
+    spot: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A user's Deployment as it was before splitter touched it: what must be there again afterwards."""
+
+    spec: JsonObject
+    labels: JsonObject
+    annotations: JsonObject
+    managers: frozenset[str]
+
+
+class Watched:
+    """The recorded pods of one workload since a moment."""
+
+    def __init__(self, recorder: Recorder, labels: Mapping[str, str]) -> None:
+        self._recorder = recorder
+        self._labels = labels
+        self.since = Instant.now()
+
+    @property
+    def timeline(self) -> Timeline:
+        """Return what has happened so far."""
+        return self._recorder.timeline(labels=self._labels)
+
+    def lowest(self, since: Instant | None = None) -> int:
+        """Return the fewest pods that were available at any moment since then."""
+        return self.timeline.lowest_available(self._between(since))
+
+    def highest(self, since: Instant | None = None) -> int:
+        """Return the most pods that existed at any moment since then, without those terminating."""
+        return self.timeline.highest_total(self._between(since), with_terminating=False)
+
+    def _between(self, since: Instant | None) -> Between:
+        return Between(since or self.since, Instant.now())
+
+
+class Shop:
+    """One namespace of a test's own."""
+
+    def __init__(self, sandbox: Sandbox, namespace: str, check: Callable[[], None]) -> None:
+        self.sandbox = sandbox
+        self.namespace = namespace
+        self.check = check
+        self._apps = f"/apis/apps/v1/namespaces/{namespace}"
+
+    # --- what a user does -------------------------------------------------------------------------
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl in this namespace."""
+        return self.sandbox.kubectl("--namespace", self.namespace, *arguments, stdin=stdin)
+
+    def apply(self, manifest: JsonObject) -> None:
+        """Apply a manifest as kubectl does."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+    def deploy(
+        self,
+        name: str = "web",
+        replicas: int = 4,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        **spec: Any,  # noqa: ANN401 (what `manifest` takes)
+    ) -> None:
+        """Apply a Deployment (by default: surge 2, none unavailable) and wait until all is available."""
+        self.apply(manifest(name, replicas, annotations=annotations, labels=labels, **spec))
+        self.wait_rolled_out(name)
+
+    def wait_rolled_out(self, name: str = "web") -> None:
+        """Wait until a Deployment that is not split has all its replicas, as kubectl sees it."""
+        self.kubectl("rollout", "status", f"deployment/{name}", f"--timeout={DEADLINE_S:g}s")
+
+    def label(self, name: str = "web", value: str = "enabled") -> None:
+        """Ask for the split."""
+        self.kubectl("label", "--overwrite", "deployment", name, f"{LABEL}={value}")
+
+    def unlabel(self, name: str = "web") -> None:
+        """Ask to have it back."""
+        self.kubectl("label", "deployment", name, f"{LABEL}-")
+
+    def annotate(self, name: str = "web", **policy: str) -> None:
+        """Write annotations of splitter's: `spot_percent="50"` is splitter.io/spot-percent=50."""
+        written = (f"splitter.io/{key.replace('_', '-')}={value}" for key, value in policy.items())
+        self.kubectl("annotate", "--overwrite", "deployment", name, *written)
+
+    def scale(self, replicas: int, name: str = "web") -> None:
+        """Scale as a user does."""
+        self.kubectl("scale", "deployment", name, f"--replicas={replicas}")
+
+    # --- what can be seen -------------------------------------------------------------------------
+
+    def deployment(self, name: str = "web") -> JsonObject:
+        """Return a Deployment."""
+        return self.sandbox.api.get(f"{self._apps}/deployments/{name}")
+
+    def deployments(self) -> set[str]:
+        """Return the names of all Deployments."""
+        return {raw["metadata"]["name"] for raw in self.sandbox.api.list(f"{self._apps}/deployments")}
+
+    def replica_sets(self, name: str = "web") -> list[JsonObject]:
+        """Return the ReplicaSets that belong to a Deployment in any way, twins' own left out."""
+        uid = self.deployment(name)["metadata"]["uid"]
+        found = self.sandbox.api.list(f"{self._apps}/replicasets")
+        return [
+            rs for rs in found if any(ref["uid"] == uid for ref in rs["metadata"].get("ownerReferences", []))
+        ]
+
+    def pods(self, name: str = "web") -> list[JsonObject]:
+        """Return the pods of a workload, of all holders, terminating ones left out."""
+        found = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def shape(self, name: str = "web") -> Shape:
+        """Count a workload's ready pods by the nodes they stand on."""
+        nodes = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list("/api/v1/nodes")}
+        pods = self.pods(name)
+        pools = [
+            nodes[node]["metadata"]["labels"][CAPACITY]
+            for pod in pods
+            if _holds(pod, "Ready")
+            and (node := pod["spec"].get("nodeName")) in nodes
+            and _holds(nodes[node], "Ready")
+        ]
+        return Shape(pools.count("on-demand"), pools.count("spot"), len(pods))
+
+    def twins(self, name: str = "web") -> tuple[int, int] | None:
+        """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
+        found = [
+            self.sandbox.api.find(f"{self._apps}/deployments/{name}-{pool}") for pool in ("on-demand", "spot")
+        ]
+        counts = [raw["spec"]["replicas"] for raw in found if raw is not None]
+        return (counts[0], counts[1]) if len(counts) == 2 else None
+
+    def split(self, name: str = "web") -> JsonObject | None:
+        """Return the Split."""
+        return self.sandbox.api.find(f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits/{name}")
+
+    def status(self, name: str = "web") -> JsonObject:
+        """Return the status of the Split, {} while there is none."""
+        status: JsonObject = (self.split(name) or {}).get("status") or {}
+        return status
+
+    def events(self, reason: str, name: str = "web") -> list[str]:
+        """Return the notes of splitter's Events about a Deployment."""
+        found = self.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return [raw["note"] for raw in found if raw["reason"] == reason and raw["regarding"]["name"] == name]
+
+    def found(self, name: str = "web") -> Found:
+        """Return what must be the same again when splitter has left."""
+        raw = self.deployment(name)
+        metadata = raw["metadata"]
+        annotations = {key: text for key, text in metadata.get("annotations", {}).items() if key != REVISION}
+        managers = frozenset(entry["manager"] for entry in metadata["managedFields"])
+        return Found(raw["spec"], metadata.get("labels", {}), annotations, managers)
+
+    # --- waiting ----------------------------------------------------------------------------------
+
+    def until(self, look: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+        """Wait for a condition, as long as the controller lives."""
+        wait_until(
+            lambda: bool(look()), what=f"{what} in {self.namespace}", deadline_s=deadline_s, check=self.check
+        )
+
+    def wait_split(self, on_demand: int, spot: int, name: str = "web") -> None:
+        """Wait until the pods stand as said, all ready, none beside, and the twins ask for just that."""
+        wanted = Shape(on_demand, spot, on_demand + spot)
+        self.until(
+            lambda: self.twins(name) == (on_demand, spot) and self.shape(name) == wanted,
+            f"{name} to be {on_demand} on on-demand and {spot} on spot",
+        )
+
+    def wait_given_back(self, name: str = "web") -> None:
+        """Wait until nothing of splitter's is left beside a Deployment."""
+
+        def is_back() -> bool:
+            mark = self.deployment(name)["metadata"].get("annotations", {}).get("splitter.io/taken-over")
+            return self.split(name) is None and mark is None and not self.leftovers(name)
+
+        self.until(is_back, f"{name} to be given back")
+        self.wait_rolled_out(name)
+
+    def leftovers(self, name: str = "web") -> set[str]:
+        """Return the names of twins, and of the Deployment's ReplicaSets that it does not control."""
+        found = self.deployments() & {f"{name}-on-demand", f"{name}-spot"}
+        for rs in self.replica_sets(name):
+            if LABEL in rs["metadata"].get("labels", {}) or not rs["metadata"]["ownerReferences"][0].get(
+                "controller"
+            ):
+                found.add(rs["metadata"]["name"])
+        return found
+
+    @contextmanager
+    def watch(self, name: str = "web") -> Iterator[Watched]:
+        """Record the pods of a workload."""
+        with self.sandbox.record(self.namespace) as recorder:
+            yield Watched(recorder, {"app": name})
+
+
+def _holds(raw: JsonObject, kind: str) -> bool:
+    conditions = raw["status"].get("conditions", [])
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
+
+
+def manifest(
+    name: str,
+    replicas: int,
+    *,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    surge: int | str = 2,
+    unavailable: int | str = 0,
+    image: str = "web:1",
+    ready_after: str = "1s",
+    **spec: object,
+) -> JsonObject:
+    """Return a Deployment as a user writes it; further words are fields of its spec."""
+    rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
+    pod = {
+        "terminationGracePeriodSeconds": 5,
+        "containers": [
+            {"name": "web", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+        ],
+    }
+    told = {"sandbox.splitter.io/ready-after": ready_after}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": name,
+            "labels": {"app": name, **(labels or {})},
+            "annotations": dict(annotations or {}),
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+            "template": {"metadata": {"labels": {"app": name}, "annotations": told}, "spec": pod},
+            **spec,
+        },
+    }
