@@ -24,13 +24,12 @@ class Reason(StrEnum):
     WAITING_FOR_CONTROLLER = "WaitingForController"
     WAITING_FOR_REPLICAS = "WaitingForReplicas"
     FOREIGN_UNPAUSE = "ForeignUnpause"
-    INTRUDER_DRAINED = "IntruderDrained"
+    INTRUDER_PARKED = "IntruderParked"
     CONFLICT = "Conflict"
 
     # Rebalancing.
     BALANCED = "Balanced"
     SCALED = "Scaled"
-    POLICY_CHANGED = "PolicyChanged"
     SPOT_INTERRUPTED = "SpotInterrupted"
     SPOT_LOST = "SpotLost"
     SPOT_SHORT = "SpotShort"
@@ -48,11 +47,8 @@ class Reason(StrEnum):
 
     # Templates and rollouts.
     ROLLING = "Rolling"
-    ROLLED = "Rolled"
     ROLLOUT_HELD = "RolloutHeld"
-    LAST_GOOD_RESTORED = "LastGoodRestored"
     TEMPLATE_INVALID = "TemplateInvalid"
-    DRIFT_CORRECTED = "DriftCorrected"
 
     # Refusals and bad input.
     INVALID_LABEL = "InvalidLabel"
@@ -68,12 +64,7 @@ class Reason(StrEnum):
     NAME_TOO_LONG = "NameTooLong"
     NAMESPACE_EXCLUDED = "NamespaceExcluded"
     OWNED_BY_CONTROLLER = "OwnedByController"
-    VOLUME_SHARED = "VolumeShared"
-    AUTOSCALER_ON_TWIN = "AutoscalerOnTwin"
-    UNSUPPORTED_KIND = "UnsupportedKind"
     WRITE_DENIED = "WriteDenied"
-    WRITE_FAILED = "WriteFailed"
-    QUOTA_EXCEEDED = "QuotaExceeded"
     INVALID_SETTINGS = "InvalidSettings"
     FORBIDDEN = "Forbidden"
     API_UNREACHABLE = "ApiUnreachable"

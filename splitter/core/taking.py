@@ -111,5 +111,9 @@ def park(this: Pass) -> Plan:
         key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
     )
     actions = tuple(Park(rs.name, rs.resource_version, this.source.selector_keys) for rs in attached)
-    note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in attached)}")
+    names = ", ".join(rs.name for rs in attached)
+    note = Note(Reason.PARKED, f"parked {names}")
+    if this.observed.twins:
+        message = f"{names} appeared while the source was not paused; parked, and drained to 0"
+        note = Note(Reason.INTRUDER_PARKED, message, warning=True)
     return Plan(Step.PARK, State.TAKING_OVER, note, actions, (note,))

@@ -17,6 +17,7 @@ from http import HTTPStatus
 
 import orjson
 
+from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
@@ -154,6 +155,8 @@ class Reconciler:
         if kept is not None and kept[0] == made_of:
             return kept[1]
         found = self._render_anew(source.manifest_json, in_force)
+        if kept is not None:
+            _log_changes(observed.key, kept[1], found)
         self._rendered[observed.key] = (made_of, found)
         return found
 
@@ -220,3 +223,15 @@ class Reconciler:
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
+
+
+def _log_changes(
+    key: Key, before: Mapping[Pool, Rendered] | Note, after: Mapping[Pool, Rendered] | Note
+) -> None:
+    """Say which fields of the twins are new: a roll replaces pods, and somebody will ask why."""
+    if isinstance(before, Note) or isinstance(after, Note):
+        return
+    changes = {pool: changed_fields(before[pool], after[pool]) for pool in Pool}
+    for pool, fields in changes.items():
+        if fields:
+            logger.info("rendered anew workload=%s pool=%s changes=%s", key, pool, "; ".join(fields))
