@@ -262,6 +262,16 @@ class TestALossWithNotice:
         assert world.specs[0] == 10
         assert world.ready >= 20
 
+    def test_a_probe_stays_asked_for_beside_doomed_nodes_that_stay(self) -> None:
+        """All doomed replicas leave at once, then a new one is asked for: it is Pending, not doomed."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.doom_spot_nodes(6)
+        world.run(300)
+        assert world.doomed == 0
+        assert sum(pod.node is None for pod in world.spot) == 1
+        assert world.specs == (10, 11)
+
 
 class TestAllSpotGoneAtOnce:
     """The worst case: every spot node vanishes without a notice."""
@@ -317,6 +327,31 @@ class TestFlapping:
         world = self.outages(every_s=400)
         took_s = world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
         assert took_s <= 3600 + 400
+
+
+class TestThreeOutages:
+    """The bar: all of spot gone for 60 s, three times, 120 s apart (16 of 20, a pod ready after 5 s)."""
+
+    def test_only_the_first_one_hurts(self) -> None:
+        """At most 110 replica-seconds lost in all, no return in between, and the division in the end."""
+        world = World(20, EIGHTY, on_demand_start_s=STEP_S, spot_start_s=STEP_S).settle()
+        world.run(7200)
+        lost_s = 0
+        for outage_s, peace_s in ((60, 120), (60, 120), (60, 120)):
+            world.remove_spot_nodes(100)
+            for _ in range(outage_s // STEP_S):
+                world.step()
+                lost_s += STEP_S * max(0, 20 - world.ready)
+            world.add_spot_nodes(16)
+            for _ in range(peace_s // STEP_S):
+                world.step()
+                lost_s += STEP_S * max(0, 20 - world.ready)
+        # One start-up of sixteen replicas, seen in steps of five seconds.
+        assert lost_s <= 16 * (STEP_S + 5)
+        assert world.on_demand_spec == 20
+        world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert world.specs == (4, 16)
+        assert world.most_ready <= 25
 
 
 class TestARestart:
