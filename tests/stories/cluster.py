@@ -1,0 +1,287 @@
+"""A cluster in memory: the objects that splitter sees, the writes it may do, and what the world does to them.
+
+`controllers` plays what Kubernetes does with these objects, `splitter_in_world` the passes of splitter,
+`promises` judges after every step. Time is whole seconds since the start of the story. A template is a
+word: `v1`, or `v1|spot` for a twin's; one with `broken` in it never becomes ready.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from splitter.core.model import Pool
+
+START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+APP = "app"
+TEMPLATE_HASH = "pod-template-hash"
+LOST_PODS_STAY_S = 57  # pods of a vanished node look ready for so long (measured)
+
+
+class LostRaceError(Exception):
+    """A precondition did not hold: somebody wrote in between."""
+
+
+@dataclass
+class Node:
+    """A node with room for so many pods."""
+
+    name: str
+    uid: str
+    spot: bool
+    slots: int
+    doomed: bool = False
+    ready: bool = True
+    unready_since: int | None = None
+
+
+@dataclass
+class Pod:
+    """One pod, as the API server would show it."""
+
+    name: str
+    uid: str
+    owner: str
+    pool: Pool | None
+    template: str
+    created: int
+    node: str | None = None
+    ready_since: int | None = None
+    ready_due: int | None = None
+    terminating_until: int | None = None
+    unschedulable_since: int | None = None
+    cost: str | None = None
+    cost_before: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a ReplicaSet counts it."""
+        return self.terminating_until is None
+
+
+@dataclass
+class ReplicaSet:
+    """A ReplicaSet; `owner` stays when it is parked, `controlled` does not."""
+
+    name: str
+    uid: str
+    owner: str
+    template: str
+    created: int
+    version: int
+    labels: dict[str, str]
+    template_labels: dict[str, str]
+    spec: int = 0
+    controlled: bool = True
+    desired_replicas: int = 0  # the annotations by which its Deployment notices that it was scaled
+    max_replicas: int = 0
+    status_replicas: int = 0
+    status_available: int = 0
+
+
+@dataclass
+class Deployment:
+    """The source or a twin; the numbers of a roll are absolute."""
+
+    name: str
+    uid: str
+    pool: Pool | None
+    template: str
+    replicas: int
+    max_surge: int
+    max_unavailable: int
+    version: int
+    generation: int = 1
+    observed_generation: int = 0
+    paused: bool = False
+    paused_by_us: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    rendered_hash: str = ""
+    history_limit: int = 10
+    collisions: int = 0
+    status_replicas: int = 0
+    status_updated: int = 0
+    status_available: int = 0
+
+
+@dataclass
+class Split:
+    """The Split object."""
+
+    uid: str
+    takes_over: bool
+    status: dict[str, object] = field(default_factory=dict)
+
+
+class Cluster:
+    """All objects, and a clock. Nothing here acts by itself."""
+
+    def __init__(self, replicas: int, surge: int, unavailable: int) -> None:
+        self.now = 0
+        self.versions = 0
+        self.born = 0
+        self.start_s = 5
+        self.stop_s = 2
+        self.nodes: dict[str, Node] = {}
+        self.seen_nodes: dict[str, Node] = {}
+        """Every node there ever was, by name (splitter remembers the vanished)."""
+        self.pods: dict[str, Pod] = {}
+        self.replica_sets: dict[str, ReplicaSet] = {}
+        self.split: Split | None = None
+        self.twins: dict[Pool, Deployment] = {}
+        self.source = Deployment(
+            "web", "uid-web", None, "v1", replicas, surge, unavailable, self.version(), labels={APP: "web"}
+        )
+        if surge == 0 and unavailable == 0:
+            self.source.max_unavailable = 1  # as the API server's own fencepost
+
+    def version(self) -> int:
+        """Return the next resourceVersion."""
+        self.versions += 1
+        return self.versions
+
+    def name(self, prefix: str) -> str:
+        """Return a name nobody had before."""
+        self.born += 1
+        return f"{prefix}-{self.born}"
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """The source and its twins."""
+        return [self.source, *self.twins.values()]
+
+    def instant(self, at: int) -> datetime:
+        """Return a time of the story as an instant."""
+        return START + timedelta(seconds=at)
+
+    def pods_of(self, rs: ReplicaSet) -> list[Pod]:
+        """Return the pods of a ReplicaSet, terminating ones too."""
+        return [pod for pod in self.pods.values() if pod.owner == rs.uid]
+
+    def owned_by(self, deployment: Deployment) -> list[ReplicaSet]:
+        """Return the ReplicaSets that a Deployment controls."""
+        return [rs for rs in self.replica_sets.values() if rs.owner == deployment.uid and rs.controlled]
+
+    def released(self) -> list[ReplicaSet]:
+        """Return the source's ReplicaSets that it does not control."""
+        return [rs for rs in self.replica_sets.values() if rs.owner == self.source.uid and not rs.controlled]
+
+    def serves(self, pod: Pod) -> bool:
+        """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""
+        node = self.nodes.get(pod.node or "")
+        return pod.active and pod.ready_since is not None and node is not None and node.ready
+
+    def available(self, pod: Pod) -> bool:
+        """Whether a pod answers and is to stay."""
+        return self.serves(pod) and not self.nodes[pod.node or ""].doomed
+
+    def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
+        """Create a ReplicaSet that a Deployment controls."""
+        name = self.name(deployment.name)
+        labels = {APP: "web", TEMPLATE_HASH: name.rpartition("-")[2]}
+        made = ReplicaSet(
+            name,
+            f"uid-{name}",
+            deployment.uid,
+            template,
+            self.now,
+            self.version(),
+            labels,
+            dict(labels),
+            spec=spec,
+            desired_replicas=deployment.replicas,
+            max_replicas=deployment.replicas + deployment.max_surge,
+        )
+        self.replica_sets[made.uid] = made
+        return made
+
+    def remove_replica_set(self, rs: ReplicaSet) -> None:
+        """Delete a ReplicaSet; its pods go with it."""
+        del self.replica_sets[rs.uid]
+        for pod in self.pods_of(rs):
+            self.terminate(pod)
+
+    def terminate(self, pod: Pod) -> None:
+        """Begin the end of a pod: its kubelet stops it, or the garbage collector where there is none."""
+        if pod.terminating_until is None:
+            alive = pod.node is None or pod.node in self.nodes
+            pod.terminating_until = self.now + (0 if pod.node is None else self.stop_s if alive else 40)
+
+    # What people and clouds do.
+
+    def add_node(self, name: str, *, spot: bool, slots: int) -> None:
+        """Bring a node."""
+        self.nodes[name] = self.seen_nodes[name] = Node(name, f"uid-{name}", spot, slots)
+
+    def notice(self, name: str) -> None:
+        """Announce that a node goes."""
+        self.nodes[name].doomed = True
+
+    def vanish(self, name: str) -> None:
+        """Take a node away; its pods look as before for a while."""
+        del self.nodes[name]
+        for pod in self.pods.values():
+            if pod.node == name and pod.active:
+                pod.ready_due = None
+
+    def unready(self, name: str) -> None:
+        """Lose a kubelet."""
+        self.nodes[name].ready, self.nodes[name].unready_since = False, self.now
+
+    def ready_again(self, name: str) -> None:
+        """Find a kubelet again: its pods go on."""
+        self.nodes[name].ready, self.nodes[name].unready_since = True, None
+        for pod in self.pods.values():
+            if pod.node == name and pod.active and pod.ready_since is None:
+                pod.ready_due = self.now + 1
+
+    def change_spec(self, deployment: Deployment, **changes: object) -> None:
+        """Write a Deployment's spec."""
+        for name, value in changes.items():
+            if not hasattr(deployment, name):
+                raise AttributeError(name)
+            setattr(deployment, name, value)
+        deployment.generation += 1
+        deployment.version = self.version()
+
+    def annotate(self, **annotations: str | None) -> None:
+        """Annotate the source; underscores stand for dashes, None removes."""
+        for key, text in annotations.items():
+            name = f"splitter.io/{key.replace('_', '-')}"
+            if text is None:
+                self.source.annotations.pop(name, None)
+            else:
+                self.source.annotations[name] = text
+        self.source.version = self.version()
+
+    def label(self, *, on: bool) -> None:
+        """Set the label on the source, or take it away."""
+        if on:
+            self.source.labels["splitter.io/split"] = "enabled"
+        else:
+            self.source.labels.pop("splitter.io/split", None)
+        self.source.version = self.version()
+
+    def unpause(self) -> None:
+        """Run `kubectl rollout resume` on the source."""
+        self.change_spec(self.source, paused=False, paused_by_us=False)
+
+    def delete_twin(self, pool: Pool) -> None:
+        """Delete a twin by hand: its ReplicaSets and pods go with it."""
+        twin = self.twins.pop(pool)
+        for rs in [rs for rs in self.replica_sets.values() if rs.owner == twin.uid]:
+            self.remove_replica_set(rs)
+
+    def copied(self) -> "Cluster":
+        """Return a copy to look at later; nothing in it follows the original."""
+        other = object.__new__(Cluster)
+        other.__dict__.update(self.__dict__)
+        other.nodes = {key: replace(node) for key, node in self.nodes.items()}
+        other.pods = {key: replace(pod) for key, pod in self.pods.items()}
+        other.replica_sets = {
+            key: replace(rs, labels=dict(rs.labels)) for key, rs in self.replica_sets.items()
+        }
+        other.twins = {key: replace(twin) for key, twin in self.twins.items()}
+        source = self.source
+        other.source = replace(source, labels=dict(source.labels), annotations=dict(source.annotations))
+        other.split = replace(self.split) if self.split else None
+        return other

@@ -1,0 +1,308 @@
+"""What Kubernetes does by itself: Deployment and ReplicaSet controllers, scheduler, kubelets, garbage collector.
+
+Each function does one piece of work and says whether anything changed; who acts when is the director's
+business. The rules follow pkg/controller/{deployment,replicaset} of Kubernetes 1.36, as far as counts
+go: adoption, scaling by a paused Deployment, proportional scaling in a roll, deletion preference.
+"""
+
+from collections.abc import Callable, Sequence
+
+from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
+
+UNREADY_AFTER_S = 40  # Ready=Unknown reaches the pods of a lost kubelet
+EVICTED_AFTER_S = 70  # with tolerationSeconds 30
+
+
+def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
+    """Do one pass of the Deployment controller."""
+    changed = deployment.pool is None and _adopt(cluster)
+    owned = cluster.owned_by(deployment)
+    new = _new_replica_set(owned, deployment)
+    if deployment.paused or _was_scaled(owned, deployment):
+        changed = _scale(cluster, deployment, owned, new) or changed
+    elif new is None:
+        surge = deployment.replicas + deployment.max_surge - sum(rs.spec for rs in owned)
+        cluster.make_replica_set(
+            deployment,
+            deployment.template,
+            max(0, min(deployment.replicas, surge)) if owned else deployment.replicas,
+        )
+        changed = True
+    else:
+        changed = _roll(cluster, deployment, owned, new) or changed
+    return _deployment_status(cluster, deployment) or changed
+
+
+def _adopt(cluster: Cluster) -> bool:
+    found = [rs for rs in cluster.released() if APP in rs.labels]
+    for rs in found:
+        rs.controlled, rs.version = True, cluster.version()
+    return bool(found)
+
+
+def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
+    alike = [rs for rs in owned if rs.template == deployment.template]
+    return min(alike, key=lambda rs: (rs.created, rs.version), default=None)
+
+
+def _was_scaled(owned: Sequence[ReplicaSet], deployment: Deployment) -> bool:
+    return any(rs.spec > 0 and rs.desired_replicas != deployment.replicas for rs in owned)
+
+
+def _set(cluster: Cluster, deployment: Deployment, rs: ReplicaSet, spec: int) -> bool:
+    wanted = (spec, deployment.replicas, deployment.replicas + deployment.max_surge)
+    if (rs.spec, rs.desired_replicas, rs.max_replicas) == wanted:
+        return False
+    rs.spec, rs.desired_replicas, rs.max_replicas = wanted
+    rs.version = cluster.version()
+    return True
+
+
+def _scale(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], new: ReplicaSet | None) -> bool:
+    active = [rs for rs in owned if rs.spec > 0]
+    if len(active) <= 1:
+        only = active[0] if active else new or max(owned, key=lambda rs: rs.created, default=None)
+        return (
+            only is not None
+            and only.spec != deployment.replicas
+            and _set(cluster, deployment, only, deployment.replicas)
+        )
+    if new is not None and new.spec == new.status_available == new.desired_replicas == deployment.replicas:
+        return any([_set(cluster, deployment, rs, 0) for rs in active if rs is not new])
+    allowed = deployment.replicas + deployment.max_surge if deployment.replicas > 0 else 0
+    to_add = allowed - sum(rs.spec for rs in active)
+    # Up: the largest first; down: the oldest of equals first.
+    active.sort(key=lambda rs: (-rs.spec, -rs.created if to_add > 0 else rs.created))
+    added, sizes = 0, {}
+    for rs in active:
+        share = 0
+        if to_add and rs.spec:
+            maximum = rs.max_replicas or deployment.status_replicas or allowed
+            fraction = round(rs.spec * allowed / maximum) - rs.spec if maximum else 0
+            left = to_add - added
+            share = max(fraction, left) if to_add < 0 else min(fraction, left)
+        sizes[rs.uid] = rs.spec + share
+        added += share
+    sizes[active[0].uid] = max(0, sizes[active[0].uid] + to_add - added)
+    return any([_set(cluster, deployment, rs, sizes[rs.uid]) for rs in active])
+
+
+def _roll(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], new: ReplicaSet) -> bool:
+    wanted = deployment.replicas
+    total = sum(rs.spec for rs in owned)
+    if new.spec > wanted:
+        return _set(cluster, deployment, new, wanted)
+    if new.spec < wanted:
+        up = min(wanted + deployment.max_surge - total, wanted - new.spec)
+        if up > 0:
+            return _set(cluster, deployment, new, new.spec + up)
+    old = sorted((rs for rs in owned if rs is not new), key=lambda rs: rs.created)
+    unavailable = min(deployment.max_unavailable or (0 if deployment.max_surge else 1), wanted)
+    least = wanted - unavailable
+    most = total - least - (new.spec - new.status_available)
+    if most > 0 and any(rs.spec for rs in old):
+        changed = _shrink_old(cluster, deployment, owned, old, most, least)
+        if changed:
+            return True
+    elif not any(rs.spec for rs in old) and new.status_available >= wanted:
+        return _forget_history(cluster, deployment, old)
+    return False
+
+
+def _shrink_old(
+    cluster: Cluster,
+    deployment: Deployment,
+    owned: list[ReplicaSet],
+    old: list[ReplicaSet],
+    most: int,
+    least: int,
+) -> bool:
+    cleaned, changed = 0, False
+    for rs in old:
+        down = min(most - cleaned, rs.spec - rs.status_available)
+        if down > 0:
+            changed = _set(cluster, deployment, rs, rs.spec - down) or changed
+            cleaned += down
+    spare = sum(min(rs.status_available, rs.spec) for rs in owned) - least
+    for rs in old:
+        down = min(rs.spec, spare)
+        if down > 0:
+            changed = _set(cluster, deployment, rs, rs.spec - down) or changed
+            spare -= down
+    return changed
+
+
+def _forget_history(cluster: Cluster, deployment: Deployment, old: list[ReplicaSet]) -> bool:
+    empty = [rs for rs in old if rs.spec == 0 and rs.status_replicas == 0]
+    gone = empty[: max(0, len(empty) - deployment.history_limit)]
+    for rs in gone:
+        cluster.remove_replica_set(rs)
+    return bool(gone)
+
+
+def _deployment_status(cluster: Cluster, deployment: Deployment) -> bool:
+    owned = cluster.owned_by(deployment)
+    new = _new_replica_set(owned, deployment)
+    seen = (
+        deployment.generation,
+        sum(rs.status_replicas for rs in owned),
+        new.status_replicas if new else 0,
+        sum(rs.status_available for rs in owned),
+    )
+    if seen == (
+        deployment.observed_generation,
+        deployment.status_replicas,
+        deployment.status_updated,
+        deployment.status_available,
+    ):
+        return False
+    (
+        deployment.observed_generation,
+        deployment.status_replicas,
+        deployment.status_updated,
+        deployment.status_available,
+    ) = seen
+    deployment.version = cluster.version()
+    return True
+
+
+def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
+    """Return pods in the order in which a scale-down takes them."""
+    del cluster
+    return sorted(
+        pods,
+        key=lambda pod: (
+            pod.node is not None,
+            pod.ready_since is not None,
+            int(pod.cost or 0),
+            -(pod.ready_since or 0),
+            -pod.created,
+            pod.name,
+        ),
+    )
+
+
+def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
+    """Do one pass of the ReplicaSet controller: status of what it found, then make or delete pods."""
+    active = [pod for pod in cluster.pods_of(rs) if pod.active]
+    status = (len(active), sum(1 for pod in active if pod.ready_since is not None))
+    changed = status != (rs.status_replicas, rs.status_available)
+    if changed:
+        rs.status_replicas, rs.status_available = status
+        rs.version = cluster.version()
+    for _ in range(rs.spec - len(active)):
+        name = cluster.name(rs.name)
+        pool = next((twin.pool for twin in cluster.twins.values() if twin.uid == rs.owner), None)
+        cluster.pods[name] = Pod(name, f"uid-{name}", rs.uid, pool, rs.template, cluster.now)
+        changed = True
+    for pod in deletion_order(cluster, active)[: max(0, len(active) - rs.spec)]:
+        cluster.terminate(pod)
+        changed = True
+    return changed
+
+
+def schedule(cluster: Cluster) -> bool:
+    """Bind every pod that fits somewhere; say of the others that they do not."""
+    used: dict[str, int] = {}
+    for pod in cluster.pods.values():
+        if pod.node is not None:
+            used[pod.node] = used.get(pod.node, 0) + 1
+    changed = False
+    for pod in cluster.pods.values():
+        if pod.node is not None or not pod.active:
+            continue
+        fitting = [
+            node
+            for node in cluster.nodes.values()
+            if node.ready
+            and not node.doomed
+            and used.get(node.name, 0) < node.slots
+            and (pod.pool is None or node.spot == (pod.pool.value == "spot"))
+        ]
+        if fitting:
+            best = min(fitting, key=lambda node: (used.get(node.name, 0), node.name))
+            pod.node, pod.ready_due, pod.unschedulable_since = best.name, cluster.now + cluster.start_s, None
+            used[best.name] = used.get(best.name, 0) + 1
+            changed = True
+        elif pod.unschedulable_since is None:
+            pod.unschedulable_since = cluster.now
+            changed = True
+    return changed
+
+
+def run_kubelets(cluster: Cluster) -> bool:
+    """Let pods become ready and end where it is time; collect the pods of nodes that are gone."""
+    changed = False
+    for pod in list(cluster.pods.values()):
+        if pod.terminating_until is not None:
+            node = cluster.nodes.get(pod.node or "")
+            stopped = cluster.now >= pod.terminating_until
+            if stopped and (node is None or node.ready):
+                del cluster.pods[pod.name]
+                changed = True
+        elif pod.node is not None and pod.node not in cluster.nodes:
+            changed = _collect(cluster, pod) or changed
+        elif pod.node is not None:
+            changed = _attend(cluster, pod) or changed
+    return changed
+
+
+def _collect(cluster: Cluster, pod: Pod) -> bool:
+    if pod.ready_due is None:
+        pod.ready_due = cluster.now + LOST_PODS_STAY_S  # here: when the garbage collector comes
+        return False
+    if cluster.now >= pod.ready_due:
+        del cluster.pods[pod.name]
+        return True
+    return False
+
+
+def _attend(cluster: Cluster, pod: Pod) -> bool:
+    node = cluster.nodes[pod.node or ""]
+    if node.unready_since is not None:
+        if cluster.now >= node.unready_since + EVICTED_AFTER_S:
+            cluster.terminate(pod)
+            return True
+        if pod.ready_since is not None and cluster.now >= node.unready_since + UNREADY_AFTER_S:
+            pod.ready_since = None
+            return True
+        return False
+    due = pod.ready_due is not None and cluster.now >= pod.ready_due
+    if due and pod.ready_since is None and "broken" not in pod.template:
+        pod.ready_since = cluster.now
+        return True
+    return False
+
+
+def next_due(cluster: Cluster) -> list[int]:
+    """Return when something may happen by itself."""
+    found = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
+    found += [
+        pod.ready_due
+        for pod in cluster.pods.values()
+        if pod.ready_due is not None and (pod.ready_since is None or pod.node not in cluster.nodes)
+    ]
+    for node in cluster.nodes.values():
+        if node.unready_since is not None:
+            found += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
+    return [at for at in found if at > cluster.now]
+
+
+def actors(cluster: Cluster) -> list[Callable[[], bool]]:
+    """Return everybody who may act now, in the fixed order."""
+
+    def deployment(one: Deployment) -> Callable[[], bool]:
+        return lambda: (
+            sync_deployment(cluster, one) if any(one is other for other in cluster.deployments) else False
+        )
+
+    def replica_set(one: ReplicaSet) -> Callable[[], bool]:
+        return lambda: sync_replica_set(cluster, one) if one.uid in cluster.replica_sets else False
+
+    return [
+        lambda: run_kubelets(cluster),
+        *(replica_set(rs) for rs in cluster.replica_sets.values()),
+        *(deployment(one) for one in cluster.deployments),
+        *(replica_set(rs) for rs in cluster.replica_sets.values()),
+        lambda: schedule(cluster),
+    ]

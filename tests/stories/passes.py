@@ -1,0 +1,217 @@
+"""Splitter inside the story: the real planner, its writes one by one, and the status it persists.
+
+What the reconciler and kube.apply do, without their network: observe, plan, write in order until a
+precondition fails, then the Split's status. A crash forgets what is not written yet.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from splitter.core.actions import (
+    Action,
+    ApplyTwin,
+    CreateHandBack,
+    DeleteReplicaSet,
+    DeleteSplit,
+    DeleteTwin,
+    DeleteVanishedPod,
+    EnsureSplit,
+    HolderKind,
+    Park,
+    Reattach,
+    Scale,
+    SetDeletionCost,
+    SetMark,
+    SetPaused,
+)
+from splitter.core.model import Observation, Policy, Pool, Rendered
+from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED
+from splitter.report.status import build
+from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from stories.sight import observe
+
+
+def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
+    """Render both twins: a word each, made of the source's template."""
+    template = observed.source.template_hash if observed.source else ""
+    restarted = f"@{policy.restarted_at}" if policy.restarted_at else ""
+    words = {pool: f"{template}{restarted}|{pool.value}" for pool in Pool}
+    return {pool: Rendered(json.dumps({"template": word}), word) for pool, word in words.items()}
+
+
+class Splitter:
+    """One process of splitter; `cache` is what it sees, the cluster itself unless the story makes it lag."""
+
+    def __init__(self, cluster: Cluster, rules: Rules) -> None:
+        self.cluster = cluster
+        self.rules = rules
+        self.cache = cluster
+        self.pending: deque[Action] = deque()
+        self.wake_at: int | None = None
+        self.last: tuple[Observation, Plan, PolicyInForce] | None = None
+        self.lost_races = 0
+        self.before_write: Callable[[Action], None] = lambda _: None
+        self.after_write: Callable[[Action], None] = lambda _: None
+
+    def crash(self) -> None:
+        """Forget everything that is not written."""
+        self.pending.clear()
+        self.last = None
+
+    def begin(self) -> Plan:
+        """Observe and plan; the writes come with `write_next`."""
+        observed = observe(self.cache)
+        observed = replace(observed, now=self.cluster.instant(self.cluster.now))
+        in_force = policy_in_force(observed, self.rules.defaults)
+        found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
+        self.pending = deque(found.actions)
+        self.last = (observed, found, in_force)
+        self.wake_at = self.cluster.now + max(1, round(found.wake_after_s)) if found.wake_after_s else None
+        if not self.pending:
+            self._report()
+        return found
+
+    def write_next(self) -> bool:
+        """Do the next write of the pass; False when it lost a race and the rest was dropped."""
+        action = self.pending.popleft()
+        self.before_write(action)
+        try:
+            _write(self.cluster, action, self.last[0] if self.last else None)
+        except LostRaceError:
+            self.pending.clear()
+            self.lost_races += 1
+            return False
+        self.after_write(action)
+        if not self.pending:
+            self._report()
+        return True
+
+    def _report(self) -> None:
+        if self.last is None or self.last[0].split is None or self.cluster.split is None:
+            return
+        observed, found, in_force = self.last
+        if self.cluster.split.uid == self.last[0].split.uid:
+            self.cluster.split.status = build(observed, found, in_force, written=True)
+
+
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise LostRaceError(message)
+
+
+def _write(cluster: Cluster, action: Action, observed: Observation | None) -> None:  # noqa: C901, PLR0912 - one case a write
+    source = cluster.source
+    match action:
+        case EnsureSplit():
+            if cluster.split is None:
+                cluster.split = Split(cluster.name("uid-split"), action.takes_over)
+            cluster.split.takes_over = action.takes_over
+        case DeleteSplit():
+            if observed and observed.split and cluster.split and cluster.split.uid == observed.split.uid:
+                cluster.split = None
+        case SetMark():
+            if action.value is None:
+                source.annotations.pop(ANNOTATION_TAKEN_OVER, None)
+            else:
+                source.annotations[ANNOTATION_TAKEN_OVER] = action.value
+            source.version = cluster.version()
+        case SetPaused():
+            _expect(action.resource_version == str(source.version), "source changed")
+            cluster.change_spec(source, paused=action.paused, paused_by_us=action.paused)
+        case Scale():
+            _scale(cluster, action)
+        case ApplyTwin():
+            _apply_twin(cluster, action)
+        case DeleteTwin():
+            twin = next((twin for twin in cluster.twins.values() if twin.uid == action.uid), None)
+            if twin is not None and twin.pool is not None:
+                cluster.delete_twin(twin.pool)
+        case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
+            _write_replica_set(cluster, action)
+        case SetDeletionCost():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None:
+                pod.cost, pod.cost_before = action.cost, action.remember
+        case DeleteVanishedPod():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None and action.node not in cluster.nodes:
+                cluster.terminate(pod)
+
+
+def _replica_set(cluster: Cluster, name: str, version: str | None) -> ReplicaSet:
+    rs = next((rs for rs in cluster.replica_sets.values() if rs.name == name), None)
+    if rs is None or version not in {None, str(rs.version)}:
+        raise LostRaceError(name)
+    return rs
+
+
+def _scale(cluster: Cluster, action: Scale) -> None:
+    if action.kind is HolderKind.REPLICA_SET:
+        rs = _replica_set(cluster, action.name, action.resource_version)
+        rs.spec, rs.version = action.replicas, cluster.version()
+        return
+    twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
+    if twin is None or action.resource_version not in {None, str(twin.version)}:
+        raise LostRaceError(action.name)
+    cluster.change_spec(twin, replicas=action.replicas)
+
+
+def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
+    template = json.loads(action.manifest_json)["template"]
+    twin = cluster.twins.get(action.pool)
+    if twin is None:
+        _expect(action.resource_version is None, "twin is gone")
+        name = f"{cluster.source.name}-{action.pool.value}"
+        twin = Deployment(
+            name,
+            cluster.name(f"uid-{name}"),
+            action.pool,
+            template,
+            0,
+            0,
+            0,
+            0,
+            generation=0,
+            history_limit=2,
+        )
+        cluster.twins[action.pool] = twin
+    else:
+        _expect(action.resource_version in {None, str(twin.version)}, "twin changed")
+    cluster.change_spec(
+        twin,
+        template=template,
+        rendered_hash=action.hash,
+        replicas=action.replicas,
+        max_surge=action.max_surge,
+        max_unavailable=action.max_unavailable,
+    )
+
+
+def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBack | DeleteReplicaSet) -> None:
+    match action:
+        case Park():
+            rs = _replica_set(cluster, action.name, action.resource_version)
+            for key in action.strip:
+                rs.labels.pop(key, None)
+            rs.labels[LABEL_SPLIT] = SPLIT_PARKED
+            rs.controlled = False
+            rs.version = cluster.version()
+        case Reattach():
+            rs = _replica_set(cluster, action.name, action.resource_version)
+            rs.labels |= dict(action.labels)
+            rs.labels.pop(LABEL_SPLIT, None)
+            rs.version = cluster.version()
+        case CreateHandBack():
+            name = f"web-split-{cluster.source.template}"
+            _expect(all(rs.name != name for rs in cluster.replica_sets.values()), "exists")
+            made = cluster.make_replica_set(cluster.source, cluster.source.template, 0)
+            made.name, made.controlled = name, False
+            made.template_labels = {APP: "web", TEMPLATE_HASH: "split"}
+            made.labels = {TEMPLATE_HASH: "split", LABEL_SPLIT: SPLIT_PARKED}
+        case DeleteReplicaSet():
+            rs = _replica_set(cluster, action.name, action.resource_version)
+            cluster.remove_replica_set(rs)

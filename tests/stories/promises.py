@@ -1,0 +1,222 @@
+"""The promises, judged from outside: by what the cluster holds, never by what splitter believes.
+
+`Promises` is told before and after everything that happens. What the world does (a node goes, N changes)
+may break anything; from then on nothing that splitter or the controllers do may make it worse. So each
+check compares with the better of the promise and of what was there before.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from splitter.core.actions import Action, HolderKind, Scale
+from splitter.core.model import Pool
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
+from stories.controllers import deletion_order
+
+
+class BrokenPromiseError(AssertionError):
+    """Something that must never happen has happened."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is left once every controller has done what is written by now (all counts: replicas)."""
+
+    available: int
+    serving: int  # the doomed, too
+
+
+def floor(cluster: Cluster) -> int:
+    """Return F, or what the user's own strategy allows where a roll has to use it."""
+    source = cluster.source
+    rolling = any(twin.max_unavailable and _is_rolling(cluster, twin) for twin in cluster.twins.values())
+    own = not source.paused and (_is_rolling(cluster, source) or not cluster.owned_by(source))
+    allowed = source.max_unavailable if source.max_surge == 0 or rolling or own else 0
+    return max(0, source.replicas - allowed)
+
+
+def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
+    return any(
+        (rs.spec or rs.status_replicas) and rs.template != deployment.template
+        for rs in cluster.owned_by(deployment)
+    )
+
+
+def destined(cluster: Cluster) -> Standing:
+    """Return what survives of what answers now."""
+    available = serving = 0
+    released = [(rs, rs.spec) for rs in cluster.released()]
+    for rs, spec in released:
+        left = _left(cluster, rs, spec)
+        available += sum(cluster.available(pod) for pod in left)
+        serving += sum(cluster.serves(pod) for pod in left)
+    for deployment in cluster.deployments:
+        owned = cluster.owned_by(deployment)
+        active = [rs for rs in owned if rs.spec > 0]
+        rolls = not deployment.paused and any(rs.template != deployment.template for rs in active)
+        wanted = deployment.replicas
+        if rolls:
+            kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
+            least = max(0, wanted - deployment.max_unavailable)
+            available += min(sum(cluster.available(pod) for pod in kept), least)
+            serving += min(sum(cluster.serves(pod) for pod in kept), least)
+            continue
+        for rs in active:
+            left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
+            available += sum(cluster.available(pod) for pod in left)
+            serving += sum(cluster.serves(pod) for pod in left)
+    return Standing(available, serving)
+
+
+def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
+    active = [pod for pod in cluster.pods_of(rs) if pod.active]
+    return deletion_order(cluster, active)[max(0, len(active) - spec) :]
+
+
+def placed(cluster: Cluster) -> int:
+    """Count the pods that are not ending and that a node has, or may have at once."""
+    return sum(1 for pod in cluster.pods.values() if pod.active and pod.unschedulable_since is None)
+
+
+def potential(cluster: Cluster) -> int:
+    """Count what may be there without a further write."""
+    sets = sum(
+        max(rs.spec, sum(pod.active for pod in cluster.pods_of(rs))) for rs in cluster.replica_sets.values()
+    )
+    growing = 0
+    for deployment in cluster.deployments:
+        held = sum(rs.spec for rs in cluster.owned_by(deployment))
+        surge = deployment.max_surge if _is_rolling(cluster, deployment) else 0
+        growing += (
+            max(0, deployment.replicas + surge - held) if deployment.pool or not deployment.paused else 0
+        )
+    return sets + growing
+
+
+class Promises:
+    """Watches one story."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.allowance = cluster.source.replicas + max(1, cluster.source.max_surge)
+        self.world_turns = 0
+        self.excused = False
+        """Splitter cannot know yet what the world has just done: its cache lags."""
+        self.most_placed = 0
+        self.least_available = 10**9
+
+    @contextmanager
+    def world(self) -> Iterator[None]:
+        """Let the world do what it likes."""
+        yield
+        self.world_turns += 1
+        self.allowance = max(self._ceiling(), potential(self.cluster))
+        self._note()
+
+    @contextmanager
+    def step(self, who: str) -> Iterator[None]:
+        """Judge one step of splitter or of a controller."""
+        before, replicas = destined(self.cluster), self.cluster.source.replicas
+        bound = floor(self.cluster)
+        yield
+        after = destined(self.cluster)
+        bound = min(bound, floor(self.cluster))
+        if self.cluster.source.replicas != replicas:
+            raise BrokenPromiseError(f"{who} wrote the source's replicas")
+        if not self.excused:
+            self._compare("available", who, before.available, after.available, bound)
+            self._compare("serving", who, before.serving, after.serving, bound)
+        self._check_surge(who)
+        self._note()
+
+    def _compare(self, what: str, who: str, before: int, after: int, bound: int) -> None:
+        if after < before and after < bound:
+            raise BrokenPromiseError(f"{who}: {what} {before} -> {after}, floor {bound} (promise 1)")
+
+    def _check_surge(self, who: str) -> None:
+        cluster = self.cluster
+        if not cluster.source.paused:
+            self.allowance = max(self._ceiling(), potential(cluster))
+            return
+        self.allowance = max(self._ceiling(), min(self.allowance, potential(cluster)))
+        if placed(cluster) > self.allowance:
+            raise BrokenPromiseError(f"{who}: {placed(cluster)} pods, at most {self.allowance} (promise 2)")
+
+    def _ceiling(self) -> int:
+        cluster, source = self.cluster, self.cluster.source
+        going = sum(1 for pod in cluster.pods.values() if pod.active and pod.node and not self._sound(pod))
+        emergency = source.replicas if going or self._short() else 0
+        return source.replicas + max(1, source.max_surge) + going + emergency
+
+    def _sound(self, pod: Pod) -> bool:
+        node = self.cluster.nodes.get(pod.node or "")
+        return node is not None and node.ready and not node.doomed
+
+    def _short(self) -> bool:
+        split = self.cluster.split
+        rebalance = split.status.get("rebalance", {}) if split else {}
+        known = isinstance(rebalance, dict) and ("lost" in rebalance or "shortSince" in rebalance)
+        return known or any(pod.unschedulable_since is not None for pod in self.cluster.pods.values())
+
+    def _note(self) -> None:
+        self.most_placed = max(self.most_placed, placed(self.cluster))
+        available = sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
+        self.least_available = min(self.least_available, available)
+
+
+def check_action(cluster: Cluster, action: Action) -> None:
+    """Refuse the writes that must never be tried."""
+    match action:
+        case Scale(kind=HolderKind.DEPLOYMENT) if action.name == cluster.source.name:
+            raise BrokenPromiseError("the source's replicas are the user's")
+        case Scale() if action.replicas < action.was and action.resource_version is None:
+            raise BrokenPromiseError(f"{action.name} is lowered without a precondition")
+        case Scale() if action.replicas < 0:
+            raise BrokenPromiseError(f"{action.name} gets {action.replicas}")
+        case _:
+            pass
+
+
+def traces(cluster: Cluster) -> list[str]:
+    """Name everything of splitter's that is still there (promise 4)."""
+    found = [f"twin {twin.name}" for twin in cluster.twins.values()]
+    found += [f"parked {rs.name}" for rs in cluster.released()]
+    found += [f"label on {rs.name}" for rs in cluster.replica_sets.values() if LABEL_SPLIT in rs.labels]
+    found += [f"labels of {rs.name}" for rs in cluster.replica_sets.values() if APP not in rs.labels]
+    found += ["Split"] if cluster.split else []
+    found += ["mark"] if ANNOTATION_TAKEN_OVER in cluster.source.annotations else []
+    found += ["pause"] if cluster.source.paused else []
+    found += [
+        f"pod {pod.name} of a twin" for pod in cluster.pods.values() if pod.active and pod.pool is not None
+    ]
+    running = [rs for rs in cluster.owned_by(cluster.source) if rs.spec]
+    if [(rs.spec, rs.template) for rs in running] != [(cluster.source.replicas, cluster.source.template)]:
+        wanted = f"{cluster.source.replicas} of {cluster.source.template}"
+        if cluster.source.replicas or running:
+            found.append(f"runs {[(rs.name, rs.spec, rs.template) for rs in running]}, not {wanted}")
+    return found
+
+
+def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
+    """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
+    wanted = {Pool.ON_DEMAND: on_demand, Pool.SPOT: cluster.source.replicas - on_demand}
+    found = []
+    for pool, replicas in wanted.items():
+        twin = cluster.twins.get(pool)
+        if twin is None:
+            found.append(f"no twin for {pool}")
+            continue
+        running = [(rs.spec, rs.template) for rs in cluster.owned_by(twin) if rs.spec]
+        expected = [(replicas, twin.template)] if replicas else []
+        if running != expected or twin.replicas != replicas:
+            found.append(f"{twin.name} has {twin.replicas} as {running}, wanted {expected}")
+        if not twin.template.startswith(cluster.source.template):
+            found.append(f"{twin.name} runs {twin.template}")
+    found += [f"parked {rs.name} holds {rs.spec}" for rs in cluster.released() if rs.spec]
+    found += [f"attached {rs.name}" for rs in cluster.owned_by(cluster.source)]
+    available = sum(cluster.available(pod) for pod in cluster.pods.values())
+    if available != cluster.source.replicas:
+        found.append(f"{available} available")
+    return found

@@ -1,0 +1,167 @@
+"""What splitter sees of the story's cluster: the part of kube.observe, without an API in between."""
+
+import json
+from datetime import datetime
+from typing import cast
+
+from splitter.core.model import (
+    Key,
+    Observation,
+    PodView,
+    Pool,
+    ReplicaSetView,
+    SourceView,
+    SplitView,
+    Standing,
+    Tie,
+    TwinView,
+)
+from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
+
+KEY = Key("Deployment", "shop", "web")
+
+
+def observe(cluster: Cluster) -> Observation:
+    """Return everything that one pass may know."""
+    source = cluster.source
+    sets = [rs for rs in cluster.replica_sets.values() if rs.owner == source.uid]
+    views = [_replica_set(cluster, rs, _tie(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
+    on_demand = [node for node in cluster.nodes.values() if not node.spot]
+    lost = sum(1 for node in on_demand if not node.ready)
+    spot = cluster.twins.get(Pool.SPOT)
+    return Observation(
+        key=KEY,
+        now=cluster.instant(cluster.now),
+        source=_source(source),
+        split=_split(cluster),
+        replica_sets=tuple(views),
+        on_demand=_twin(cluster, cluster.twins.get(Pool.ON_DEMAND)),
+        spot=_twin(cluster, spot),
+        fit_spot=_fit(cluster) if spot else 0,
+        view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
+        namespace_annotations={},
+    )
+
+
+def _tie(rs: ReplicaSet) -> Tie:
+    if rs.controlled:
+        return Tie.ATTACHED
+    return Tie.RETURNING if APP in rs.labels else Tie.PARKED
+
+
+def _fit(cluster: Cluster) -> int:
+    used: dict[str, int] = {}
+    for pod in cluster.pods.values():
+        used[pod.node or ""] = used.get(pod.node or "", 0) + 1
+    sound = (node for node in cluster.nodes.values() if node.spot and node.ready and not node.doomed)
+    return sum(max(0, node.slots - used.get(node.name, 0)) for node in sound)
+
+
+def _source(source: Deployment) -> SourceView:
+    counts = (source.status_updated, source.status_available, source.status_replicas)
+    observed = source.observed_generation >= source.generation
+    return SourceView(
+        key=KEY,
+        uid=source.uid,
+        resource_version=str(source.version),
+        generation=source.generation,
+        replicas=source.replicas,
+        max_surge=source.max_surge,
+        max_unavailable=source.max_unavailable,
+        paused=source.paused,
+        observed=observed,
+        template_hash=source.template,
+        labels=dict(source.labels),
+        annotations=dict(source.annotations),
+        selector_keys=(APP,),
+        manifest_json=json.dumps({"template": source.template}),
+        paused_by_us=source.paused_by_us,
+        rollout_complete=observed and all(count == source.replicas for count in counts),
+        rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {source.replicas} wanted",
+    )
+
+
+def _split(cluster: Cluster) -> SplitView | None:
+    split = cluster.split
+    if split is None:
+        return None
+    status = split.status
+    good = status.get("policyAnnotations")
+    return SplitView(
+        uid=split.uid,
+        takes_over=split.takes_over,
+        state=str(status.get("state", "")),
+        conflict=bool(status.get("conflict")),
+        fights=tuple(datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))),
+        rebalance=cast("dict[str, object]", status.get("rebalance", {})),
+        good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
+        status_json=json.dumps(status, sort_keys=True),
+    )
+
+
+def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
+    if twin is None or twin.pool is None:
+        return None
+    return TwinView(
+        pool=twin.pool,
+        name=twin.name,
+        uid=twin.uid,
+        resource_version=str(twin.version),
+        rendered_hash=twin.rendered_hash,
+        spec_replicas=twin.replicas,
+        status_replicas=twin.status_replicas,
+        available_replicas=twin.status_available,
+        updated_replicas=twin.status_updated,
+        observed=twin.observed_generation >= twin.generation,
+        max_surge=twin.max_surge,
+        max_unavailable=twin.max_unavailable,
+        replica_sets=tuple(_replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin)),
+    )
+
+
+def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
+    return ReplicaSetView(
+        name=rs.name,
+        uid=rs.uid,
+        resource_version=str(rs.version),
+        template_hash=rs.template,
+        spec_replicas=rs.spec,
+        status_replicas=rs.status_replicas,
+        available_replicas=rs.status_available,
+        created=cluster.instant(rs.created),
+        template_labels=dict(rs.template_labels),
+        tie=tie,
+        pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
+    )
+
+
+def _standing(cluster: Cluster, pod: Pod) -> Standing:
+    if pod.node is None:
+        return Standing.UNBOUND
+    node = cluster.nodes.get(pod.node)
+    if node is None:
+        return Standing.LOST if pod.node in cluster.seen_nodes else Standing.UNSEEN
+    if not node.ready:
+        return Standing.LOST
+    return Standing.DOOMED if node.doomed else Standing.SOUND
+
+
+def _pod(cluster: Cluster, pod: Pod) -> PodView:
+    ever = cluster.seen_nodes.get(pod.node or "")
+    return PodView(
+        name=pod.name,
+        uid=pod.uid,
+        standing=_standing(cluster, pod),
+        node=pod.node,
+        node_uid=ever.uid if ever else None,
+        on_spot=ever is not None and ever.spot,
+        vanished=pod.node is not None and pod.node not in cluster.nodes and ever is not None,
+        ready_since=cluster.instant(pod.ready_since) if pod.ready_since is not None else None,
+        created=cluster.instant(pod.created),
+        terminating=not pod.active,
+        unschedulable_since=(
+            cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None
+        ),
+        deletion_cost=pod.cost,
+        cost_before=pod.cost_before,
+    )
