@@ -12,7 +12,7 @@ from splitter.core.reasons import Reason
 
 
 def refusal(observed: Observation, source: SourceView, excluded_namespaces: Sequence[str]) -> Note | None:
-    """Return why this source cannot be split now, or None when it can."""
+    """Return why this source cannot be split now (a warning), or not yet (none), or None when it can be."""
     if source.key.namespace in excluded_namespaces:
         return _note(
             Reason.NAMESPACE_EXCLUDED,
@@ -91,10 +91,11 @@ def _name_taken(observed: Observation, _: SourceView) -> Note | None:
 def _rollout_in_progress(_: Observation, source: SourceView) -> Note | None:
     if source.rollout_complete:
         return None
-    return _note(
+    return Note(  # passes by itself
         Reason.ROLLOUT_IN_PROGRESS,
         f"a rollout is in progress ({source.rollout}); it is split when updated, available and all"
         f" replicas are {source.replicas}",
+        quiet=True,
     )
 
 

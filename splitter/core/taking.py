@@ -30,7 +30,8 @@ def consider(this: Pass) -> Plan:
     """Refuse, or take over: the Split first, then the mark (row 3)."""
     objection = _objection(this)
     if objection is not None:
-        return Plan(Step.CONSIDER, State.REFUSED, objection, _reported(this), (objection,))
+        state = State.REFUSED if objection.warning else State.HELD
+        return Plan(Step.CONSIDER, state, objection, _reported(this), (objection,))
     limit = this.rules.max_concurrent_moves
     if limit and this.observed.others_moving >= limit:
         turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
