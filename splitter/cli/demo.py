@@ -1,7 +1,58 @@
-"""`splitter demo`: an application survives a spot outage, in a control plane of its own."""
+"""`splitter demo`: an application survives a spot outage, in a control plane of its own.
+
+It reads the flags and hands them to `splitter.demo`; exit code 1 when a promise was broken or the demo
+could not run, 130 after Ctrl-C.
+"""
+
+import sys
+from pathlib import Path
 
 import typer
+
+_REFUSED = (
+    "the demo takes spot nodes away, which it does in a sandbox of its own only, never in a cluster "
+    "of yours. Leave --kubeconfig out. To try splitter there, see the README, 'On your own cluster'."
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
+    app.command(name="demo")(demo)
+
+
+def demo(  # noqa: PLR0917 - typer's options, given by name
+    notice_s: float = typer.Option(10, min=0, help="Seconds from the spot nodes' notice to their loss."),
+    soak_s: float = typer.Option(5, min=1, help="How long spot must have been ready before cover goes."),
+    grace_s: float = typer.Option(15, min=0, help="How long a shortage of spot may last."),
+    step_interval_s: float = typer.Option(3, min=0, help="At least so long between two steps back to spot."),
+    fast_s: float = typer.Option(3, min=0, help="The soak of one replica once spot has proven itself."),
+    release_s: float = typer.Option(5, min=0, help="Doomed replicas are let go after being covered so long."),
+    keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
+    kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
+) -> None:
+    """Show an application that survives the loss of all its spot nodes (3 minutes, no cluster needed)."""
+    if kubeconfig is not None:
+        raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
+    from splitter.demo import DemoOptions, run_demo
+    from splitter.demo.screen import make_console
+    from splitter.sandbox import SandboxError
+
+    options = DemoOptions(
+        notice_s=notice_s,
+        soak_s=soak_s,
+        grace_s=grace_s,
+        step_interval_s=step_interval_s,
+        fast_s=fast_s,
+        release_s=release_s,
+        keep=keep,
+    )
+    try:
+        kept = run_demo(options, make_console())
+    except SandboxError as fault:
+        sys.stderr.write(f"splitter demo: {fault}\n")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("\nsplitter demo: ended by Ctrl-C\n")
+        raise typer.Exit(130) from None
+    if not kept:
+        raise typer.Exit(1)
