@@ -92,8 +92,8 @@ def plan(
 
 def _only_reported(this: Pass, found: Plan) -> Plan:
     split = this.observed.split
-    would = ", ".join(type(action).__name__ for action in found.actions) or "nothing"
-    verdict = Note(Reason.DRY_RUN, f"would write {would}: {found.verdict.reason}, {found.verdict.message}")
+    would = "would now do" if found.actions else "would do nothing now"
+    verdict = Note(Reason.DRY_RUN, f"{would}: {found.verdict.message} ({found.verdict.reason})")
     actions: tuple[Action, ...] = () if split is not None else (EnsureSplit(takes_over=False),)
     return replace(
         found, state=State.HELD, verdict=verdict, actions=actions, notes=(), rebalance=None, fight=False

@@ -123,7 +123,8 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
             twin.resource_version if replicas < twin.spec_replicas else None,
         )
         for twin, replicas in ((on_demand, decision.on_demand), (spot, decision.spot))
-        if replicas != twin.spec_replicas
+        if replicas > twin.spec_replicas
+        or (replicas < twin.spec_replicas and transfer.may_lower(this.observed, this.source, twin, replicas))
     )
     base = base_replicas(this.source.replicas, this.policy)
     balanced = Note(

@@ -117,6 +117,20 @@ def total_available(observed: Observation) -> int:
     )
 
 
+def may_lower(observed: Observation, source: SourceView, twin: TwinView, replicas: int) -> bool:
+    """Whether a lowering that `decide` found safe is safe in the middle of a roll too.
+
+    `decide` takes unready replicas for free. Of a rolling twin the Deployment controller may take
+    serving ones instead, down to spec - maxUnavailable.
+    """
+    if not is_rolling(twin):
+        return True
+    rolling = holder_of_twin(twin, replicas, 0, on_demand=False)
+    kept = max(0, min(rolling.available, replicas - twin.max_unavailable))
+    others = total_available(observed) - rolling.available
+    return others + kept >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+
+
 def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
