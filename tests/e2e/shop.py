@@ -158,6 +158,21 @@ class Shop:
         ]
         return Shape(pools.count("on-demand"), pools.count("spot"), len(pods))
 
+    def nodes(self, name: str = "web") -> list[str]:
+        """Return the nodes that a workload's pods stand on, one for each pod."""
+        return [node for pod in self.pods(name) if (node := pod["spec"].get("nodeName"))]
+
+    def available_off(self, node: str, name: str = "web") -> int:
+        """Count a workload's ready pods that do not stand on a node."""
+        return sum(_holds(pod, "Ready") for pod in self.pods(name) if pod["spec"].get("nodeName") != node)
+
+    def bound_to_vanished(self) -> int:
+        """Count the pods, of any workload here, bound to nodes that are no more and not yet being deleted."""
+        nodes = {raw["metadata"]["name"] for raw in self.sandbox.api.list("/api/v1/nodes")}
+        pods = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        left = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return sum(pod["spec"].get("nodeName", "") not in nodes | {""} for pod in left)
+
     def twins(self, name: str = "web") -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
         found = [
@@ -224,10 +239,14 @@ class Shop:
                 found.add(rs["metadata"]["name"])
         return found
 
+    def record(self) -> Recorder:
+        """Return a recorder of this namespace's pods; use it in a `with`."""
+        return self.sandbox.record(self.namespace)
+
     @contextmanager
     def watch(self, name: str = "web") -> Iterator[Watched]:
         """Record the pods of a workload."""
-        with self.sandbox.record(self.namespace) as recorder:
+        with self.record() as recorder:
             yield Watched(recorder, {"app": name})
 
 

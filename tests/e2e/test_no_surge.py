@@ -1,0 +1,40 @@
+"""A workload that allows no surge (maxSurge 0) trades its own maxUnavailable instead, and no more."""
+
+import pytest
+
+from e2e.shop import Shop
+from splitter.sandbox.fleet import Fleet
+
+pytestmark = pytest.mark.e2e
+
+REPLICAS, UNAVAILABLE = 4, 1
+
+
+def test_without_surge_the_floor_is_what_may_be_unavailable(shop: Shop, fleet: Fleet) -> None:
+    """Never below N - U, never above N; returning spot is probed with one more."""
+    shop.deploy(
+        replicas=REPLICAS,
+        surge=0,
+        unavailable=UNAVAILABLE,
+        annotations={"splitter.io/on-demand-base": "1"},
+    )
+    before = shop.found()
+    with shop.watch() as watched:
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS - UNAVAILABLE
+        assert watched.highest() <= REPLICAS
+    fleet.kill(fleet.names("spot"))
+    shop.until(lambda: shop.shape().on_demand >= REPLICAS, "on-demand to hold all")
+    shop.until(lambda: shop.bound_to_vanished() == 0, "the pods of the vanished nodes to go")
+    with shop.watch() as watched:
+        fleet.restore(fleet.names("spot"))
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS - UNAVAILABLE
+        assert watched.highest() <= REPLICAS + 1
+    with shop.watch() as watched:
+        shop.unlabel()
+        shop.wait_given_back()
+        assert watched.lowest() >= REPLICAS - UNAVAILABLE
+        assert watched.highest() <= REPLICAS
+    assert shop.found() == before
