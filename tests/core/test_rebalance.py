@@ -419,7 +419,7 @@ class TestSettling:
         return decide(observed, Policy(spot_percent=80), state)
 
     def test_free_nodes_are_not_believed_at_once(self) -> None:
-        """Only the probe is asked for beyond what runs and what is doomed, and the wake is when it is over."""
+        """Only the probe is asked for beyond what runs and is doomed; the wake is when that is over."""
         decision = self.after_a_notice(3)
         assert decision.spot == 17
         assert decision.next_wake_s == pytest.approx(7)
