@@ -101,7 +101,9 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     surge = min(source.max_surge, where.room)
     if surge > 0:
         return _roll(pool, twin, surge, 0)
-    unavailable = twin.spec_replicas - min(twin.available_replicas, twin.spec_replicas)
+    # A status that lags behind shows too few: replicas that serve by now would be given away.
+    serving = sum(1 for pod in twin.pods if pod.counts and pod.ready_since is not None)
+    unavailable = twin.spec_replicas - min(max(serving, twin.available_replicas), twin.spec_replicas)
     if unavailable > 0:
         return _roll(pool, twin, 0, unavailable)
     return Note(
