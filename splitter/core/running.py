@@ -23,6 +23,8 @@ from splitter.core.surface import twin_name
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
 OUR_COST = "-1000"
+# A lost pod may look ready for a minute still, and must go before one that is only about to go.
+LOST_COST = "-1001"
 
 
 def run(this: Pass) -> Plan:
@@ -162,6 +164,9 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node))
+                if any(other.available or other.serves_but_doomed for other in pods):
+                    # Its ReplicaSet still takes it for ready, and a scale-down would pick a live one.
+                    uncosted.add(name)
             elif (cost := _cost(pod)) is not None:
                 costs.append(cost)
                 uncosted.add(name)
@@ -172,8 +177,11 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
 
 def _cost(pod: PodView) -> SetDeletionCost | None:
     going = pod.standing in {Standing.DOOMED, Standing.LOST}
-    if going and pod.deletion_cost != OUR_COST:
-        return SetDeletionCost(pod.name, pod.uid, OUR_COST, remember=pod.deletion_cost or "")
+    cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
+    if going and pod.deletion_cost != cost:
+        ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
+        before = pod.cost_before if ours else pod.deletion_cost
+        return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
     if not going and pod.standing is Standing.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     return None
