@@ -165,6 +165,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
     rolling = is_rolling(twin)
+    serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
     available = min(
         sum(pod.available for pod in twin.pods),
         twin.spec_replicas,
@@ -179,7 +180,8 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         available=max(0, min(available, twin.spec_replicas - twin.max_unavailable)) if rolling else available,
         target=target,
         on_demand=on_demand,
-        free=0 if rolling else free_replicas(twin.pods, twin.spec_replicas),
+        # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
+        free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
         rank=rank,
         resource_version=twin.resource_version,
     )
