@@ -9,6 +9,7 @@ from dataclasses import replace
 from splitter.core import transfer
 from splitter.core.actions import (
     Action,
+    ApplyTwin,
     CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
@@ -17,7 +18,7 @@ from splitter.core.actions import (
     SetMark,
     SetPaused,
 )
-from splitter.core.handover import Step, hand_back_of
+from splitter.core.handover import Step, hand_back_of, is_rolling
 from splitter.core.model import Note, ReplicaSetView, SourceView, State, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
@@ -94,4 +95,32 @@ def reattach(this: Pass) -> Plan:
 def hand_back(this: Pass) -> Plan:
     """Move replicas from the twins to the ReplicaSet to give back (row 21)."""
     moved = transfer.towards_source(this.observed, this.source)
+    if not moved.scales and (freed := _roll_on(this)) is not None:
+        return freed
     return moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0))
+
+
+def _roll_on(this: Pass) -> Plan | None:
+    """Give a twin that is stuck in a roll the source's template, with the numbers of that roll (row 18).
+
+    Its surge replicas that never became available would fill the room for ever, and a twin in mid-roll
+    has no free replicas to shrink by (docs/adr/0020).
+    """
+    if isinstance(this.rendered, Note):
+        return None
+    for twin in this.observed.twins:
+        rendered = this.rendered[twin.pool]
+        if not is_rolling(twin) or twin.rendered_hash == rendered.hash:
+            continue
+        note = Note(Reason.ROLLING, f"{twin.name} is stuck in a roll; it gets the source's template first")
+        action = ApplyTwin(
+            pool=twin.pool,
+            manifest_json=rendered.manifest_json,
+            hash=rendered.hash,
+            replicas=twin.spec_replicas,
+            max_surge=twin.max_surge,
+            max_unavailable=twin.max_unavailable,
+            resource_version=twin.resource_version,
+        )
+        return Plan(Step.HAND_BACK, State.GIVING_BACK, note, (action,), (note,), wake_after_s=POLL_S)
+    return None
