@@ -71,7 +71,7 @@ class ReplicaSet:
     template_labels: dict[str, str]
     spec: int = 0
     controlled: bool = True
-    desired_replicas: int = 0  # the annotations by which its Deployment notices that it was scaled
+    desired_replicas: int | None = 0  # the annotations by which its Deployment notices that it was scaled
     max_replicas: int = 0
     status_replicas: int = 0
     status_available: int = 0

@@ -46,7 +46,7 @@ def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> Rep
 
 
 def _was_scaled(owned: Sequence[ReplicaSet], deployment: Deployment) -> bool:
-    return any(rs.spec > 0 and rs.desired_replicas != deployment.replicas for rs in owned)
+    return any(rs.spec > 0 and rs.desired_replicas not in {None, deployment.replicas} for rs in owned)
 
 
 def _set(cluster: Cluster, deployment: Deployment, rs: ReplicaSet, spec: int) -> bool:

@@ -24,7 +24,7 @@ from splitter.core.plan import Plan, Rules
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
 from stories.passes import Splitter
-from stories.promises import Promises, check_action
+from stories.promises import CONTROLLER, Promises, check_action
 
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 
@@ -140,7 +140,7 @@ class Story:
         for _ in range(TURNS_MAX):
             changed = False
             for act in actors(self.cluster):
-                with self.promises.step("a controller"):
+                with self.promises.step(CONTROLLER):
                     changed = act() or changed
             if not changed and not self._pass():
                 return

@@ -204,12 +204,14 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
             rs = _replica_set(cluster, action.name, action.resource_version)
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
+            # Left there with another N, the Deployment controller sees a scaling event for ever and rolls no more.
+            rs.desired_replicas, rs.max_replicas = None, 0
             rs.version = cluster.version()
         case CreateHandBack():
             name = f"web-split-{cluster.source.template}"
             _expect(all(rs.name != name for rs in cluster.replica_sets.values()), "exists")
             made = cluster.make_replica_set(cluster.source, cluster.source.template, 0)
-            made.name, made.controlled = name, False
+            made.name, made.controlled, made.desired_replicas = name, False, None
             made.template_labels = {APP: "web", TEMPLATE_HASH: "split"}
             made.labels = {TEMPLATE_HASH: "split", LABEL_SPLIT: SPLIT_PARKED}
         case DeleteReplicaSet():

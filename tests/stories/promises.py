@@ -16,6 +16,9 @@ from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
 
 
+CONTROLLER = "a controller"
+
+
 class BrokenPromiseError(AssertionError):
     """Something that must never happen has happened."""
 
@@ -47,7 +50,11 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 def destined(cluster: Cluster) -> Standing:
     """Return what survives of what answers now."""
     available = serving = 0
-    released = [(rs, rs.spec) for rs in cluster.released()]
+    # One on its way back gets the source's count as soon as it is adopted.
+    released = [
+        (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
+        for rs in cluster.released()
+    ]
     for rs, spec in released:
         left = _left(cluster, rs, spec)
         available += sum(cluster.available(pod) for pod in left)
@@ -89,9 +96,8 @@ def potential(cluster: Cluster) -> int:
     for deployment in cluster.deployments:
         held = sum(rs.spec for rs in cluster.owned_by(deployment))
         surge = deployment.max_surge if _is_rolling(cluster, deployment) else 0
-        growing += (
-            max(0, deployment.replicas + surge - held) if deployment.pool or not deployment.paused else 0
-        )
+        idle = deployment.paused and not held
+        growing += 0 if idle else max(0, deployment.replicas + surge - held)
     return sets + growing
 
 
@@ -104,6 +110,8 @@ class Promises:
         self.world_turns = 0
         self.excused = False
         """Splitter cannot know yet what the world has just done: its cache lags."""
+        self.seen: Standing | None = None
+        """What splitter saw when it planned the writes of this pass."""
         self.most_placed = 0
         self.least_available = 10**9
 
@@ -119,13 +127,19 @@ class Promises:
     def step(self, who: str) -> Iterator[None]:
         """Judge one step of splitter or of a controller."""
         before, replicas = destined(self.cluster), self.cluster.source.replicas
+        if who != CONTROLLER and self.seen is not None:
+            # What became ready after it looked is not its to know.
+            before = Standing(
+                min(before.available, self.seen.available), min(before.serving, self.seen.serving)
+            )
         bound = floor(self.cluster)
         yield
         after = destined(self.cluster)
         bound = min(bound, floor(self.cluster))
         if self.cluster.source.replicas != replicas:
             raise BrokenPromiseError(f"{who} wrote the source's replicas")
-        if not self.excused:
+        own_roll = who == CONTROLLER and not self.cluster.source.paused
+        if not self.excused and not own_roll:
             self._compare("available", who, before.available, after.available, bound)
             self._compare("serving", who, before.serving, after.serving, bound)
         self._check_surge(who)

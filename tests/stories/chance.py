@@ -1,0 +1,229 @@
+"""A life by dice: everybody acts in any order, late, with a lagging cache and crashes; the promises hold.
+
+`Life(seed).run()` lets the world do a number of random things, then leaves it alone with enough nodes and
+checks that a steady state is reached. The same seed gives the same life.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy, Pool
+from splitter.core.plan import Rules
+from stories.cluster import Cluster
+from stories.controllers import actors, next_due
+from stories.passes import Splitter
+from stories.promises import CONTROLLER, BrokenPromiseError, Promises, check_action, destined, traces, unsettled
+from stories.sight import KEY
+
+POLICY = Policy(on_demand_base=1, spot_percent=75)
+SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
+
+
+class Life:
+    """One random run."""
+
+    def __init__(self, seed: int, *, lag: bool = True) -> None:
+        self.dice = Random(seed)
+        self.lag = lag
+        dice = self.dice
+        self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
+        self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
+        self.promises = Promises(self.cluster)
+        self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
+        self.splitter.before_write = lambda action: check_action(self.cluster, action)
+        self.seen_turn = 0
+        self.nodes = 0
+        self.images = 1
+        self.log: deque[str] = deque(maxlen=80)
+        for spot in (False, False, True, True, True):
+            self._add_node(spot=spot)
+        self._settle()
+        self.cluster.now += 30
+        self._settle()
+
+    def run(self, events: int = 14, steps_between: int = 25) -> None:
+        """Live, then come to rest."""
+        self.cluster.label(on=True)
+        self._world("labelled", lambda: None)
+        for _ in range(events):
+            for _ in range(self.dice.randint(0, steps_between)):
+                self._random_step()
+            self._random_event()
+        self._leave_alone()
+        self._rest()
+
+    def _tell(self, text: str) -> None:
+        if not self.log or self.log[-1][7:] != text:
+            self.log.append(f"{self.cluster.now:6} {text}")
+
+    # The world.
+
+    def _add_node(self, *, spot: bool) -> None:
+        self.nodes += 1
+        self.cluster.add_node(f"{'spot' if spot else 'od'}-{self.nodes}", spot=spot, slots=self.dice.randint(2, 6) if spot else 12)
+
+    def _world(self, what: str, act: Callable[[], None]) -> None:
+        self._tell(f"WORLD {what}")
+        with self.promises.world():
+            act()
+
+    def _random_event(self) -> None:
+        cluster, dice = self.cluster, self.dice
+        spot = [node.name for node in cluster.nodes.values() if node.spot]
+        sound = [node.name for node in cluster.nodes.values() if node.spot and node.ready]
+        unready = [node.name for node in cluster.nodes.values() if not node.ready]
+        labelled = "splitter.io/split" in cluster.source.labels
+        events: list[tuple[str, Callable[[], None]]] = [
+            ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(0, 8))),
+            ("scaled", lambda: cluster.change_spec(cluster.source, replicas=dice.randint(1, 8))),
+            ("a new image", self._new_image),
+            ("label flipped", lambda: cluster.label(on=not labelled)),
+            ("time", self._pass_time),
+            ("time", self._pass_time),
+            ("a node comes", lambda: self._add_node(spot=True)),
+            ("splitter crashes", self.splitter.crash),
+        ]
+        if spot:
+            name = dice.choice(spot)
+            events += [
+                (f"notice for {name}", lambda: cluster.notice(name)),
+                (f"{name} vanishes", lambda: cluster.vanish(name)),
+                ("notice for all spot", lambda: [cluster.notice(one) for one in spot] and None),
+            ]
+        if sound:
+            lost = dice.choice(sound)
+            events.append((f"{lost} is unready", lambda: cluster.unready(lost)))
+        if unready:
+            found = dice.choice(unready)
+            events.append((f"{found} is ready again", lambda: cluster.ready_again(found)))
+        if cluster.twins:
+            pool = dice.choice(list(cluster.twins))
+            events.append((f"{pool} twin deleted", lambda: cluster.delete_twin(pool)))
+        if cluster.source.paused:
+            events.append(("kubectl rollout resume", cluster.unpause))
+        if labelled:
+            events.append(("kubectl replace", self._replace))
+        what, act = dice.choice(events)
+        self._world(what, act)
+
+    def _new_image(self) -> None:
+        self.images += 1
+        word = dice_word(self.dice, self.images)
+        self.cluster.change_spec(self.cluster.source, template=word)
+
+    def _replace(self) -> None:
+        self.cluster.source.labels.pop("splitter.io/split", None)
+        self.cluster.source.annotations.clear()
+        self.cluster.source.version = self.cluster.version()
+
+    def _pass_time(self) -> None:
+        self.cluster.now += self.dice.choice([10, 60, 200, 700])
+
+    # Everybody else.
+
+    def _random_step(self) -> None:
+        if self.dice.random() < 0.25:
+            self.cluster.now += self.dice.choice([0, 1, 1, 2, 5])
+        if self.dice.random() < 0.4:
+            self._splitter_step()
+            return
+        act = self.dice.choice(actors(self.cluster))
+        with self.promises.step(CONTROLLER):
+            act()
+
+    def _splitter_step(self) -> None:
+        if not self.splitter.pending:
+            self._refresh()
+            self.promises.seen = destined(self.splitter.cache)
+            found = self.splitter.begin()
+            self._tell(f"{found.step} {found.state} {found.verdict.message[:150]}")
+            self.promises.excused = self.lag and self.seen_turn < self.promises.world_turns
+            return
+        action = self.splitter.pending[0]
+        self.promises.excused = self.seen_turn < self.promises.world_turns
+        with self.promises.step(f"{self.cluster.now} {action}"):
+            done = self.splitter.write_next()
+        self.promises.excused = False
+        self._tell(f"  {'wrote' if done else 'LOST'} {str(action)[:150]}")
+        if self.lag:
+            self.seen_own(action)
+
+    def seen_own(self, action: object) -> None:
+        """Answers of the API server go into the cache at once; everything comes with them here."""
+        del action
+        self.splitter.cache = self.cluster
+
+    def _refresh(self) -> None:
+        self.splitter.cache = self.cluster
+        self.seen_turn = self.promises.world_turns
+
+    def _leave_alone(self) -> None:
+        """Give everybody what is needed, and let nothing happen from now on."""
+        cluster = self.cluster
+
+        def mend() -> None:
+            for node in list(cluster.nodes.values()):
+                if node.doomed or not node.ready:
+                    cluster.vanish(node.name)
+            for spot in (True, True, True, False):
+                self._add_node(spot=spot)
+            if "broken" in cluster.source.template:
+                self.images += 1
+                cluster.change_spec(cluster.source, template=f"v{self.images}")
+
+        self._world("left alone, with enough nodes", mend)
+
+    def _settle(self) -> None:
+        for _ in range(500):
+            changed = False
+            for act in actors(self.cluster):
+                with self.promises.step(CONTROLLER):
+                    changed = act() or changed
+            if not changed and not self._whole_pass():
+                return
+        raise BrokenPromiseError("never settles")
+
+    def _whole_pass(self) -> bool:
+        if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None and not (
+            self.cluster.twins or self.cluster.released()
+        ):
+            return False
+        while self.splitter.pending:
+            self._splitter_step()
+        self._splitter_step()
+        wrote = bool(self.splitter.pending)
+        while self.splitter.pending:
+            self._splitter_step()
+        return wrote
+
+    def _rest(self) -> None:
+        end = self.cluster.now + SETTLED_WITHIN_S
+        self._settle()
+        while self._unrest():
+            due = next_due(self.cluster)
+            if self.splitter.wake_at is not None and self.splitter.wake_at > self.cluster.now:
+                due.append(self.splitter.wake_at)
+            # Without anything due, the resync comes.
+            self.cluster.now = min(due, default=self.cluster.now + 60)
+            if self.cluster.now > end:
+                raise BrokenPromiseError(f"no rest: {'; '.join(self._unrest())}")
+            self._settle()
+
+    def _unrest(self) -> list[str]:
+        cluster = self.cluster
+        labelled = "splitter.io/split" in cluster.source.labels
+        conflict = cluster.split is not None and "conflict" in cluster.split.status
+        if labelled and not conflict:
+            return unsettled(cluster, base_replicas(cluster.source.replicas, POLICY))
+        left = traces(cluster)
+        return [trace for trace in left if trace != "Split"] if conflict and labelled else left
+
+
+def dice_word(dice: Random, number: int) -> str:
+    """Return a new template: one in four is broken, one in four is an old one again."""
+    kind = dice.random()
+    if kind < 0.25:
+        return f"v{number}-broken"
+    return f"v{number}" if kind < 0.75 else f"v{dice.randint(1, number)}"
