@@ -1,0 +1,146 @@
+"""Fifty small workloads in a sandbox, split by a controller of its own, and ways to wait for them."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from splitter.bundled import bundled_path
+from splitter.demo.controller import Controller
+from splitter.demo.watching import ScaleLog, Watch
+from splitter.sandbox import Instant, Sandbox
+from splitter.sandbox.waiting import wait_until
+
+JsonObject = dict[str, Any]
+
+WORKLOADS, REPLICAS, BASE = 50, 4, 1
+ON_DEMAND_NODES, SPOT_NODES = 4, 10
+NAMESPACE = "crowd"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+SPLITS = f"/apis/splitter.io/v1alpha1/namespaces/{NAMESPACE}/splits"
+ACCOUNT = ("splitter-system", "splitter")
+
+# Only what makes spot trusted again quickly between two samples; nothing that changes a reaction.
+SETTINGS = {
+    "SPLITTER_SOAK_S": "1",
+    "SPLITTER_SOAK_MAX_S": "1",
+    "SPLITTER_FAST_S": "1",
+    "SPLITTER_STEP_INTERVAL_S": "0",
+    "SPLITTER_HTTP_PORT": "0",
+    "SPLITTER_METRICS_PORT": "0",
+}
+
+_SETTLE_S = 240.0
+_WRITERS = 8
+
+
+@dataclass
+class Crowd:
+    """The running sandbox, what is watched of it, and the machines."""
+
+    sandbox: Sandbox
+    deployments: Watch
+    splits: Watch
+    scales: ScaleLog
+    spot_nodes: tuple[str, ...]
+    first_split: list[Instant]
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the workloads."""
+        return [f"w{number:02}" for number in range(WORKLOADS)]
+
+    def workloads_on(self, node: str) -> set[str]:
+        """Return the workloads that have a pod on a node."""
+        pods = self.sandbox.api.list(
+            f"/api/v1/namespaces/{NAMESPACE}/pods",
+            fields=f"spec.nodeName={node}",
+            labels="splitter.io/pool=spot",
+        )
+        return {
+            pod["metadata"]["labels"]["app"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def wait_until_split(self, check: Controller) -> None:
+        """Wait until each workload is divided as wanted and available, whatever was before."""
+        wait_until(
+            lambda: all(map(self._is_divided, self.names)),
+            what="every workload to be divided as wanted",
+            deadline_s=_SETTLE_S,
+            check=check.check,
+        )
+
+    def _is_divided(self, name: str) -> bool:
+        objects = self.deployments.objects
+        wanted = (("on-demand", BASE), ("spot", REPLICAS - BASE))
+        return all(_is_complete(objects.get(f"{name}-{pool}"), count) for pool, count in wanted)
+
+
+def _is_complete(raw: JsonObject | None, replicas: int) -> bool:
+    if raw is None or raw["spec"]["replicas"] != replicas:
+        return False
+    status = raw.get("status", {})
+    counts = {status.get(count, 0) for count in ("replicas", "availableReplicas")}
+    return status.get("observedGeneration") == raw["metadata"]["generation"] and counts == {replicas}
+
+
+def deployment(name: str, *, replicas: int, split: bool) -> JsonObject:
+    """Return a small Deployment whose pods become ready after a second."""
+    labels = {"app": name}
+    metadata: JsonObject = {"name": name, "labels": labels}
+    if split:
+        metadata["labels"] = {**labels, "splitter.io/split": "enabled"}
+        metadata["annotations"] = {"splitter.io/on-demand-base": str(BASE)}
+    container = {
+        "name": "app",
+        "image": "registry.example/crowd/app:1",
+        "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}},
+    }
+    return {
+        "metadata": metadata,
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels, "annotations": {"sandbox.splitter.io/ready-after": "1s"}},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+            },
+        },
+    }
+
+
+@contextmanager
+def crowd() -> Iterator[Crowd]:
+    """Yield a sandbox with splitter installed, not yet running, and 50 labelled workloads, available."""
+    with Sandbox.start(progress=print) as sandbox:
+        sandbox.fleet.add("on-demand", ON_DEMAND_NODES, pods=250)
+        spot_nodes = sandbox.fleet.add("spot", SPOT_NODES)
+        for name in ("crd.yaml", "rbac.yaml"):
+            sandbox.kubectl("apply", "-f", str(bundled_path(f"manifests/{name}")))
+        sandbox.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
+        sandbox.kubectl("create", "namespace", NAMESPACE)
+        account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
+        wait_until(lambda: sandbox.api.find(account) is not None, what="the service account", deadline_s=30)
+
+        scales, first_split = ScaleLog(), list[Instant]()
+
+        def split_seen(at: Instant, _raw: JsonObject, _deleted: bool) -> None:
+            if not first_split:
+                first_split.append(at)
+
+        with (
+            Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
+            Watch(sandbox.api, SPLITS, split_seen) as splits,
+        ):
+            found = Crowd(sandbox, deployments, splits, scales, spot_nodes, first_split)
+            with ThreadPoolExecutor(_WRITERS) as writers:
+                manifests = [deployment(name, replicas=REPLICAS, split=True) for name in found.names]
+                list(writers.map(lambda manifest: sandbox.api.create(DEPLOYMENTS, manifest), manifests))
+            wait_until(
+                lambda: all(_is_complete(deployments.objects.get(name), REPLICAS) for name in found.names),
+                what="the workloads to be available",
+                deadline_s=_SETTLE_S,
+                check=sandbox.check,
+            )
+            yield found
