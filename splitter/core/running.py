@@ -16,7 +16,7 @@ from splitter.core.handover import Step
 from splitter.core.model import Note, PodView, Pool, Rendered, Standing, State, Tie, TwinView
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, decide
+from splitter.core.rebalance import Decision, RebalanceState, decide
 from splitter.core.rollout import Circumstances, Roll, next_roll
 from splitter.core.situation import rebalance_input
 from splitter.core.surface import twin_name
@@ -116,18 +116,7 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         persisted,
         this.rules.tuning,
     )
-    scales = tuple(
-        Scale(
-            HolderKind.DEPLOYMENT,
-            twin.name,
-            twin.spec_replicas,
-            replicas,
-            twin.resource_version if replicas < twin.spec_replicas else None,
-        )
-        for twin, replicas in ((on_demand, decision.on_demand), (spot, decision.spot))
-        if replicas > twin.spec_replicas
-        or (replicas < twin.spec_replicas and transfer.may_lower(this.observed, this.source, twin, replicas))
-    )
+    scales = _scales(this, decision, on_demand, spot)
     base = base_replicas(this.source.replicas, this.policy)
     balanced = Note(
         Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
@@ -144,6 +133,37 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         wanted_spot=this.source.replicas - base,
         rebalance=decision.state,
         wake_after_s=decision.next_wake_s,
+    )
+
+
+def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[Scale, ...]:
+    """Return the writes of a decision, but for those that have to wait for the other twin's controller.
+
+    `decide` counts specs. A spot raise that uses the room of an on-demand lowering goes out when those
+    pods have gone, not beside it: the controllers would make N + S + 1 pods of it for a moment. So does
+    an on-demand raise after a spot lowering, unless something was lost: that one never waits.
+    """
+    wanted = {on_demand.name: decision.on_demand, spot.name: decision.spot}
+    lowered = decision.on_demand < on_demand.spec_replicas
+    if decision.spot > spot.spec_replicas and (lowered or transfer.lags(on_demand)):
+        wanted[spot.name] = spot.spec_replicas
+    calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
+    if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
+        wanted[on_demand.name] = on_demand.spec_replicas
+    return tuple(
+        Scale(
+            HolderKind.DEPLOYMENT,
+            twin.name,
+            twin.spec_replicas,
+            wanted[twin.name],
+            twin.resource_version if wanted[twin.name] < twin.spec_replicas else None,
+        )
+        for twin in (on_demand, spot)
+        if wanted[twin.name] > twin.spec_replicas
+        or (
+            wanted[twin.name] < twin.spec_replicas
+            and transfer.may_lower(this.observed, this.source, twin, wanted[twin.name])
+        )
     )
 
 

@@ -117,6 +117,12 @@ def total_available(observed: Observation) -> int:
     )
 
 
+def lags(twin: TwinView) -> bool:
+    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet."""
+    held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+    return not is_rolling(twin) and held > twin.spec_replicas
+
+
 def may_lower(observed: Observation, source: SourceView, twin: TwinView, replicas: int) -> bool:
     """Whether a lowering that `decide` found safe is safe in the middle of a roll too.
 
