@@ -164,7 +164,8 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     ReplicaSets' specs count too. In a roll it may surge above its spec and has no free replicas.
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
-    rolling = is_rolling(twin)
+    # A write not yet seen by its controller may begin a roll.
+    rolling = is_rolling(twin) or not twin.observed
     serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
     available = min(
         sum(pod.available for pod in twin.pods),
@@ -188,8 +189,9 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
 
 
 def is_rolling(twin: TwinView) -> bool:
-    """Whether more than one of its ReplicaSets holds replicas, or its controller lags behind."""
-    return sum(1 for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas) > 1
+    """Whether it holds replicas of another template than its newest, or is about to replace them."""
+    holding = sum(1 for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas)
+    return holding > 1 or (holding == 1 and twin.updated_replicas < twin.status_replicas)
 
 
 def stuck(pods: Sequence[PodView]) -> int:

@@ -31,18 +31,20 @@ def consider(this: Pass) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        return Plan(Step.CONSIDER, state, objection, _reported(this), (objection,))
+        return Plan(Step.CONSIDER, state, objection, _reported(this, objection), (objection,))
     limit = this.rules.max_concurrent_moves
     if limit and this.observed.others_moving >= limit:
         turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
-        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this), wake_after_s=POLL_S)
+        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
     actions = (EnsureSplit(takes_over=True), _mark(this))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
 
 
-def _reported(this: Pass) -> tuple[Action, ...]:
-    """Return what makes a Split that only reports, where there is none."""
+def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
+    """Return what makes a Split that only reports, where there is none and the namespace is not off limits."""
+    if why.reason is Reason.NAMESPACE_EXCLUDED:
+        return ()
     split = this.observed.split
     return () if split is not None and not split.takes_over else (EnsureSplit(takes_over=False),)
 

@@ -198,6 +198,10 @@ class Reconciler:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
             self._queue.add_after(key, 0.05)  # somebody wrote in between: observe anew
             return
+        if error.status == HTTPStatus.FORBIDDEN and "being terminated" in error.message:
+            logger.debug("the namespace is going workload=%s because=%s", key, error)
+            self._queue.add_after(key, _RETRY_MAX_S)
+            return
         metrics.errors_total.labels(str(error.status)).inc()
         delay_s = self._delay_s(key)
         logger.warning("pass failed workload=%s retry_s=%.1f because=%s", key, delay_s, error)

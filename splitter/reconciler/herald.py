@@ -54,4 +54,6 @@ class Herald:
             try:
                 await self._writer.post_event(namespace, body)
             except ApiError as error:
-                logger.warning("event in %s not written: %s", namespace, error)
+                going = "being terminated" in error.message
+                level = logging.DEBUG if going else logging.WARNING
+                logger.log(level, "event in %s not written: %s", namespace, error)

@@ -164,7 +164,7 @@ class Fleet:
         self._each(names, lambda name: self._patch(name, stopped))
         if seen_at_once:
             self._each(names, lambda name: self._set_conditions(name, machines.unknown_conditions(began)))
-            unready = {"status": {"conditions": [machines.unready_condition(began)]}}
+            unready = {"status": {"conditions": [machines.readiness_condition(began, ready=False)]}}
             pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
             paths = [f"{_path_of(pod)}/status" for pod in pods]
             self._each(paths, lambda path: self._mark_pod(path, unready, PatchKind.STRATEGIC))
@@ -187,13 +187,20 @@ class Fleet:
         return names
 
     def reconnect(self, names: str | Iterable[str]) -> tuple[str, ...]:
-        """Have lost machines be heard again, on the same Node objects; return once they are Ready."""
+        """Have lost machines be heard again, on the same Node objects; return once they are Ready.
+
+        Their kubelets report the pods that ran all the time as ready again.
+        """
         names = _as_names(names)
         self._known(names)
         running = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_RUNNING}}}
         self._each(names, lambda name: self._patch(name, running))
         self._wait_until_usable(names)
         self._thaw(names)
+        ready = {"status": {"conditions": [machines.readiness_condition(Instant.now(), ready=True)]}}
+        pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
+        paths = [f"{_path_of(pod)}/status" for pod in pods if pod["status"].get("phase") == "Running"]
+        self._each(paths, lambda path: self._mark_pod(path, ready, PatchKind.STRATEGIC))
         return names
 
     def _register(self, names: Sequence[str]) -> tuple[str, ...]:

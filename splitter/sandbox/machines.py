@@ -125,10 +125,10 @@ def unknown_conditions(now: Instant) -> list[JsonObject]:
     ]
 
 
-def unready_condition(now: Instant) -> JsonObject:
-    """Return what the node controller then writes on the pods of that Node."""
+def readiness_condition(now: Instant, *, ready: bool) -> JsonObject:
+    """Return what the node controller writes on the pods of a lost Node, or its kubelet once it is back."""
     moment = rfc3339(datetime.fromtimestamp(now.wall_s, UTC))
-    return {"type": "Ready", "status": "False", "lastTransitionTime": moment}
+    return {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": moment}
 
 
 def rfc3339(moment: datetime) -> str:
