@@ -171,7 +171,9 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
     """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
-    cost written in the same breath may reach the ReplicaSet controller after the scale.
+    cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
+    the raises go out alone: what can wait for the next pass must not keep a worker from the next
+    workload's raise.
     """
     holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
     holders |= {rs.name: rs.pods for rs in this.observed.tied(Tie.PARKED)}
@@ -191,6 +193,8 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
                 costs.append(cost)
                 uncosted.add(name)
     raises = [scale for scale in scales if scale.replicas > scale.was]
+    if raises and (costs or vanished):
+        return tuple(raises)
     lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
     return (*raises, *costs, *lowerings, *vanished)
 

@@ -42,7 +42,7 @@ def consider(this: Pass) -> Plan:
 
 
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
-    """Return what makes a Split that only reports, where there is none and the namespace is not off limits."""
+    """Return what makes a Split that only reports, where there is none; none in an excluded namespace."""
     if why.reason is Reason.NAMESPACE_EXCLUDED:
         return ()
     split = this.observed.split
