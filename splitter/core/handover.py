@@ -148,7 +148,7 @@ def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     return Holder(
         name=rs.name,
         spec=rs.spec_replicas,
-        held=max(rs.spec_replicas, rs.status_replicas) - stuck(rs.pods),
+        held=max(rs.spec_replicas, rs.status_replicas, _counted(rs.pods)) - stuck(rs.pods),
         available=available,
         target=target,
         free=free_replicas(rs.pods, rs.spec_replicas),
@@ -177,7 +177,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     return Holder(
         name=twin.name,
         spec=twin.spec_replicas,
-        held=max(surged, twin.status_replicas, replica_sets_spec) - stuck(twin.pods),
+        held=max(surged, twin.status_replicas, replica_sets_spec, _counted(twin.pods)) - stuck(twin.pods),
         available=max(0, min(available, twin.spec_replicas - twin.max_unavailable)) if rolling else available,
         target=target,
         on_demand=on_demand,
@@ -192,6 +192,10 @@ def is_rolling(twin: TwinView) -> bool:
     """Whether it holds replicas of another template than its newest, or is about to replace them."""
     holding = sum(1 for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas)
     return holding > 1 or (holding == 1 and twin.updated_replicas < twin.status_replicas)
+
+
+def _counted(pods: Sequence[PodView]) -> int:
+    return sum(1 for pod in pods if pod.counts)
 
 
 def stuck(pods: Sequence[PodView]) -> int:
