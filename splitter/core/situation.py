@@ -25,6 +25,7 @@ def rebalance_input(
     """Count the twins' replicas by the state of their pods' nodes."""
     od_pods = [pod for pod in on_demand.pods if pod.counts]
     spot_pods = [pod for pod in spot.pods if pod.counts]
+    ready_since = _ready_since(observed, spot, spot_pods)
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -38,12 +39,10 @@ def rebalance_input(
         # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
         spot_spec=spot.spec_replicas,
-        spot_ready_since=_ready_since(observed, spot, spot_pods),
-        spot_starting=sum(
-            1
-            for pod in spot_pods
-            if pod.ready_since is None and pod.standing in {Standing.SOUND, Standing.UNSEEN}
-        ),
+        spot_ready_since=ready_since,
+        # Ready, but not in the status yet: it has a place all the same.
+        spot_starting=sum(1 for pod in spot_pods if pod.standing in {Standing.SOUND, Standing.UNSEEN})
+        - len(ready_since),
         spot_pending=sum(1 for pod in spot_pods if pod.standing is Standing.UNBOUND),
         spot_pending_since=min(
             (pod.unschedulable_since for pod in spot_pods if pod.unschedulable_since is not None),

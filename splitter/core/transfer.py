@@ -130,7 +130,9 @@ def may_lower(observed: Observation, source: SourceView, twin: TwinView, replica
     serving ones instead, down to spec - maxUnavailable.
     """
     if not is_rolling(twin):
-        return True
+        # What is ready and not in the status yet looks free to go, and serves.
+        counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+        return sum(pod.available for pod in twin.pods) <= counted
     rolling = holder_of_twin(twin, replicas, 0, on_demand=False)
     kept = max(0, min(rolling.available, replicas - twin.max_unavailable))
     others = total_available(observed) - rolling.available
