@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from splitter.core.handover import is_rolling, stuck
+from splitter.core.handover import floor_of, is_rolling, stuck
 from splitter.core.model import Note, Pool, Rendered, RolloutOrder, SourceView, TwinView, seconds_between
 from splitter.core.reasons import Reason
 
@@ -51,11 +51,12 @@ def is_unfinished(twin: TwinView) -> bool:
     running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
     if not running and waiting:
         return False
-    return (
-        is_rolling(twin)
-        or twin.updated_replicas < twin.spec_replicas
-        or twin.available_replicas + waiting < twin.spec_replicas
-    )
+    return is_rolling(twin) or _serving(twin) + waiting < twin.spec_replicas
+
+
+def _serving(twin: TwinView) -> int:
+    """Count the replicas that serve, by pods or by status: either may lag behind the other."""
+    return max(twin.available_replicas, sum(1 for pod in twin.pods if pod.counts and pod.ready_since))
 
 
 def next_roll(
@@ -94,16 +95,16 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     source = where.source
     if is_rolling(twin) and (twin.max_surge or twin.max_unavailable):
         return _roll(pool, twin, twin.max_surge, twin.max_unavailable)  # in mid-roll they stay as they are
+    unavailable = max(0, twin.spec_replicas - _serving(twin))
     if source.max_surge == 0:
-        return _roll(
-            pool, twin, 0, max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
-        )
+        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        spare = where.available - floor_of(source.replicas, 0, source.max_unavailable)
+        allowed = min(share, max(unavailable, spare))
+        if allowed > 0:
+            return _roll(pool, twin, 0, allowed)
     surge = min(source.max_surge, where.room)
     if surge > 0:
         return _roll(pool, twin, surge, 0)
-    # A status that lags behind shows too few: replicas that serve by now would be given away.
-    serving = sum(1 for pod in twin.pods if pod.counts and pod.ready_since is not None)
-    unavailable = twin.spec_replicas - min(max(serving, twin.available_replicas), twin.spec_replicas)
     if unavailable > 0:
         return _roll(pool, twin, 0, unavailable)
     return Note(
