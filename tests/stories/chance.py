@@ -14,7 +14,15 @@ from splitter.core.plan import Rules
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
 from stories.passes import Splitter
-from stories.promises import CONTROLLER, BrokenPromiseError, Promises, check_action, destined, traces, unsettled
+from stories.promises import (
+    CONTROLLER,
+    BrokenPromiseError,
+    Promises,
+    check_action,
+    destined,
+    traces,
+    unsettled,
+)
 from stories.sight import KEY
 
 POLICY = Policy(on_demand_base=1, spot_percent=75)
@@ -30,6 +38,7 @@ class Life:
         dice = self.dice
         self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
         self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
+        self.cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
         self.promises = Promises(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
         self.splitter.before_write = lambda action: check_action(self.cluster, action)
@@ -62,7 +71,11 @@ class Life:
 
     def _add_node(self, *, spot: bool) -> None:
         self.nodes += 1
-        self.cluster.add_node(f"{'spot' if spot else 'od'}-{self.nodes}", spot=spot, slots=self.dice.randint(2, 6) if spot else 12)
+        self.cluster.add_node(
+            f"{'spot' if spot else 'od'}-{self.nodes}",
+            spot=spot,
+            slots=self.dice.randint(2, 6) if spot else 12,
+        )
 
     def _world(self, what: str, act: Callable[[], None]) -> None:
         self._tell(f"WORLD {what}")
@@ -186,8 +199,10 @@ class Life:
         raise BrokenPromiseError("never settles")
 
     def _whole_pass(self) -> bool:
-        if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None and not (
-            self.cluster.twins or self.cluster.released()
+        if (
+            "splitter.io/split" not in self.cluster.source.labels
+            and self.cluster.split is None
+            and not (self.cluster.twins or self.cluster.released())
         ):
             return False
         while self.splitter.pending:

@@ -121,6 +121,9 @@ class Cluster:
         self.born = 0
         self.start_s = 5
         self.stop_s = 2
+        self.stalls_as_kubernetes = True
+        """A Deployment with one active ReplicaSet of the right size that bears another desired count takes that
+        for a scaling event in each pass, and rolls no more until N changes (1.36, sync.go, `scale`)."""
         self.nodes: dict[str, Node] = {}
         self.seen_nodes: dict[str, Node] = {}
         """Every node there ever was, by name (splitter remembers the vanished)."""

@@ -62,11 +62,9 @@ def _scale(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], ne
     active = [rs for rs in owned if rs.spec > 0]
     if len(active) <= 1:
         only = active[0] if active else new or max(owned, key=lambda rs: rs.created, default=None)
-        return (
-            only is not None
-            and only.spec != deployment.replicas
-            and _set(cluster, deployment, only, deployment.replicas)
-        )
+        if only is None or (only.spec == deployment.replicas and cluster.stalls_as_kubernetes):
+            return False
+        return _set(cluster, deployment, only, deployment.replicas)
     if new is not None and new.spec == new.status_available == new.desired_replicas == deployment.replicas:
         return any([_set(cluster, deployment, rs, 0) for rs in active if rs is not new])
     allowed = deployment.replicas + deployment.max_surge if deployment.replicas > 0 else 0

@@ -83,8 +83,18 @@ def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
 
 
 def placed(cluster: Cluster) -> int:
-    """Count the pods that are not ending and that a node has, or may have at once."""
-    return sum(1 for pod in cluster.pods.values() if pod.active and pod.unschedulable_since is None)
+    """Count the pods that are not ending and that a node has, or may have at once.
+
+    What a twin's own controller has taken from one of its ReplicaSets to give it to another goes at once.
+    """
+    count = 0
+    for rs in cluster.replica_sets.values():
+        found = [pod for pod in cluster.pods_of(rs) if pod.active]
+        stuck = sum(1 for pod in found if pod.unschedulable_since is not None)
+        twin = next((twin for twin in cluster.twins.values() if twin.uid == rs.owner), None)
+        replaced = twin is not None and rs.template != twin.template
+        count += (min(len(found), rs.spec) if replaced else len(found)) - stuck
+    return count
 
 
 def potential(cluster: Cluster) -> int:
@@ -138,7 +148,10 @@ class Promises:
         bound = min(bound, floor(self.cluster))
         if self.cluster.source.replicas != replicas:
             raise BrokenPromiseError(f"{who} wrote the source's replicas")
-        own_roll = who == CONTROLLER and not self.cluster.source.paused
+        # What the source's own Deployment controller does is the user's business.
+        own_roll = who == CONTROLLER and bool(
+            not self.cluster.source.paused or self.cluster.owned_by(self.cluster.source)
+        )
         if not self.excused and not own_roll:
             self._compare("available", who, before.available, after.available, bound)
             self._compare("serving", who, before.serving, after.serving, bound)
@@ -151,7 +164,7 @@ class Promises:
 
     def _check_surge(self, who: str) -> None:
         cluster = self.cluster
-        if not cluster.source.paused:
+        if not cluster.source.paused or self.excused:
             self.allowance = max(self._ceiling(), potential(cluster))
             return
         self.allowance = max(self._ceiling(), min(self.allowance, potential(cluster)))
