@@ -22,6 +22,7 @@ from splitter.core.handover import Step, hand_back_of, is_rolling
 from splitter.core.model import Note, ReplicaSetView, SourceView, State, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
+from splitter.core.rollout import kept_numbers
 from splitter.core.running import moving
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.taking import wait_controller
@@ -110,7 +111,8 @@ def _roll_on(this: Pass) -> Plan | None:
         return None
     for twin in this.observed.twins:
         rendered = this.rendered[twin.pool]
-        if not is_rolling(twin) or twin.rendered_hash == rendered.hash:
+        surge, unavailable = kept_numbers(twin)
+        if not is_rolling(twin) or twin.rendered_hash == rendered.hash or not (surge or unavailable):
             continue
         note = Note(Reason.ROLLING, f"{twin.name} is stuck in a roll; it gets the source's template first")
         action = ApplyTwin(
@@ -118,8 +120,8 @@ def _roll_on(this: Pass) -> Plan | None:
             manifest_json=rendered.manifest_json,
             hash=rendered.hash,
             replicas=twin.spec_replicas,
-            max_surge=twin.max_surge,
-            max_unavailable=twin.max_unavailable,
+            max_surge=surge,
+            max_unavailable=unavailable,
             resource_version=twin.resource_version,
         )
         return Plan(Step.HAND_BACK, State.GIVING_BACK, note, (action,), (note,), wake_after_s=POLL_S)

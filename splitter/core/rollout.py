@@ -93,8 +93,9 @@ def next_roll(
 
 def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     source = where.source
-    if is_rolling(twin) and (twin.max_surge or twin.max_unavailable):
-        return _roll(pool, twin, twin.max_surge, twin.max_unavailable)  # in mid-roll they stay as they are
+    kept_surge, kept_unavailable = kept_numbers(twin)
+    if is_rolling(twin) and (kept_surge or kept_unavailable):
+        return _roll(pool, twin, kept_surge, kept_unavailable)
     unavailable = max(0, twin.spec_replicas - _serving(twin))
     if source.max_surge == 0:
         share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
@@ -110,6 +111,14 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     return Note(
         Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}"
     )
+
+
+def kept_numbers(twin: TwinView) -> tuple[int, int]:
+    """Return the numbers for a newer template in mid-roll: as they are, but what serves by now stays.
+
+    A roll that began with all replicas unavailable may take them all; after some have come up it must not.
+    """
+    return twin.max_surge, min(twin.max_unavailable, max(0, twin.spec_replicas - _serving(twin)))
 
 
 def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
