@@ -9,42 +9,26 @@ decided here.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import kopf
 from prometheus_client import start_http_server
 
-from splitter.core.desired import NodePresets
+from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy
-from splitter.core.nodes import (
-    Preset,
-    assess,
-    on_demand_match_expressions,
-    presets_with,
-    spot_node_selector_terms,
-    spot_tolerations,
-)
-from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import Tuning
-from splitter.core.surface import LABEL_SPLIT, SPLIT_PARKED, SPLIT_TWIN
+from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import check_access
 from splitter.kube.apply import Writer
-from splitter.kube.cache import Cache
 from splitter.kube.client import Client, connect, probe
 from splitter.kube.observe import Observer
-from splitter.kube.parse import node_facts
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
-from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
 
-_SOURCES = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED})"
 _SYNC_S = 120.0
 
 
@@ -78,40 +62,9 @@ async def run(settings: Settings) -> None:
 def _kopf_settings() -> kopf.OperatorSettings:
     found = kopf.OperatorSettings()
     found.posting.enabled = False
-    found.watching.label_selectors["deployments"] = _SOURCES
+    found.watching.label_selectors["deployments"] = SOURCES_SELECTOR
     found.watching.chunk_size = 500
     return found
-
-
-def _rules(settings: Settings) -> Rules:
-    return Rules(
-        defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s),
-        tuning=Tuning(
-            soak_max_s=settings.soak_max_s,
-            calm_s=settings.calm_s,
-            reset_s=settings.reset_s,
-            burst_s=settings.burst_s,
-            settle_s=settings.settle_s,
-            probe_replicas=settings.first_window,
-            step_fraction=settings.step_fraction,
-            step_interval_s=settings.step_interval_s,
-            fast_s=settings.fast_s,
-            release_s=settings.release_s,
-        ),
-        excluded_namespaces=tuple(settings.excluded_namespaces),
-        delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
-        max_concurrent_moves=settings.max_concurrent_moves,
-    )
-
-
-def _node_presets(presets: tuple[Preset, ...], names: Sequence[str]) -> NodePresets:
-    """Return what enters the twins' affinity and tolerations: the named providers, the user's own always."""
-    chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
-    return NodePresets(
-        spot_terms=tuple(spot_node_selector_terms(chosen)),
-        on_demand_expressions=tuple(on_demand_match_expressions(chosen)),
-        spot_tolerations=tuple(spot_tolerations(chosen)),
-    )
 
 
 class _Doorway:
@@ -121,19 +74,14 @@ class _Doorway:
         self._client = client
         self._settings = settings
         self._queue = WorkQueue(settings.node_coalesce_s)
-        presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-        self._cache = Cache(lambda raw: assess(node_facts(raw), presets), self._queue.add)
+        self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
-        renderer = Renderer(
-            read_template_sets(settings.templates_dir),
-            _node_presets(presets, settings.provider_presets),
-        )
         self._reconciler = Reconciler(
             self._queue,
             Observer(client, self._cache),
             Writer(client, self._cache),
-            renderer,
-            rules=_rules(settings),
+            renderer_of(settings),
+            rules=rules_of(settings),
             resync_s=settings.resync_s,
         )
         self._tasks: list[asyncio.Task[None]] = []

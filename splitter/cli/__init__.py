@@ -10,8 +10,9 @@ import sys
 import typer
 
 from splitter import __version__
-from splitter.cli import demo, run
+from splitter.cli import demo, plan, run, uninstall
 from splitter.core.errors import SplitterError
+from splitter.kube.client import ApiError
 
 app = typer.Typer(
     name="splitter",
@@ -21,6 +22,8 @@ app = typer.Typer(
     help="Runs workloads mostly on spot nodes without ever letting the service go down.",
 )
 run.register(app)
+plan.register(app)
+uninstall.register(app)
 demo.register(app)
 
 
@@ -46,4 +49,7 @@ def main() -> None:
         app()
     except SplitterError as error:
         sys.stderr.write(f"splitter: {error}\n")
+        raise SystemExit(1) from None
+    except ApiError as error:
+        sys.stderr.write(f"splitter: the API server answered: {error}\n")
         raise SystemExit(1) from None

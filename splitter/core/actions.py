@@ -8,6 +8,7 @@ Events). A write that lowers a count always carries a resourceVersion; one that 
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import assert_never
 
 from splitter.core.model import Pool
 
@@ -145,3 +146,41 @@ Action = (
     | SetDeletionCost
     | DeleteVanishedPod
 )
+
+
+def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a kind of action)
+    """Return what an action does, in words that kubectl users know.
+
+    >>> describe(Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 5, None))
+    'scale deployment web-spot 3 -> 5'
+    """
+    match action:
+        case EnsureSplit():
+            return "create the Split" if action.takes_over else "create a Split that only reports"
+        case DeleteSplit():
+            return "delete the Split"
+        case SetMark():
+            return "mark the source as taken over" if action.value else "remove the mark from the source"
+        case SetPaused():
+            return "pause the source" if action.paused else "unpause the source"
+        case Park():
+            return f"park replicaset {action.name}"
+        case Reattach():
+            return f"give replicaset {action.name} back to the source"
+        case CreateHandBack():
+            return "create a replicaset at 0 with the source's template"
+        case DeleteReplicaSet():
+            return f"delete replicaset {action.name}"
+        case ApplyTwin():
+            verb = "create" if action.resource_version is None else "roll"
+            return f"{verb} the {action.pool} twin at {action.replicas}"
+        case DeleteTwin():
+            return f"delete deployment {action.name}"
+        case Scale():
+            return f"scale {action.kind.lower()} {action.name} {action.was} -> {action.replicas}"
+        case SetDeletionCost():
+            return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
+        case DeleteVanishedPod():
+            return f"delete pod {action.pod} of vanished node {action.node}"
+        case _:
+            assert_never(action)

@@ -74,7 +74,7 @@ def moving(
     """Return the plan of one batch of a hand-over, either way."""
     actions = _guarded(this, moved.scales)
     notes = (_scaled(reason, moved.scales),) if moved.scales else ()
-    verdict = notes[0] if notes else Note(Reason.WAITING_FOR_REPLICAS, f"waiting for {moved.message}")
+    verdict = notes[0] if notes else Note(Reason.WAITING_FOR_REPLICAS, f"waiting; available/wanted: {moved.message}")
     return Plan(
         Step.RUN if state is State.TAKING_OVER else Step.HAND_BACK,
         state,

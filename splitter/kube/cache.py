@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from splitter.core.model import Key
 from splitter.core.nodes import NodeState, gone
-from splitter.core.surface import LABEL_SPLIT, SPLIT_TWIN
+from splitter.core.surface import LABEL_SPLIT, SOURCES_SELECTOR, SPLIT_TWIN
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.records import (
@@ -82,8 +82,7 @@ class Cache:
         found = [Reflector(client, "/api/v1/nodes", self.nodes)]
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
-        for namespace in namespaces or (None,):
-            scope = f"/namespaces/{namespace}" if namespace else ""
+        for namespace, scope in _scopes(namespaces):
             twins = f"{LABEL_SPLIT}={SPLIT_TWIN}"
             found += [
                 Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
@@ -98,6 +97,19 @@ class Cache:
                 ),
             ]
         return found
+
+    def source_reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
+        """Return reflectors of the labelled sources, for who has no kopf to follow them."""
+        return [
+            Reflector(
+                client,
+                f"/apis/apps/v1{scope}/deployments",
+                self.sources,
+                SOURCES_SELECTOR,
+                namespace=namespace,
+            )
+            for namespace, scope in _scopes(namespaces)
+        ]
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
@@ -172,3 +184,8 @@ class Cache:
         if self.sources.find("key", key) or self.splits.find("source", key):
             return key
         return None
+
+
+def _scopes(namespaces: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Return each namespace with its part of a path; all of them at once when none is named."""
+    return [(namespace, f"/namespaces/{namespace}") for namespace in namespaces] or [(None, "")]

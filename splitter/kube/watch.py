@@ -75,6 +75,10 @@ class Reflector:
                 await asyncio.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
+    async def list_once(self) -> None:
+        """Fill the store once, without watching. Raises ApiError."""
+        await self._list()
+
     async def _list(self) -> str:
         objects: list[dict[str, Any]] = []
         query = {"limit": str(_PAGE), **self._selector}

@@ -10,17 +10,12 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-import orjson
-
-from splitter.core.drift import changed_fields
-from splitter.core.errors import SplitterError
 from splitter.core.handover import Step
-from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
+from splitter.core.model import Key, Note, Observation, State
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -30,6 +25,7 @@ from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer
 from splitter.report import metrics
 from splitter.report.status import build
@@ -62,7 +58,7 @@ class Reconciler:
         self._queue = queue
         self._observer = observer
         self._writer = writer
-        self._renderer = renderer
+        self._rendering = Rendering(renderer)
         self._rules = rules
         self._resync_s = resync_s
         self._board = StatusBoard(writer)
@@ -70,7 +66,6 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._promises: deque[tuple[float, Key, int]] = deque()
         self._moving: set[Key] = set()
-        self._rendered: dict[Key, tuple[object, Mapping[Pool, Rendered] | Note]] = {}
 
     async def run(self, workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -109,7 +104,7 @@ class Reconciler:
             others_moving=len(self._moving - {key}),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
-        found = plan(observed, in_force, self._render(observed, in_force), self._rules)
+        found = plan(observed, in_force, self._rendering.twins_of(observed, in_force.policy), self._rules)
         self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)
@@ -140,32 +135,6 @@ class Reconciler:
             self._moving.add(key)
         else:
             self._moving.discard(key)
-
-    def _render(self, observed: Observation, in_force: PolicyInForce) -> Mapping[Pool, Rendered] | Note:
-        """Render both twins; a template that fails is a Note, and nothing rolls.
-
-        The last result is kept while source and policy are the same: most passes change neither.
-        """
-        source = observed.source
-        if source is None:
-            self._rendered.pop(observed.key, None)
-            return Note(Reason.GIVEN_BACK, "the source is gone")
-        made_of = (source.manifest_json, in_force.policy)
-        kept = self._rendered.get(observed.key)
-        if kept is not None and kept[0] == made_of:
-            return kept[1]
-        found = self._render_anew(source.manifest_json, in_force)
-        if kept is not None:
-            _log_changes(observed.key, kept[1], found)
-        self._rendered[observed.key] = (made_of, found)
-        return found
-
-    def _render_anew(self, manifest_json: str, in_force: PolicyInForce) -> Mapping[Pool, Rendered] | Note:
-        manifest = orjson.loads(manifest_json)
-        try:
-            return {pool: self._renderer.render(manifest, pool, in_force.policy) for pool in Pool}
-        except SplitterError as error:
-            return Note(error.reason, error.message, warning=True)
 
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> None:
         if found.actions:
@@ -227,15 +196,3 @@ class Reconciler:
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
-
-
-def _log_changes(
-    key: Key, before: Mapping[Pool, Rendered] | Note, after: Mapping[Pool, Rendered] | Note
-) -> None:
-    """Say which fields of the twins are new: a roll replaces pods, and somebody will ask why."""
-    if isinstance(before, Note) or isinstance(after, Note):
-        return
-    changes = {pool: changed_fields(before[pool], after[pool]) for pool in Pool}
-    for pool, fields in changes.items():
-        if fields:
-            logger.info("rendered anew workload=%s pool=%s changes=%s", key, pool, "; ".join(fields))

@@ -16,6 +16,8 @@ LABEL_SOURCE: Final = "splitter.io/source"
 SPLIT_ENABLED: Final = "enabled"
 SPLIT_TWIN: Final = "twin"
 SPLIT_PARKED: Final = "parked"
+# Users' own workloads, labelled whatever the value; not what splitter has labelled.
+SOURCES_SELECTOR: Final = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED})"
 
 # Annotations a user writes on a source, or on its namespace as a default.
 ANNOTATION_ON_DEMAND_BASE: Final = "splitter.io/on-demand-base"

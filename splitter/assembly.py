@@ -1,0 +1,70 @@
+"""Puts the parts together as the settings say: what both the controller and a preview are made of.
+
+`operator` builds the running controller from these, `cli` the one-off look of `plan`. Nothing here
+starts, writes or decides.
+"""
+
+from collections.abc import Sequence
+
+from splitter.core.desired import NodePresets
+from splitter.core.model import Policy
+from splitter.core.nodes import (
+    Preset,
+    assess,
+    on_demand_match_expressions,
+    presets_with,
+    spot_node_selector_terms,
+    spot_tolerations,
+)
+from splitter.core.plan import Rules
+from splitter.core.rebalance import Tuning
+from splitter.kube.cache import Cache, Wake
+from splitter.kube.parse import node_facts
+from splitter.render import Renderer, read_template_sets
+from splitter.settings import Settings
+
+
+def cache_of(settings: Settings, wake: Wake) -> Cache:
+    """Return an empty cache that classifies nodes as the settings say."""
+    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
+    return Cache(lambda raw: assess(node_facts(raw), presets), wake)
+
+
+def renderer_of(settings: Settings) -> Renderer:
+    """Return a renderer of the configured template sets and providers."""
+    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
+    return Renderer(
+        read_template_sets(settings.templates_dir), _node_presets(presets, settings.provider_presets)
+    )
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return what the settings say to the planner."""
+    return Rules(
+        defaults=Policy(grace_s=settings.grace_s, soak_s=settings.soak_s),
+        tuning=Tuning(
+            soak_max_s=settings.soak_max_s,
+            calm_s=settings.calm_s,
+            reset_s=settings.reset_s,
+            burst_s=settings.burst_s,
+            settle_s=settings.settle_s,
+            probe_replicas=settings.first_window,
+            step_fraction=settings.step_fraction,
+            step_interval_s=settings.step_interval_s,
+            fast_s=settings.fast_s,
+            release_s=settings.release_s,
+        ),
+        excluded_namespaces=tuple(settings.excluded_namespaces),
+        delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
+        max_concurrent_moves=settings.max_concurrent_moves,
+    )
+
+
+def _node_presets(presets: tuple[Preset, ...], names: Sequence[str]) -> NodePresets:
+    """Return what enters the twins' affinity and tolerations: the named providers, the user's own always."""
+    chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
+    return NodePresets(
+        spot_terms=tuple(spot_node_selector_terms(chosen)),
+        on_demand_expressions=tuple(on_demand_match_expressions(chosen)),
+        spot_tolerations=tuple(spot_tolerations(chosen)),
+    )

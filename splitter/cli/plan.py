@@ -1,0 +1,107 @@
+"""`splitter plan`: what would be done now and why, with nothing written."""
+
+import asyncio
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from splitter.cli.target import (
+    AllOption,
+    ContextOption,
+    NamespaceOption,
+    SettingsOption,
+    Target,
+    connected,
+    target_of,
+)
+from splitter.core.actions import describe
+from splitter.core.model import Key
+from splitter.reconciler.preview import Preview, preview
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="plan")(plan)
+
+
+def plan(
+    workload: str | None = typer.Argument(None, help="deploy/NAME; without it every workload."),
+    namespace: str | None = NamespaceOption,
+    everywhere: bool = AllOption,
+    context: str | None = ContextOption,
+    settings: Path | None = SettingsOption,
+    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+) -> None:
+    """Show what would be done now and why, with nothing written.
+
+    Exit code 0; 3 when a workload was named that is neither labelled nor split.
+    """
+    target = target_of(workload, namespace, everywhere=everywhere)
+    found = asyncio.run(_look(target, settings, context))
+    if target.name is not None and not found:
+        sys.stderr.write(f"deployment {target.namespace}/{target.name} is neither labelled nor split\n")
+        raise typer.Exit(3)
+    if output is Output.JSON:
+        typer.echo(json.dumps([_plain(one) for one in found], indent=2))
+        return
+    for one in found:
+        typer.echo(_text(one))
+    if not found:
+        typer.echo("no workload is labelled or split here")
+
+
+async def _look(target: Target, settings: Path | None, context: str | None) -> list[Preview]:
+    from splitter.assembly import cache_of, renderer_of, rules_of
+
+    async with connected(settings, context) as (client, found):
+        cache = cache_of(found, _ignore)
+        return await preview(
+            client,
+            cache,
+            renderer_of(found),
+            rules_of(found),
+            namespaces=target.namespaces,
+            wanted=target.includes,
+        )
+
+
+def _ignore(key: Key, *, urgent: bool) -> None:
+    """Wake nobody: a preview looks once."""
+    del key, urgent
+
+
+def _plain(one: Preview) -> dict[str, Any]:
+    return {
+        "namespace": one.observed.key.namespace,
+        "name": one.observed.key.name,
+        "step": one.plan.step.value,
+        "state": one.plan.state.value,
+        "reason": one.plan.verdict.reason.value,
+        "message": one.plan.verdict.message,
+        "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
+        "problems": [problem.message for problem in one.in_force.problems],
+        "actions": [describe(action) for action in one.plan.actions],
+    }
+
+
+def _text(one: Preview) -> str:
+    lines = [
+        f"{one.observed.key}  {one.plan.state}",
+        f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
+    ]
+    lines += [f"  ! {problem.message}" for problem in one.in_force.problems]
+    lines += [f"  would {describe(action)}" for action in one.plan.actions]
+    if not one.plan.actions:
+        lines.append("  would write nothing")
+    return "\n".join(lines)

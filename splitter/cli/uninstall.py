@@ -1,0 +1,75 @@
+"""`splitter uninstall`: gives every workload back, by taking the label away, and waits.
+
+It removes the label a user would remove; the running controller does the rest. With no controller
+there, nothing would happen, so it says who is still split when the time is over, and how to go on.
+"""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import typer
+
+from splitter.cli.target import (
+    AllOption,
+    ContextOption,
+    NamespaceOption,
+    SettingsOption,
+    Target,
+    connected,
+    target_of,
+)
+from splitter.core.surface import SOURCES_SELECTOR
+from splitter.kube.as_user import remove_label
+from splitter.kube.client import Client, Json
+
+_LOOK_S = 1.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="uninstall")(uninstall)
+
+
+def uninstall(
+    namespace: str | None = NamespaceOption,
+    everywhere: bool = AllOption,
+    context: str | None = ContextOption,
+    settings: Path | None = SettingsOption,
+    timeout_s: float = typer.Option(600, "--timeout", min=1, help="Seconds to wait."),
+) -> None:
+    """Give every workload back, then leave: removes the labels and waits until nothing is split.
+
+    Exit code 0 when all is given back; 4 when some are not within the time.
+    """
+    target = target_of(None, namespace, everywhere=everywhere)
+    left = asyncio.run(_give_back(target, settings, context, timeout_s))
+    if left:
+        sys.stderr.write(
+            f"not given back within {timeout_s:.0f} s: {', '.join(left)}. Is the controller running"
+            " (kubectl -n splitter-system get pods)? Without it: docs/how-to/give-back-by-hand.md\n"
+        )
+        raise typer.Exit(4)
+    typer.echo("everything is given back; the controller, manifests/rbac.yaml and the CRD may go now")
+
+
+async def _give_back(
+    target: Target, settings: Path | None, context: str | None, timeout_s: float
+) -> list[str]:
+    async with connected(settings, context) as (client, _):
+        for source in await _list(client, target, "apis/apps/v1", "deployments", SOURCES_SELECTOR):
+            typer.echo(f"label removed from deployment {await remove_label(client, source)}")
+        deadline = time.monotonic() + timeout_s
+        while left := await _list(client, target, "apis/splitter.io/v1alpha1", "splits", ""):
+            if time.monotonic() > deadline:
+                return [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in left]
+            await asyncio.sleep(_LOOK_S)
+        return []
+
+
+async def _list(client: Client, target: Target, api: str, kind: str, selector: str) -> list[Json]:
+    scope = f"/namespaces/{target.namespace}" if target.namespace else ""
+    query = {"labelSelector": selector} if selector else {}
+    found: list[Json] = (await client.get(f"/{api}{scope}/{kind}", **query))["items"]
+    return found

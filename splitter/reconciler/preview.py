@@ -1,0 +1,55 @@
+"""The same look as a pass, once and with nothing written: what `splitter plan` shows.
+
+It fills a cache by plain lists, observes, and plans with the very functions of the reconciler.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from splitter.core.model import Key, Observation
+from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.planner import plan, policy_in_force
+from splitter.kube.cache import Cache
+from splitter.kube.client import Client
+from splitter.kube.observe import Observer
+from splitter.reconciler.rendering import Rendering
+from splitter.render import Renderer
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """One workload as it is, and what would be done about it now."""
+
+    observed: Observation
+    in_force: PolicyInForce
+    plan: Plan
+
+
+async def preview(
+    client: Client,
+    cache: Cache,
+    renderer: Renderer,
+    rules: Rules,
+    *,
+    namespaces: Sequence[str],
+    wanted: Callable[[Key], bool],
+) -> list[Preview]:
+    """Return a preview of each workload that is or may be ours and that is `wanted`, in order of its name.
+
+    Raises ApiError when the cluster cannot be read.
+    """
+    reflectors = [
+        *cache.reflectors(client, namespaces),
+        *cache.source_reflectors(client, namespaces),
+    ]
+    await asyncio.gather(*(reflector.list_once() for reflector in reflectors))
+    observer, rendering = Observer(client, cache), Rendering(renderer)
+    found = []
+    for key in sorted(filter(wanted, cache.workloads()), key=str):
+        observed = await observer.observe(key, datetime.now(UTC))
+        in_force = policy_in_force(observed, rules.defaults)
+        twins = rendering.twins_of(observed, in_force.policy)
+        found.append(Preview(observed, in_force, plan(observed, in_force, twins, rules)))
+    return found

@@ -1,0 +1,77 @@
+"""The command line: what it takes, what it refuses, how it fails."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from splitter import __version__
+from splitter.cli import app
+from splitter.cli.target import Target, target_of
+from splitter.core.model import Key
+
+RUN = CliRunner()
+
+
+class TestTheTarget:
+    """Workloads are named as kubectl names them."""
+
+    @pytest.mark.parametrize("written", ["web", "deploy/web", "deployment/web", "deployments.apps/web"])
+    def test_is_named_as_kubectl_names_it(self, written: str) -> None:
+        """All of kubectl's spellings mean the same Deployment; the namespace defaults to `default`."""
+        assert target_of(written, None, everywhere=False) == Target("default", "web")
+
+    def test_is_everything_with_all_namespaces(self) -> None:
+        """-A includes every key."""
+        target = target_of(None, None, everywhere=True)
+        assert target.includes(Key("Deployment", "shop", "web"))
+        assert target.namespaces == ()
+
+    def test_without_a_name_is_one_namespace(self) -> None:
+        """-n shop includes what is in shop, and nothing else."""
+        target = target_of(None, "shop", everywhere=False)
+        assert target.includes(Key("Deployment", "shop", "web"))
+        assert not target.includes(Key("Deployment", "bank", "web"))
+
+    @pytest.mark.parametrize(("written", "everywhere"), [("sts/db", False), ("web", True)])
+    def test_refuses_what_cannot_be_meant(self, written: str, everywhere: bool) -> None:
+        """Another kind, and one name in all namespaces, are wrong usage."""
+        with pytest.raises(typer.BadParameter):
+            target_of(written, None, everywhere=everywhere)
+
+
+class TestTheCommand:
+    """`splitter` itself."""
+
+    def test_prints_its_version(self) -> None:
+        """--version prints the version alone."""
+        result = RUN.invoke(app, ["--version"])
+        assert result.output == f"{__version__}\n"
+        assert result.exit_code == 0
+
+    def test_names_its_verbs(self) -> None:
+        """--help lists every verb."""
+        result = RUN.invoke(app, ["--help"])
+        assert {verb for verb in ("run", "plan", "uninstall", "demo") if verb in result.output} == {
+            "run",
+            "plan",
+            "uninstall",
+            "demo",
+        }
+
+    def test_says_in_one_sentence_what_is_wrong(self) -> None:
+        """A kubeconfig that is not there: exit code 1, the reason, no traceback."""
+        found = subprocess.run(
+            [sys.executable, "-m", "splitter", "plan", "-A"],
+            env={"KUBECONFIG": "/nowhere/kubeconfig", "PATH": "", "HOME": "/nowhere"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert found.returncode == 1
+        assert "ApiUnreachable" in found.stderr
+        assert "/nowhere/kubeconfig" in found.stderr
+        assert "Traceback" not in found.stderr
