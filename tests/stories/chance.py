@@ -1,4 +1,4 @@
-"""A life by dice: everybody acts in any order, late, with a lagging cache and crashes; the promises hold.
+"""A life by dice: everybody acts in any order, late, and splitter crashes; the promises hold.
 
 `Life(seed).run()` lets the world do a number of random things, then leaves it alone with enough nodes and
 checks that a steady state is reached. The same seed gives the same life.
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy, Pool
+from splitter.core.model import Policy
 from splitter.core.plan import Rules
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
@@ -23,7 +23,6 @@ from stories.promises import (
     traces,
     unsettled,
 )
-from stories.sight import KEY
 
 POLICY = Policy(on_demand_base=1, spot_percent=75)
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
@@ -32,16 +31,15 @@ SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leave
 class Life:
     """One random run."""
 
-    def __init__(self, seed: int, *, lag: bool = True) -> None:
+    def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
-        self.lag = lag
         dice = self.dice
         self.cluster = Cluster(dice.randint(0, 8), dice.choice([0, 1, 1, 2, 3]), dice.randint(0, 2))
         self.cluster.start_s, self.cluster.stop_s = dice.choice([1, 5, 20]), dice.choice([1, 5])
         self.cluster.stalls_as_kubernetes = False  # it would stop a life that splitter has no part in
         self.promises = Promises(self.cluster)
         self.splitter = Splitter(self.cluster, Rules(defaults=POLICY))
-        self.splitter.before_write = lambda action: check_action(self.cluster, action)
+        self.splitter.judge = lambda action: check_action(self.cluster, action)
         self.seen_turn = 0
         self.nodes = 0
         self.images = 1
@@ -103,7 +101,7 @@ class Life:
             events += [
                 (f"notice for {name}", lambda: cluster.notice(name)),
                 (f"{name} vanishes", lambda: cluster.vanish(name)),
-                ("notice for all spot", lambda: [cluster.notice(one) for one in spot] and None),
+                ("notice for all spot", lambda: cluster.notice(*spot)),
             ]
         if sound:
             lost = dice.choice(sound)
@@ -148,29 +146,18 @@ class Life:
 
     def _splitter_step(self) -> None:
         if not self.splitter.pending:
-            self._refresh()
+            self.seen_turn = self.promises.world_turns
             self.promises.seen = destined(self.splitter.cache)
             found = self.splitter.begin()
             self._tell(f"{found.step} {found.state} {found.verdict.message[:150]}")
-            self.promises.excused = self.lag and self.seen_turn < self.promises.world_turns
             return
         action = self.splitter.pending[0]
+        # What the world did after it looked, it cannot know.
         self.promises.excused = self.seen_turn < self.promises.world_turns
         with self.promises.step(f"{self.cluster.now} {action}"):
             done = self.splitter.write_next()
         self.promises.excused = False
         self._tell(f"  {'wrote' if done else 'LOST'} {str(action)[:150]}")
-        if self.lag:
-            self.seen_own(action)
-
-    def seen_own(self, action: object) -> None:
-        """Answers of the API server go into the cache at once; everything comes with them here."""
-        del action
-        self.splitter.cache = self.cluster
-
-    def _refresh(self) -> None:
-        self.splitter.cache = self.cluster
-        self.seen_turn = self.promises.world_turns
 
     def _leave_alone(self) -> None:
         """Give everybody what is needed, and let nothing happen from now on."""

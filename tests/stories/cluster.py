@@ -122,8 +122,8 @@ class Cluster:
         self.start_s = 5
         self.stop_s = 2
         self.stalls_as_kubernetes = True
-        """A Deployment with one active ReplicaSet of the right size that bears another desired count takes that
-        for a scaling event in each pass, and rolls no more until N changes (1.36, sync.go, `scale`)."""
+        """One active ReplicaSet of the right size that bears another desired count is a scaling event in each
+        pass: such a Deployment rolls no more until N changes (1.36, sync.go, `scale`)."""
         self.nodes: dict[str, Node] = {}
         self.seen_nodes: dict[str, Node] = {}
         """Every node there ever was, by name (splitter remembers the vanished)."""
@@ -215,9 +215,10 @@ class Cluster:
         """Bring a node."""
         self.nodes[name] = self.seen_nodes[name] = Node(name, f"uid-{name}", spot, slots)
 
-    def notice(self, name: str) -> None:
-        """Announce that a node goes."""
-        self.nodes[name].doomed = True
+    def notice(self, *names: str) -> None:
+        """Announce that nodes go."""
+        for name in names:
+            self.nodes[name].doomed = True
 
     def vanish(self, name: str) -> None:
         """Take a node away; its pods look as before for a while."""

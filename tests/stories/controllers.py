@@ -1,4 +1,4 @@
-"""What Kubernetes does by itself: Deployment and ReplicaSet controllers, scheduler, kubelets, garbage collector.
+"""What Kubernetes does by itself: controllers, scheduler, kubelets, garbage collector.
 
 Each function does one piece of work and says whether anything changed; who acts when is the director's
 business. The rules follow pkg/controller/{deployment,replicaset} of Kubernetes 1.36, as far as counts
@@ -58,6 +58,13 @@ def _set(cluster: Cluster, deployment: Deployment, rs: ReplicaSet, spec: int) ->
     return True
 
 
+def _set_all(cluster: Cluster, deployment: Deployment, sizes: dict[str, int]) -> bool:
+    changed = False
+    for uid, spec in sizes.items():
+        changed = _set(cluster, deployment, cluster.replica_sets[uid], spec) or changed
+    return changed
+
+
 def _scale(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], new: ReplicaSet | None) -> bool:
     active = [rs for rs in owned if rs.spec > 0]
     if len(active) <= 1:
@@ -66,7 +73,7 @@ def _scale(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], ne
             return False
         return _set(cluster, deployment, only, deployment.replicas)
     if new is not None and new.spec == new.status_available == new.desired_replicas == deployment.replicas:
-        return any([_set(cluster, deployment, rs, 0) for rs in active if rs is not new])
+        return _set_all(cluster, deployment, {rs.uid: 0 for rs in active if rs is not new})
     allowed = deployment.replicas + deployment.max_surge if deployment.replicas > 0 else 0
     to_add = allowed - sum(rs.spec for rs in active)
     # Up: the largest first; down: the oldest of equals first.
@@ -82,7 +89,7 @@ def _scale(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], ne
         sizes[rs.uid] = rs.spec + share
         added += share
     sizes[active[0].uid] = max(0, sizes[active[0].uid] + to_add - added)
-    return any([_set(cluster, deployment, rs, sizes[rs.uid]) for rs in active])
+    return _set_all(cluster, deployment, sizes)
 
 
 def _roll(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], new: ReplicaSet) -> bool:
@@ -107,7 +114,7 @@ def _roll(cluster: Cluster, deployment: Deployment, owned: list[ReplicaSet], new
     return False
 
 
-def _shrink_old(
+def _shrink_old(  # noqa: PLR0917 - the numbers of one roll
     cluster: Cluster,
     deployment: Deployment,
     owned: list[ReplicaSet],

@@ -42,7 +42,7 @@ class Story:
         self.cluster = Cluster(replicas, surge, unavailable)
         self.promises = Promises(self.cluster)
         self.splitter = Splitter(self.cluster, Rules())
-        self.splitter.before_write = lambda action: check_action(self.cluster, action)
+        self.splitter.judge = lambda action: check_action(self.cluster, action)
         self.lines = [f"# {title}", f"# N {replicas}, maxSurge {surge}, maxUnavailable {unavailable}", ""]
         self._held = ""
         for number in range(2):
@@ -179,10 +179,12 @@ class Story:
 
     @property
     def clock(self) -> str:
+        """Return the time since the label, minutes and seconds."""
         at = self.cluster.now - 60
         return f"{at // 60:02}:{at % 60:02}"
 
     def counts(self) -> str:
+        """Say who holds how many: spec/available."""
         cluster = self.cluster
         words = [self._deployment(cluster.source, "source")] if cluster.owned_by(cluster.source) else []
         words += [self._replica_set(rs) for rs in cluster.released() if rs.spec or rs.status_replicas]
@@ -236,7 +238,8 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
         case ApplyTwin():
             rolled = f", maxSurge {action.max_surge}, maxUnavailable {action.max_unavailable}"
             verb = "create" if action.resource_version is None else "update"
-            return f"{verb} {action.pool} twin as {action.hash} at {action.replicas}{rolled if verb == 'update' else ''}"
+            said = f"{verb} {action.pool} twin as {action.hash} at {action.replicas}"
+            return f"{said}{rolled if verb == 'update' else ''}"
         case DeleteTwin():
             return f"delete {action.name}"
         case SetDeletionCost():

@@ -6,8 +6,8 @@ precondition fails, then the Split's status. A crash forgets what is not written
 
 import json
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from splitter.core.actions import (
     Action,
@@ -43,6 +43,17 @@ def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
     return {pool: Rendered(json.dumps({"template": word}), word) for pool, word in words.items()}
 
 
+class Judge(Protocol):
+    """Looks at each write before it is done."""
+
+    def __call__(self, action: Action, /) -> None:
+        """Raise what must never happen."""
+
+
+def _nobody(_: Action, /) -> None:
+    pass
+
+
 class Splitter:
     """One process of splitter; `cache` is what it sees, the cluster itself unless the story makes it lag."""
 
@@ -54,8 +65,7 @@ class Splitter:
         self.wake_at: int | None = None
         self.last: tuple[Observation, Plan, PolicyInForce] | None = None
         self.lost_races = 0
-        self.before_write: Callable[[Action], None] = lambda _: None
-        self.after_write: Callable[[Action], None] = lambda _: None
+        self.judge: Judge = _nobody
 
     def crash(self) -> None:
         """Forget everything that is not written."""
@@ -78,14 +88,13 @@ class Splitter:
     def write_next(self) -> bool:
         """Do the next write of the pass; False when it lost a race and the rest was dropped."""
         action = self.pending.popleft()
-        self.before_write(action)
+        self.judge(action)
         try:
             _write(self.cluster, action, self.last[0] if self.last else None)
         except LostRaceError:
             self.pending.clear()
             self.lost_races += 1
             return False
-        self.after_write(action)
         if not self.pending:
             self._report()
         return True
@@ -204,7 +213,7 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
             rs = _replica_set(cluster, action.name, action.resource_version)
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
-            # Left there with another N, the Deployment controller sees a scaling event for ever and rolls no more.
+            # Left there with another N they would stop all rolls (Cluster.stalls_as_kubernetes).
             rs.desired_replicas, rs.max_replicas = None, 0
             rs.version = cluster.version()
         case CreateHandBack():

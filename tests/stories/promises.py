@@ -15,7 +15,6 @@ from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
 
-
 CONTROLLER = "a controller"
 
 

@@ -1,0 +1,190 @@
+"""Observations, made readable: what a test does not say is the least surprising.
+
+A workload `shop/web`, N = 10, maxSurge 3, maxUnavailable 2, at `NOW`. Pods are ready since long on sound
+nodes, controllers have seen everything.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from splitter.core.model import (
+    Key,
+    Observation,
+    PodView,
+    Pool,
+    Rendered,
+    ReplicaSetView,
+    SourceView,
+    SplitView,
+    Standing,
+    Tie,
+    TwinView,
+)
+from splitter.core.surface import LABEL_SPLIT, mark_value
+
+NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+KEY = Key("Deployment", "shop", "web")
+TEMPLATE = "v1"
+LONG_AGO_S = 3600
+
+
+def ago(seconds: float) -> datetime:
+    """Return the instant so many seconds before NOW."""
+    return NOW - timedelta(seconds=seconds)
+
+
+def pod(
+    name: str = "pod", standing: Standing = Standing.SOUND, *, ready: bool = True, **fields: object
+) -> PodView:
+    """Return a pod; one that is not bound is not ready."""
+    bound = standing is not Standing.UNBOUND
+    made = PodView(
+        name=name,
+        uid=f"uid-{name}",
+        standing=standing,
+        node="node-1" if bound else None,
+        node_uid="uid-node-1" if bound else None,
+        ready_since=ago(LONG_AGO_S) if ready and bound else None,
+        created=ago(LONG_AGO_S),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def pods(
+    ready: int = 0, *, starting: int = 0, stuck: int = 0, doomed: int = 0, lost: int = 0
+) -> tuple[PodView, ...]:
+    """Return so many pods of each kind; the stuck ones are unschedulable for an hour."""
+    waiting = ago(LONG_AGO_S)
+    return (
+        *(pod(f"ready-{number}") for number in range(ready)),
+        *(pod(f"starting-{number}", ready=False) for number in range(starting)),
+        *(pod(f"stuck-{n}", Standing.UNBOUND, unschedulable_since=waiting) for n in range(stuck)),
+        *(pod(f"doomed-{number}", Standing.DOOMED, on_spot=True) for number in range(doomed)),
+        *(pod(f"lost-{number}", Standing.LOST, on_spot=True) for number in range(lost)),
+    )
+
+
+def replica_set(
+    name: str = "web-1",
+    spec: int | None = None,
+    of: Sequence[PodView] = (),
+    *,
+    tie: Tie = Tie.PARKED,
+    template: str = TEMPLATE,
+    age_s: float = LONG_AGO_S,
+) -> ReplicaSetView:
+    """Return a ReplicaSet whose status has seen its pods; without `spec` it wants what it has."""
+    counted = [one for one in of if one.counts]
+    return ReplicaSetView(
+        name=name,
+        uid=f"uid-{name}",
+        resource_version=f"rv-{name}",
+        template_hash=template,
+        spec_replicas=len(counted) if spec is None else spec,
+        status_replicas=len(counted),
+        available_replicas=sum(1 for one in counted if one.ready_since is not None),
+        created=ago(age_s),
+        template_labels={"app": "web", "pod-template-hash": name.rpartition("-")[2]},
+        tie=tie,
+        pods=tuple(of),
+    )
+
+
+def twin(
+    pool: Pool,
+    of: Sequence[PodView] = (),
+    *,
+    spec: int | None = None,
+    template: str = TEMPLATE,
+    **fields: object,
+) -> TwinView:
+    """Return a twin with one ReplicaSet that runs its template."""
+    only = replica_set(f"web-{pool.value}-1", spec, of, tie=Tie.ATTACHED, template=template)
+    return twin_of(pool, [only], template=template, updated=only.status_replicas, **fields)
+
+
+def twin_of(
+    pool: Pool, sets: Sequence[ReplicaSetView], *, template: str = TEMPLATE, updated: int, **fields: object
+) -> TwinView:
+    """Return a twin with these ReplicaSets."""
+    name = f"web-{pool.value}"
+    made = TwinView(
+        pool=pool,
+        name=name,
+        uid=f"uid-{name}",
+        resource_version=f"rv-{name}",
+        rendered_hash=f"{template}|{pool.value}",
+        spec_replicas=sum(rs.spec_replicas for rs in sets),
+        status_replicas=sum(rs.status_replicas for rs in sets),
+        available_replicas=sum(rs.available_replicas for rs in sets),
+        updated_replicas=updated,
+        observed=True,
+        max_surge=3,
+        max_unavailable=0,
+        replica_sets=tuple(sets),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def source(
+    replicas: int = 10,
+    *,
+    labelled: bool = True,
+    marked: bool = True,
+    annotations: Mapping[str, str] | None = None,
+    **fields: object,
+) -> SourceView:
+    """Return the source, taken over and paused unless said otherwise."""
+    mark = {"splitter.io/taken-over": mark_value("uid-web", ago(LONG_AGO_S))} if marked else {}
+    made = SourceView(
+        key=KEY,
+        uid="uid-web",
+        resource_version="rv-web",
+        generation=7,
+        replicas=replicas,
+        max_surge=3,
+        max_unavailable=2,
+        paused=True,
+        observed=True,
+        template_hash=TEMPLATE,
+        labels={"app": "web", LABEL_SPLIT: "enabled"} if labelled else {"app": "web"},
+        annotations={**mark, **(annotations or {})},
+        selector_keys=("app",),
+        manifest_json="{}",
+        paused_by_us=True,
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def free_source(replicas: int = 10, **fields: object) -> SourceView:
+    """Return a labelled source that nobody has touched yet."""
+    return replace(source(replicas, marked=False), paused=False, paused_by_us=False, **fields)  # type: ignore[arg-type]
+
+
+def split(**fields: object) -> SplitView:
+    """Return a Split that takes over, with nothing to remember."""
+    made = SplitView(
+        uid="uid-split",
+        takes_over=True,
+        state="",
+        conflict=False,
+        fights=(),
+        rebalance={},
+        good_annotations=None,
+        status_json="{}",
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def observation(
+    of: SourceView | None = None, sets: Sequence[ReplicaSetView] = (), **fields: object
+) -> Observation:
+    """Return what one pass sees: by default a source that is ours, its Split, and no twins."""
+    made = Observation(key=KEY, now=NOW, source=of or source(), split=split(), replica_sets=tuple(sets))
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def rendered(template: str = TEMPLATE) -> dict[Pool, Rendered]:
+    """Return both twins as their templates render them."""
+    return {pool: Rendered("{}", f"{template}|{pool.value}") for pool in Pool}

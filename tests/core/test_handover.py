@@ -1,0 +1,364 @@
+"""The hand-over's table, row by row and as a whole; and the arithmetic of MAKE and BREAK."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import observation, pod, pods, replica_set, source, twin, twin_of
+from splitter.core.handover import (
+    Columns,
+    Holder,
+    Mark,
+    Step,
+    break_,
+    floor_of,
+    free_replicas,
+    hand_back_of,
+    holder_of_replica_set,
+    holder_of_twin,
+    is_rolling,
+    make,
+    next_step,
+    room,
+)
+from splitter.core.model import Pool, Standing
+
+REST = Columns(
+    label=True,
+    conflict=False,
+    split=True,
+    report=False,
+    mark=Mark.OURS,
+    paused=True,
+    paused_by_us=True,
+    observed=True,
+    attached=False,
+    returning=False,
+    parked=True,
+    twins=True,
+    ours_at_zero=False,
+    hand_back=True,
+    hand_back_done=False,
+)
+"""A workload that is split and at rest."""
+FRESH = Columns(
+    label=True,
+    conflict=False,
+    split=False,
+    report=False,
+    mark=Mark.NONE,
+    paused=False,
+    paused_by_us=False,
+    observed=True,
+    attached=True,
+    returning=False,
+    parked=False,
+    twins=False,
+    ours_at_zero=True,
+    hand_back=False,
+    hand_back_done=False,
+)
+"""A source that has just got its label."""
+GIVEN = replace(REST, label=False)
+"""The label was removed from a workload at rest."""
+
+
+def every() -> Iterator[Columns]:
+    """Yield every combination of the columns that an observation can give."""
+    names = [field.name for field in fields(Columns)]
+    values = [list(Mark) if name == "mark" else [False, True] for name in names]
+    for combination in product(*values):
+        columns = replace(REST, **dict(zip(names, combination, strict=True)))
+        if columns.split and columns.report:
+            continue  # one Split, of one kind
+        if columns.conflict and not (columns.split or columns.report):
+            continue  # a Conflict is recorded in a Split
+        if (columns.hand_back or columns.hand_back_done) and not columns.parked:
+            continue
+        yield columns
+
+
+class TestEveryRow:
+    """The table of the design, by example."""
+
+    @pytest.mark.parametrize(
+        ("row", "columns", "step"),
+        [
+            ("2 given back in Conflict", replace(FRESH, split=True, conflict=True), Step.NOTHING),
+            ("2 Conflict, still ours", replace(REST, conflict=True), Step.HAND_BACK),
+            ("3 new label", FRESH, Step.CONSIDER),
+            ("3 refused before", replace(FRESH, report=True), Step.CONSIDER),
+            ("3 paused by its user", replace(FRESH, paused=True), Step.CONSIDER),
+            ("3 crashed after the Split", replace(FRESH, split=True), Step.CONSIDER),
+            ("4 kubectl replace dropped the mark", replace(REST, mark=Mark.NONE), Step.ADOPT),
+            (
+                "4 paused by us, nothing else left",
+                replace(FRESH, paused=True, paused_by_us=True),
+                Step.ADOPT,
+            ),
+            ("4 Split beside a paused source", replace(FRESH, split=True, paused=True), Step.ADOPT),
+            (
+                "4 restored from a backup",
+                replace(FRESH, mark=Mark.FOREIGN, paused=True),
+                Step.ADOPT,
+            ),
+            ("5 Split deleted", replace(REST, split=False), Step.CREATE_SPLIT),
+            ("6 not paused yet", replace(FRESH, split=True, mark=Mark.OURS), Step.PAUSE),
+            ("6 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
+            ("7 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),
+            ("7 one on its way back", replace(REST, returning=True), Step.WAIT_CONTROLLER),
+            ("8 something attached", replace(REST, attached=True), Step.PARK),
+            ("9-12 ours", REST, Step.RUN),
+            ("13 one on its way back", replace(GIVEN, returning=True), Step.WAIT_CONTROLLER),
+            ("14 attached and paused", replace(GIVEN, attached=True), Step.UNPAUSE),
+            ("15 unpaused, nothing there yet", replace(GIVEN, paused=False), Step.WAIT_CONTROLLER),
+            ("16 ours still hold", replace(GIVEN, attached=True, paused=False), Step.SHRINK_OURS),
+            (
+                "17 ours at zero",
+                replace(GIVEN, attached=True, paused=False, ours_at_zero=True),
+                Step.CLEAN_UP,
+            ),
+            ("19 none to give back", replace(GIVEN, hand_back=False), Step.CREATE_HAND_BACK),
+            ("20 complete", replace(GIVEN, hand_back_done=True), Step.REATTACH),
+            ("21 otherwise", GIVEN, Step.HAND_BACK),
+            ("a refusal whose label went", replace(FRESH, label=False, report=True), Step.CLEAN_UP),
+            ("a stranger", replace(FRESH, label=False), Step.NOTHING),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_row(self, row: str, columns: Columns, step: Step) -> None:
+        """The first row that matches acts."""
+        assert next_step(columns) is step, row
+
+
+class TestEveryCombination:
+    """All combinations of the columns, and what holds for each of them."""
+
+    def test_exactly_one_step(self) -> None:
+        """The table is total and deterministic."""
+        combinations = list(every())
+        assert len(combinations) > 15_000
+        for columns in combinations:
+            assert isinstance(next_step(columns), Step)
+
+    def test_without_a_label_nothing_is_taken(self) -> None:
+        """PAUSE, PARK, RUN, CONSIDER, ADOPT and CREATE_SPLIT need the label, and no Conflict."""
+        taking = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
+        for columns in every():
+            if next_step(columns) in taking:
+                assert columns.label, columns
+                assert not columns.conflict, columns
+
+    def test_with_a_label_nothing_is_given_back(self) -> None:
+        """UNPAUSE, CLEAN_UP, REATTACH and the like need the label gone, or a Conflict."""
+        giving = {
+            Step.UNPAUSE,
+            Step.CLEAN_UP,
+            Step.SHRINK_OURS,
+            Step.CREATE_HAND_BACK,
+            Step.REATTACH,
+            Step.HAND_BACK,
+        }
+        for columns in every():
+            if next_step(columns) in giving:
+                assert not columns.label or columns.conflict, columns
+
+    def test_a_report_never_unpauses(self) -> None:
+        """Beside a Split that only reports, and nothing held, the pause is the user's."""
+        for columns in every():
+            if columns.report and not columns.holds and not columns.label:
+                assert next_step(columns) is Step.CLEAN_UP, columns
+
+    def test_conflict_without_anything_held_never_touches_the_source(self) -> None:
+        """Given back in Conflict: nothing, or the Split's removal once the label is gone."""
+        for columns in every():
+            if columns.conflict and not columns.holds:
+                expected = Step.NOTHING if columns.label else Step.CLEAN_UP
+                assert next_step(columns) is expected, columns
+
+    def test_a_stranger_is_left_alone(self) -> None:
+        """Without label, Split and anything of ours there is nothing to do."""
+        for columns in every():
+            if not columns.label and not columns.holds and not (columns.split or columns.report):
+                assert next_step(columns) is Step.NOTHING, columns
+
+    def test_parks_only_behind_an_observed_pause(self) -> None:
+        """An unobserved pause and a released ReplicaSet make N new pods."""
+        for columns in every():
+            if next_step(columns) in {Step.PARK, Step.RUN}:
+                assert columns.paused, columns
+                assert columns.observed, columns
+                assert columns.mark is Mark.OURS, columns
+                assert columns.split, columns
+
+    def test_never_unpauses_with_nothing_attached(self) -> None:
+        """Unpaused with nothing attached, the Deployment controller makes N new pods."""
+        for columns in every():
+            if next_step(columns) is Step.UNPAUSE:
+                assert columns.attached, columns
+                assert not columns.returning, columns
+
+    def test_cleans_up_only_at_zero(self) -> None:
+        """No twin or parked ReplicaSet with replicas is ever deleted."""
+        for columns in every():
+            if next_step(columns) is Step.CLEAN_UP and columns.holds:
+                assert columns.ours_at_zero, columns
+                assert columns.attached, columns
+                assert not columns.paused, columns
+
+
+class TestTheReplicaSetToGiveBack:
+    """Which parked ReplicaSet grows on the way back."""
+
+    def test_has_the_template_of_the_source(self) -> None:
+        """Any other would be rolled away at once."""
+        old, current = replica_set("web-old", template="v0"), replica_set("web-current")
+        assert hand_back_of(observation(sets=[old, current])) == current
+        assert hand_back_of(observation(sets=[old])) is None
+
+    def test_is_the_largest_then_the_oldest(self) -> None:
+        """The largest needs the fewest new pods; of equals the oldest, in each pass alike."""
+        large = replica_set("web-large", 3)
+        older, younger = replica_set("web-b", 1, age_s=20), replica_set("web-a", 1, age_s=10)
+        assert hand_back_of(observation(sets=[younger, large, older])) == large
+        assert hand_back_of(observation(sets=[younger, older])) == older
+
+
+class TestCounting:
+    """What a holder has, and what of it serves."""
+
+    def test_available_is_counted_from_pods_and_capped(self) -> None:
+        """A status that is full for a minute after its nodes are gone is not believed."""
+        holder = holder_of_replica_set(replica_set(of=pods(2, lost=3)), target=0, rank=0)
+        assert (holder.spec, holder.available, holder.free) == (5, 2, 3)
+
+    def test_a_spec_caps_what_serves(self) -> None:
+        """Scaled down a moment ago: the surplus is spent already."""
+        assert holder_of_replica_set(replica_set(spec=2, of=pods(5)), target=0, rank=0).available == 2
+
+    def test_unschedulable_replicas_take_no_room(self) -> None:
+        """A Pending probe must not take the room that on-demand needs."""
+        assert holder_of_replica_set(replica_set(of=pods(2, stuck=3)), target=0, rank=0).held == 2
+
+    def test_pods_that_no_status_shows_take_room(self) -> None:
+        """A ReplicaSet that was just scaled to 0 has its pods still."""
+        lagging = replace(replica_set(spec=0, of=pods(starting=2)), status_replicas=0)
+        assert holder_of_replica_set(lagging, target=0, rank=0).held == 2
+
+    def test_a_doomed_pod_that_serves_is_not_free(self) -> None:
+        """It goes only one for one with a newly available one."""
+        assert free_replicas(pods(1, doomed=2, starting=1), 4) == 1
+
+    def test_a_rolling_twin_counts_the_least(self) -> None:
+        """It may surge above its spec, go down to spec - maxUnavailable, and has nothing free."""
+        old = replica_set("a", 3, pods(3), template="v0")
+        new = replica_set("b", 1, pods(starting=1))
+        rolling = twin_of(Pool.SPOT, [old, new], updated=1, spec_replicas=4, max_surge=2, max_unavailable=2)
+        holder = holder_of_twin(rolling, target=0, rank=0, on_demand=False)
+        assert is_rolling(rolling)
+        assert (holder.held, holder.available, holder.free) == (6, 2, 0)
+
+    def test_a_roll_begins_with_its_write(self) -> None:
+        """From the write of a template on its controller may take replicas, long before pods show it."""
+        calm = twin(Pool.SPOT, pods(4), max_unavailable=2)
+        assert holder_of_twin(calm, 0, 0, on_demand=False).available == 4
+        written = replace(calm, observed=False)
+        assert holder_of_twin(written, 0, 0, on_demand=False).available == 2
+        begun = replace(calm, updated_replicas=0)
+        assert is_rolling(begun)
+        assert holder_of_twin(begun, 0, 0, on_demand=False).available == 2
+
+    def test_a_roll_in_which_nothing_serves_is_free(self) -> None:
+        """Whichever replicas the controller takes, nobody misses them."""
+        old = replica_set("a", 2, pods(starting=2), template="v0")
+        new = replica_set("b", 1, pods(starting=1))
+        broken = twin_of(Pool.SPOT, [old, new], updated=1, spec_replicas=2)
+        assert holder_of_twin(broken, target=0, rank=0, on_demand=False).free == 2
+
+    def test_a_terminating_pod_is_nobodys(self) -> None:
+        """Neither available nor free nor doomed."""
+        ending = pod(terminating=True)
+        assert not ending.available
+        assert not replace(ending, standing=Standing.DOOMED).serves_but_doomed
+
+
+COUNTS = st.integers(0, 12)
+
+
+@st.composite
+def holders(draw: st.DrawFn) -> list[Holder]:
+    """Draw up to four holders whose numbers fit together."""
+    made = []
+    for number in range(draw(st.integers(1, 4))):
+        spec = draw(COUNTS)
+        available = draw(st.integers(0, spec))
+        free = draw(st.integers(0, spec - available))
+        target = draw(COUNTS)
+        made.append(Holder(f"h{number}", spec, spec, available, target, number == 0, free, number))
+    return made
+
+
+class TestMake:
+    """Growing, within the room."""
+
+    @given(holders(), COUNTS)
+    def test_never_exceeds_room_or_target(self, given_holders: list[Holder], space: int) -> None:
+        """What is made fits into the room, and nobody grows past the target."""
+        grown = make(given_holders, space)
+        by_name = {holder.name: holder for holder in given_holders}
+        assert sum(spec - by_name[name].spec for name, spec in grown.items()) <= space
+        for name, spec in grown.items():
+            assert by_name[name].spec < spec <= by_name[name].target
+
+    def test_on_demand_comes_first(self) -> None:
+        """The safe half is made before the cheap one."""
+        spot = Holder("spot", 0, 0, 0, 6)
+        on_demand = Holder("on-demand", 0, 0, 0, 2, on_demand=True)
+        assert make([spot, on_demand], 3) == {"on-demand": 2, "spot": 1}
+
+    def test_room_makes_place_for_what_goes(self) -> None:
+        """In an emergency the doomed do not take the place of their replacements."""
+        held = [Holder("x", 13, 13, 10, 10)]
+        assert room(held, 10, 3, going=0) == 0
+        assert room(held, 10, 3, going=4) == 4
+
+
+class TestBreak:
+    """Shrinking, down to the floor."""
+
+    @given(holders(), COUNTS)
+    def test_never_goes_below_the_floor(self, given_holders: list[Holder], floor: int) -> None:
+        """Of what serves, no more goes than is above the floor."""
+        shrunk = break_(given_holders, floor)
+        before = sum(holder.available for holder in given_holders)
+        after = 0
+        for holder in given_holders:
+            left = shrunk.get(holder.name, holder.spec)
+            assert min(holder.spec, holder.target) <= left <= holder.spec
+            taken = max(0, holder.spec - left - holder.free)
+            after += holder.available - min(taken, holder.available)
+        assert after >= min(before, floor)
+
+    def test_takes_the_lowest_rank_first(self) -> None:
+        """Parked ones oldest first, then spot, then on-demand."""
+        old = Holder("old", 2, 2, 2, 0, rank=0)
+        spot = Holder("spot", 4, 4, 4, 2, rank=1)
+        assert break_([spot, old], floor=3) == {"old": 0, "spot": 3}
+
+    @pytest.mark.parametrize(
+        ("replicas", "surge", "unavailable", "floor"),
+        [(10, 3, 2, 10), (10, 0, 2, 8), (1, 1, 0, 1), (0, 0, 1, 0), (1, 0, 1, 0)],
+    )
+    def test_the_floor(self, replicas: int, surge: int, unavailable: int, floor: int) -> None:
+        """F is N where surge is allowed, N - U where it is not, and never negative."""
+        assert floor_of(replicas, surge, unavailable) == floor
+
+
+def test_the_source_of_the_builders_is_at_rest() -> None:
+    """The builders say what they mean."""
+    assert source().paused
+    assert observation().split is not None
