@@ -159,7 +159,9 @@ def source(
 
 def free_source(replicas: int = 10, **fields: object) -> SourceView:
     """Return a labelled source that nobody has touched yet."""
-    return replace(source(replicas, marked=False), paused=False, paused_by_us=False, **fields)  # type: ignore[arg-type]
+    untouched = replace(source(replicas, marked=False), paused=False, paused_by_us=False)
+    annotations = fields.pop("annotations", untouched.annotations)
+    return replace(untouched, annotations=annotations, **fields)  # type: ignore[arg-type]
 
 
 def split(**fields: object) -> SplitView:

@@ -69,10 +69,9 @@ GIVEN = replace(REST, label=False)
 
 def every() -> Iterator[Columns]:
     """Yield every combination of the columns that an observation can give."""
-    names = [field.name for field in fields(Columns)]
-    values = [list(Mark) if name == "mark" else [False, True] for name in names]
-    for combination in product(*values):
-        columns = replace(REST, **dict(zip(names, combination, strict=True)))
+    flags = [field.name for field in fields(Columns) if field.name != "mark"]
+    for mark, values in product(Mark, list(product([False, True], repeat=len(flags)))):
+        columns = replace(REST, mark=mark, **dict(zip(flags, values, strict=True)))
         if columns.split and columns.report:
             continue  # one Split, of one kind
         if columns.conflict and not (columns.split or columns.report):

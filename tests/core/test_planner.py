@@ -1,0 +1,284 @@
+"""One pass as a whole: which writes, in which order, for which reason."""
+
+from dataclasses import replace
+
+from builders import ago, free_source, observation, pods, rendered, replica_set, source, split, twin, twin_of
+from splitter.core.actions import (
+    ApplyTwin,
+    CreateHandBack,
+    DeleteReplicaSet,
+    DeleteSplit,
+    DeleteTwin,
+    DeleteVanishedPod,
+    EnsureSplit,
+    Park,
+    Reattach,
+    Scale,
+    SetDeletionCost,
+    SetMark,
+    SetPaused,
+)
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, Policy, Pool, State, Tie
+from splitter.core.plan import Plan, Rules
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+
+ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)
+DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
+
+
+def planned(observed: Observation, template: str = "v1") -> Plan:
+    """Return the plan of one pass."""
+    return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), Rules(defaults=DEFAULTS))
+
+
+def kinds(found: Plan) -> list[type]:
+    """Return the kinds of the writes, in order."""
+    return [type(action) for action in found.actions]
+
+
+def at_rest(**fields: object) -> Observation:
+    """Return a workload split 4 + 6 and at rest, on on-demand and sound spot nodes."""
+    made = observation(
+        sets=[replica_set(spec=0)],
+        on_demand=twin(Pool.ON_DEMAND, pods(4)),
+        spot=twin(Pool.SPOT, pods(6)),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+class TestTaking:
+    """From the label to a parked source."""
+
+    def test_the_split_is_born_before_the_mark(self) -> None:
+        """An annotation cannot be selected by a watch; a Split can."""
+        found = planned(observation(free_source(), [ATTACHED], split=None))
+        assert kinds(found) == [EnsureSplit, SetMark]
+        assert found.verdict.reason is Reason.TAKEN_OVER
+
+    def test_a_refusal_writes_nothing_but_its_report(self) -> None:
+        """Refused and left as it is; the report is written once."""
+        refused = planned(observation(free_source(recreate=True), [ATTACHED], split=None))
+        assert refused.actions == (EnsureSplit(takes_over=False),)
+        assert refused.verdict.reason is Reason.STRATEGY_RECREATE
+        again = planned(observation(free_source(recreate=True), [ATTACHED], split=split(takes_over=False)))
+        assert again.actions == ()
+
+    def test_templates_that_do_not_render_refuse(self) -> None:
+        """Before the first write, in the template's own words."""
+        observed = observation(free_source(), [ATTACHED], split=None)
+        broken = Note(Reason.TEMPLATE_INVALID, "line 3", warning=True)
+        found = plan(observed, policy_in_force(observed, DEFAULTS), broken, Rules(defaults=DEFAULTS))
+        assert found.verdict == broken
+        assert found.state is State.REFUSED
+
+    def test_the_pause_carries_a_precondition(self) -> None:
+        """The source is the user's."""
+        found = planned(observation(source(paused=False), [ATTACHED]))
+        assert found.actions == (SetPaused(paused=True, resource_version="rv-web"),)
+        assert not found.fight
+
+    def test_a_foreign_unpause_is_a_fight(self) -> None:
+        """Only with something parked: our own crash between mark and pause is none."""
+        found = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
+        assert found.fight
+        assert found.verdict.reason is Reason.FOREIGN_UNPAUSE
+
+    def test_the_current_replica_set_is_parked_last(self) -> None:
+        """0.1 s after only the active one is parked, the old image would be resurrected."""
+        old = replica_set("web-0", spec=0, tie=Tie.ATTACHED, template="v0")
+        older_running = replica_set("web-00", of=pods(1), tie=Tie.ATTACHED, template="v00")
+        current = replica_set("web-1", spec=0, tie=Tie.ATTACHED)
+        found = planned(observation(sets=[current, older_running, old]))
+        assert [action.name for action in found.actions if isinstance(action, Park)] == [
+            "web-0",
+            "web-00",
+            "web-1",
+        ]
+
+
+class TestRunning:
+    """While it is ours."""
+
+    def test_at_rest_nothing_is_written(self) -> None:
+        """A steady state is a fixed point."""
+        found = planned(at_rest())
+        assert (found.actions, found.state) == ((), State.STEADY)
+        assert found.verdict.reason is Reason.BALANCED
+
+    def test_missing_twins_are_created_at_zero(self) -> None:
+        """Their counts come later, with MAKE or decide()."""
+        found = planned(observation(sets=[replica_set(of=pods(10))]))
+        assert kinds(found) == [ApplyTwin, ApplyTwin]
+        assert all(isinstance(action, ApplyTwin) and action.replicas == 0 for action in found.actions)
+
+    def test_an_emergency_raises_on_demand_first(self) -> None:
+        """Every doomed replica is replaced in this very pass."""
+        doomed = twin(Pool.SPOT, pods(3, doomed=3))
+        found = planned(at_rest(spot=doomed))
+        first = found.actions[0]
+        assert isinstance(first, Scale)
+        assert (first.name, first.replicas, first.resource_version) == ("web-on-demand", 7, None)
+        assert found.verdict.reason is Reason.SPOT_INTERRUPTED
+
+    def test_no_holder_is_lowered_before_its_doomed_carry_the_cost(self) -> None:
+        """A ReplicaSet would delete a live one instead."""
+        parked = replica_set(of=pods(9, doomed=1))
+        on_demand = twin(Pool.ON_DEMAND, pods(7))
+        found = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
+        assert SetDeletionCost in kinds(found)
+        assert not [one for one in found.actions if isinstance(one, Scale) and one.replicas < one.was]
+
+    def test_no_holder_is_lowered_beside_a_pod_of_a_vanished_node(self) -> None:
+        """Its ReplicaSet takes that pod for ready, and would delete a live one (found by a random life)."""
+        vanished = replace(pods(lost=1)[0], vanished=True)
+        parked = replica_set(of=(*pods(9), vanished))
+        on_demand = twin(Pool.ON_DEMAND, pods(4))
+        found = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
+        assert DeleteVanishedPod in kinds(found)
+        assert not [one for one in found.actions if isinstance(one, Scale) and one.replicas < one.was]
+
+    def test_a_lost_pod_goes_before_a_doomed_one(self) -> None:
+        """It may look ready for a minute still."""
+        spot = twin(Pool.SPOT, pods(4, doomed=1, lost=1))
+        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
+        costs = {one.pod: one.cost for one in found.actions if isinstance(one, SetDeletionCost)}
+        assert costs == {"doomed-0": "-1000", "lost-0": "-1001"}
+
+    def test_the_users_own_cost_is_remembered(self) -> None:
+        """Through doomed and lost, and given back when the node recovers."""
+        doomed, lost = (replace(one, deletion_cost="7") for one in pods(doomed=1, lost=1))
+        worse = replace(lost, name="worse", deletion_cost="-1000", cost_before="9")
+        well = replace(pods(1)[0], name="well", deletion_cost="-1000", cost_before="8")
+        spot = twin(Pool.SPOT, (*pods(2), doomed, lost, worse, well))
+        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
+        costs = {
+            one.pod: (one.cost, one.remember) for one in found.actions if isinstance(one, SetDeletionCost)
+        }
+        assert costs == {
+            "doomed-0": ("-1000", "7"),
+            "lost-0": ("-1001", "7"),
+            "worse": ("-1001", "9"),
+            "well": ("8", None),
+        }
+
+    def test_a_count_goes_before_a_template(self) -> None:
+        """A roll waits until there is no count to write."""
+        found = planned(at_rest(source=source(12, template_hash="v2")), template="v2")
+        assert all(isinstance(action, Scale) for action in found.actions)
+
+    def test_frozen_counts_stay(self) -> None:
+        """Freeze holds all counts."""
+        frozen = source(12, annotations={"splitter.io/freeze": "true"})
+        found = planned(at_rest(source=frozen))
+        assert found.actions == ()
+        assert found.verdict.reason is Reason.FROZEN
+
+    def test_dry_run_writes_nothing(self) -> None:
+        """It says what would be written."""
+        dry = source(12, annotations={"splitter.io/dry-run": "true"})
+        found = planned(at_rest(source=dry))
+        assert found.actions == ()
+        assert found.verdict.reason is Reason.DRY_RUN
+        assert "Scale" in found.verdict.message or "scale" in found.verdict.message
+
+
+class TestGiving:
+    """Back to where it was."""
+
+    def test_a_replica_set_is_made_when_none_has_the_template(self) -> None:
+        """The template changed while split."""
+        observed = at_rest(source=source(labelled=False, template_hash="v2"))
+        assert planned(observed, "v2").actions == (CreateHandBack(),)
+
+    def test_goes_back_complete(self) -> None:
+        """Labels and hash return in one patch, behind a precondition."""
+        full = replica_set(of=pods(10))
+        found = planned(
+            observation(source(labelled=False), [full], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        )
+        assert found.actions == (Reattach("web-1", "rv-web-1", (("app", "web"), ("pod-template-hash", "1"))),)
+
+    def test_old_revisions_go_back_before_the_traces_go(self) -> None:
+        """Those with a template that is attached already are deleted: two would make a roll."""
+        twice = replica_set("web-2", spec=0)
+        old = replica_set("web-0", spec=0, template="v0")
+        unpaused = source(labelled=False, paused=False)
+        found = planned(
+            observation(
+                unpaused, [ATTACHED, twice, old], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT)
+            )
+        )
+        assert kinds(found) == [DeleteReplicaSet, Reattach]
+
+    def test_the_split_goes_last(self) -> None:
+        """The mark goes after everything it stands for, the Split after the mark."""
+        unpaused = source(labelled=False, paused=False)
+        found = planned(
+            observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        )
+        assert kinds(found) == [DeleteTwin, DeleteTwin, SetMark, DeleteSplit]
+
+    def test_a_twin_stuck_in_a_roll_goes_on_first(self) -> None:
+        """Its surge replicas would fill the room for ever (docs/adr/0020, found by a random life)."""
+        old = replica_set("a", 2, pods(2))
+        new = replica_set("b", 2, pods(starting=2), template="v2")
+        stuck = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, spec_replicas=2, max_surge=2)
+        observed = observation(
+            source(5, labelled=False, template_hash="v3", max_surge=2),
+            [replica_set("web-3", of=pods(3), template="v3")],
+            on_demand=stuck,
+            spot=twin(Pool.SPOT),
+        )
+        found = planned(observed, "v3")
+        assert kinds(found) == [ApplyTwin]
+        assert found.step is Step.HAND_BACK
+
+    def test_in_conflict_the_split_stays(self) -> None:
+        """It says so until the label goes."""
+        fought = observation(
+            source(paused=False),
+            [ATTACHED],
+            split=split(conflict=True),
+            on_demand=twin(Pool.ON_DEMAND),
+            spot=twin(Pool.SPOT),
+        )
+        assert DeleteSplit not in kinds(planned(fought))
+
+    def test_given_back_in_conflict_nothing_is_touched(self) -> None:
+        """The source is the user's again."""
+        over = observation(
+            source(marked=False, paused=False, paused_by_us=False), [ATTACHED], split=split(conflict=True)
+        )
+        found = planned(over)
+        assert (found.actions, found.state) == ((), State.CONFLICT)
+
+
+class TestThePolicyInForce:
+    """Bad input moves nothing."""
+
+    def test_the_last_good_policy_holds(self) -> None:
+        """What is written now is wrong; what was written before was not."""
+        wrong = source(annotations={"splitter.io/spot-percent": "80%"})
+        observed = observation(wrong, split=split(good_annotations={"splitter.io/spot-percent": "50"}))
+        found = policy_in_force(observed, DEFAULTS)
+        assert not found.valid
+        assert found.policy.spot_percent == 50
+        assert found.problems[0].reason is Reason.INVALID_ANNOTATION
+
+    def test_caps_that_hold_too_few_are_refused(self) -> None:
+        """N is known, so it can be said."""
+        caps = {"splitter.io/on-demand-max": "3", "splitter.io/spot-max": "6"}
+        found = policy_in_force(observation(free_source(annotations=caps), split=None), DEFAULTS)
+        assert not found.valid
+        assert found.problems[0].reason is Reason.INVALID_POLICY
+
+
+def test_the_fights_of_today_are_counted() -> None:
+    """Three within ten minutes; older ones are forgotten."""
+    old_and_new = split(fights=(ago(700), ago(60)))
+    found = planned(
+        observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
+    )
+    assert "2 of 3" in found.verdict.message

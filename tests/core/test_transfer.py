@@ -1,0 +1,162 @@
+"""One batch of a hand-over at a time: who grows, who shrinks, and when nobody may."""
+
+from typing import Any
+
+import pytest
+
+from builders import observation, pod, pods, replica_set, source, twin
+from splitter.core import transfer
+from splitter.core.actions import HolderKind, Scale
+from splitter.core.model import Observation, Policy, Pool, Standing, Tie
+
+HALF = Policy(on_demand_base=2, spot_percent=80)  # 10 -> 4 + 6
+
+
+def pair(on_demand: int = 0, spot: int = 0) -> dict[str, Any]:
+    """Return both twins with so many ready replicas."""
+    return {
+        "on_demand": twin(Pool.ON_DEMAND, pods(on_demand)),
+        "spot": twin(Pool.SPOT, pods(spot)),
+    }
+
+
+def moves(found: transfer.Transfer) -> dict[str, int]:
+    """Return name -> new count."""
+    return {scale.name: scale.replicas for scale in found.scales}
+
+
+def towards_twins(observed: Observation, policy: Policy = HALF) -> dict[str, int]:
+    """Return the batch towards the twins."""
+    assert observed.source is not None
+    return moves(transfer.towards_twins(observed, observed.source, policy))
+
+
+class TestTowardsTheTwins:
+    """Taking over: MAKE, else BREAK."""
+
+    def test_on_demand_is_made_first_within_the_surge(self) -> None:
+        """10 parked, S = 3: three on-demand replicas."""
+        assert towards_twins(observation(sets=[replica_set(of=pods(10))], **pair())) == {"web-on-demand": 3}
+
+    def test_nothing_is_broken_before_what_was_made_is_available(self) -> None:
+        """The three are there and not ready: wait."""
+        starting = {**pair(), "on_demand": twin(Pool.ON_DEMAND, pods(starting=3))}
+        assert towards_twins(observation(sets=[replica_set(of=pods(10))], **starting)) == {}
+
+    def test_then_as_many_parked_ones_go(self) -> None:
+        """Thirteen available, ten are needed."""
+        observed = observation(sets=[replica_set(of=pods(10))], **pair(on_demand=3))
+        assert towards_twins(observed) == {"web-1": 7}
+
+    def test_without_surge_it_breaks_first(self) -> None:
+        """S = 0, U = 2: down to the floor N - U, then make."""
+        flat = source(max_surge=0)
+        assert towards_twins(observation(flat, [replica_set(of=pods(10))], **pair())) == {"web-1": 8}
+        assert towards_twins(observation(flat, [replica_set(of=pods(8))], **pair())) == {"web-on-demand": 2}
+
+    def test_doomed_replicas_are_replaced_on_demand_at_once(self) -> None:
+        """Room grows by what goes, wherever it runs."""
+        parked = replica_set(of=pods(6, doomed=4))
+        assert towards_twins(observation(sets=[parked], **pair())) == {"web-on-demand": 7}
+
+    def test_spot_that_stays_short_is_covered(self) -> None:
+        """So that taking over always ends."""
+        short = {**pair(on_demand=4), "spot": twin(Pool.SPOT, pods(stuck=6))}
+        observed = observation(sets=[replica_set(of=pods(6))], **short)
+        assert towards_twins(observed)["web-on-demand"] == 7
+
+    def test_on_demand_max_is_kept(self) -> None:
+        """Cover stops at the user's bound."""
+        policy = Policy(on_demand_base=2, spot_percent=80, on_demand_max=5)
+        parked = replica_set(of=pods(6, doomed=4))
+        assert towards_twins(observation(sets=[parked], **pair()), policy)["web-on-demand"] == 5
+
+    def test_the_oldest_parked_one_goes_first(self) -> None:
+        """An intruder is the youngest and may have the better image; the order is the design's."""
+        old = replica_set("web-old", of=pods(5), age_s=99)
+        young = replica_set("web-young", of=pods(5), age_s=9)
+        assert towards_twins(observation(sets=[young, old], **pair(4, 0))) == {"web-old": 1}
+
+    def test_no_replicas_wanted_empties_everything(self) -> None:
+        """N = 0: no floor, no target."""
+        observed = observation(source(0), [replica_set(of=pods(2))], **pair(1, 1))
+        assert towards_twins(observed) == {"web-1": 0, "web-on-demand": 0, "web-spot": 0}
+
+
+class TestPreconditions:
+    """Who lowers says what it has seen."""
+
+    def test_a_raise_carries_none_and_a_lowering_the_version(self) -> None:
+        """A replica that became ready in between would be deleted."""
+        raised = transfer.towards_twins(
+            observation(sets=[replica_set(of=pods(10))], **pair()), source(), HALF
+        )
+        assert raised.scales == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 0, 3, None),)
+        observed = observation(sets=[replica_set(of=pods(10))], **pair(on_demand=3))
+        lowered = transfer.towards_twins(observed, source(), HALF)
+        assert lowered.scales == (Scale(HolderKind.REPLICA_SET, "web-1", 10, 7, "rv-web-1"),)
+
+
+class TestTowardsTheSource:
+    """Giving back: the mirror image, to exactly N."""
+
+    def test_the_hand_back_grows_within_the_surge(self) -> None:
+        """Ten on the twins: three of the source's own first."""
+        observed = observation(sets=[replica_set(spec=0)], **pair(4, 6))
+        assert moves(transfer.towards_source(observed, source())) == {"web-1": 3}
+
+    def test_spot_goes_before_on_demand(self) -> None:
+        """The safe half serves longest."""
+        observed = observation(sets=[replica_set(of=pods(3))], **pair(4, 6))
+        assert moves(transfer.towards_source(observed, source())) == {"web-spot": 3}
+
+    def test_a_doomed_one_of_the_hand_back_has_a_stand_in(self) -> None:
+        """It goes back at exactly N, and serves N meanwhile."""
+        observed = observation(sets=[replica_set(of=pods(9, doomed=1))], **pair())
+        assert moves(transfer.towards_source(observed, source())) == {"web-on-demand": 1}
+
+    @pytest.mark.parametrize(
+        ("parked", "on_demand", "complete"), [(10, 0, True), (9, 1, False), (10, 1, False), (11, 0, False)]
+    )
+    def test_complete_means_exactly_n_and_nothing_else(
+        self, parked: int, on_demand: int, complete: bool
+    ) -> None:
+        """Re-adoption sets the ReplicaSet to N at once, so it must have N."""
+        observed = observation(sets=[replica_set(of=pods(parked))], **pair(on_demand))
+        assert transfer.hand_back_complete(observed, source()) is complete
+
+
+class TestDrain:
+    """Beside a source that runs its own replicas again."""
+
+    def test_all_of_ours_goes_when_the_source_has_n(self) -> None:
+        """The source's own count as others' available."""
+        own = replica_set("web-2", of=pods(10), tie=Tie.ATTACHED)
+        observed = observation(sets=[own], **pair(4, 6))
+        assert moves(transfer.drain(observed, source(paused=False))) == {"web-on-demand": 0, "web-spot": 0}
+
+    def test_a_source_in_its_own_roll_counts_the_least(self) -> None:
+        """Its controller may take U away without asking us."""
+        own = [
+            replica_set("web-2", of=pods(8), tie=Tie.ATTACHED),
+            replica_set("web-3", of=pods(2), tie=Tie.ATTACHED),
+        ]
+        observed = observation(sets=own, **pair(0, 6))
+        assert moves(transfer.drain(observed, source(paused=False))) == {"web-spot": 2}
+
+
+class TestLoweringWhatDecideLowers:
+    """`decide` takes what is not ready for free; here is what it cannot know."""
+
+    def test_a_ready_replica_that_no_status_shows_is_not_free(self) -> None:
+        """The status comes within a moment; the replica would have been gone."""
+        behind = twin(Pool.SPOT, pods(4), available_replicas=0)
+        observed = observation(on_demand=twin(Pool.ON_DEMAND), spot=behind)
+        assert not transfer.may_lower(observed, source(), behind, 1)
+        level = twin(Pool.SPOT, pods(4))
+        assert transfer.may_lower(observation(spot=level), source(), level, 1)
+
+    def test_at_zero_looks_at_spec_and_status(self) -> None:
+        """What is scaled to 0 may still have pods."""
+        assert transfer.at_zero((), [replica_set(spec=0)])
+        assert not transfer.at_zero((), [replica_set(spec=0, of=(pod("x", Standing.SOUND),))])
