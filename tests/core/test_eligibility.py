@@ -1,5 +1,7 @@
 """Refused honestly: each with its reason and a remedy, one at a time."""
 
+from typing import Any
+
 import pytest
 
 from builders import free_source, observation
@@ -22,7 +24,7 @@ def test_a_plain_workload_is_eligible() -> None:
         ({"releasable": False}, Reason.SELECTOR_NOT_RELEASABLE, "re-create the Deployment"),
     ],
 )
-def test_is_refused_with_a_remedy(fields: dict[str, object], reason: Reason, remedy: str) -> None:
+def test_is_refused_with_a_remedy(fields: dict[str, Any], reason: Reason, remedy: str) -> None:
     """The sentence says what to do."""
     found = refusal(observation(), free_source(**fields), ())
     assert found is not None
