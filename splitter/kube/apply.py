@@ -12,8 +12,6 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
 
-import orjson
-
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -31,14 +29,9 @@ from splitter.core.actions import (
     SetMark,
     SetPaused,
 )
-from splitter.core.desired import template_hash
-from splitter.core.model import Key, Observation, SourceView
-from splitter.core.surface import (
-    ANNOTATION_RENDERED_HASH,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    SPLIT_PARKED,
-)
+from splitter.core.model import Observation, SourceView
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.kube.bodies import apps_path, hand_back, parking, split_identity, split_path, twin
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
@@ -71,8 +64,8 @@ class Writer:
 
     async def write_status(self, observed: Observation, status: Json) -> None:
         """Replace the Split's status. Raises ApiError; 404 when it is gone by now."""
-        body = {**_split_identity(observed.key), "status": status}
-        path = f"{_split_path(observed.key)}/status"
+        body = {**split_identity(observed.key), "status": status}
+        path = f"{split_path(observed.key)}/status"
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 
     async def post_event(self, namespace: str, body: Json) -> None:
@@ -85,7 +78,7 @@ class Writer:
                 await self._ensure_split(source, takes_over=action.takes_over)
             case DeleteSplit():
                 if observed.split is not None:
-                    await self._delete(_split_path(source.key), observed.split.uid)
+                    await self._delete(split_path(source.key), observed.split.uid)
                     self._cache.splits.forget(observed.split.uid)
             case SetMark():
                 await self._patch_source(source, {"annotations": {ANNOTATION_TAKEN_OVER: action.value}})
@@ -95,9 +88,11 @@ class Writer:
             case Scale():
                 await self._scale(source.key.namespace, action)
             case ApplyTwin() | DeleteTwin():
-                await self._do_with_twin(f"{_apps(source.key.namespace)}/deployments", action)
+                await self._do_with_twin(f"{apps_path(source.key.namespace)}/deployments", action)
             case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
-                await self._do_with_replica_set(f"{_apps(source.key.namespace)}/replicasets", action, source)
+                await self._do_with_replica_set(
+                    f"{apps_path(source.key.namespace)}/replicasets", action, source
+                )
             case SetDeletionCost() | DeleteVanishedPod():
                 await self._do_with_pod(source.key.namespace, action)
             case _:
@@ -123,7 +118,7 @@ class Writer:
     ) -> None:
         match action:
             case Park():
-                body = _parking(action, source)
+                body = parking(action, source)
                 await self._patch_replica_set(f"{path}/{action.name}", body, "strategic")
             case Reattach():
                 labels = {**dict(action.labels), LABEL_SPLIT: None}
@@ -145,11 +140,11 @@ class Writer:
             "controller": False,
             "blockOwnerDeletion": False,
         }
-        body = _split_identity(source.key)
+        body = split_identity(source.key)
         body["metadata"]["ownerReferences"] = [owner]
         named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
         body["spec"] = {"source": named, "takeOver": takes_over}
-        answer = await self._client.send("PATCH", _split_path(source.key), body, patch="apply", query=_FORCED)
+        answer = await self._client.send("PATCH", split_path(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 
     async def _patch_source(self, source: SourceView, metadata: Json, spec: Json | None = None) -> None:
@@ -157,7 +152,7 @@ class Writer:
         body: Json = {"metadata": {**metadata, "uid": source.uid}}
         if spec is not None:
             body["spec"] = spec
-        path = f"{_apps(source.key.namespace)}/deployments/{source.key.name}"
+        path = f"{apps_path(source.key.namespace)}/deployments/{source.key.name}"
         answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
@@ -167,16 +162,8 @@ class Writer:
         self._cache.replica_sets.upsert(answer)
 
     async def _apply_twin(self, deployments: str, action: ApplyTwin) -> None:
-        body: Json = orjson.loads(action.manifest_json)
+        body = twin(action)
         name = body["metadata"]["name"]
-        if action.resource_version is not None:
-            body["metadata"]["resourceVersion"] = action.resource_version
-        body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
-        body["spec"]["replicas"] = action.replicas
-        body["spec"]["strategy"] = {
-            "type": "RollingUpdate",
-            "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},
-        }
         answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
         self._cache.twins.upsert(answer)
 
@@ -185,9 +172,9 @@ class Writer:
         if action.resource_version is not None:
             body["metadata"] = {"resourceVersion": action.resource_version}
         if action.kind is HolderKind.REPLICA_SET:
-            await self._patch_replica_set(f"{_apps(namespace)}/replicasets/{action.name}", body, "merge")
+            await self._patch_replica_set(f"{apps_path(namespace)}/replicasets/{action.name}", body, "merge")
             return
-        path = f"{_apps(namespace)}/deployments/{action.name}"
+        path = f"{apps_path(namespace)}/deployments/{action.name}"
         self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
@@ -237,83 +224,3 @@ class Writer:
 
 def _is_on_pod(action: Action) -> bool:
     return isinstance(action, SetDeletionCost | DeleteVanishedPod)
-
-
-def _apps(namespace: str) -> str:
-    return f"/apis/apps/v1/namespaces/{namespace}"
-
-
-def _split_identity(key: Key) -> Json:
-    return {
-        "apiVersion": "splitter.io/v1alpha1",
-        "kind": "Split",
-        "metadata": {"name": key.name, "namespace": key.namespace},
-    }
-
-
-def _split_path(key: Key) -> str:
-    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
-
-
-def _parking(action: Park, source: SourceView) -> Json:
-    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
-    labels: dict[str, str | None] = dict.fromkeys(action.strip)
-    labels[LABEL_SPLIT] = SPLIT_PARKED
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": source.key.name,
-        "uid": source.uid,
-        # Explicit: left out, the merge by uid keeps true, and the release then deletes the reference.
-        "controller": False,
-    }
-    return {
-        "metadata": {
-            "labels": labels,
-            "ownerReferences": [owner],
-            "resourceVersion": action.resource_version,
-        }
-    }
-
-
-def hand_back(source: SourceView) -> Json:
-    """Return a parked ReplicaSet at 0 with the source's template and a hash of our own.
-
-    The Deployment controller compares templates without the hash, so it takes this for its newest
-    revision. The name follows from the template: made twice, the second is refused.
-    """
-    document: Json = orjson.loads(source.manifest_json)
-    spec = document["spec"]
-    own_hash = f"split{template_hash(spec['template'])[:8]}"
-    template = spec["template"]
-    labels = {**template["metadata"].get("labels", {}), "pod-template-hash": own_hash}
-    selector = spec["selector"]
-    kept = {key: text for key, text in labels.items() if key not in source.selector_keys}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {
-            "name": f"{source.key.name}-{own_hash}",
-            "namespace": source.key.namespace,
-            "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "name": source.key.name,
-                    "uid": source.uid,
-                    "controller": False,
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": {
-            "replicas": 0,
-            "minReadySeconds": spec.get("minReadySeconds", 0),
-            "selector": {
-                **selector,
-                "matchLabels": {**selector.get("matchLabels", {}), "pod-template-hash": own_hash},
-            },
-            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
-        },
-    }
