@@ -1,0 +1,110 @@
+"""The bodies of splitter's writes: what an action becomes on the wire.
+
+`apply` sends them, and `rehearse` sends them as a server-side dry run, so that what is rehearsed is what
+will be written. Pure: data in, JSON out.
+"""
+
+import orjson
+
+from splitter.core.actions import ApplyTwin, Park
+from splitter.core.desired import template_hash
+from splitter.core.model import Key, SourceView
+from splitter.core.surface import ANNOTATION_RENDERED_HASH, LABEL_SPLIT, SPLIT_PARKED
+from splitter.kube.client import Json
+
+
+def apps_path(namespace: str) -> str:
+    """Return where the namespace's workloads are."""
+    return f"/apis/apps/v1/namespaces/{namespace}"
+
+
+def split_identity(key: Key) -> Json:
+    """Return the part of a Split that says which one it is."""
+    return {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "metadata": {"name": key.name, "namespace": key.namespace},
+    }
+
+
+def split_path(key: Key) -> str:
+    """Return where a source's Split is."""
+    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
+
+
+def parking(action: Park, source: SourceView) -> Json:
+    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
+    labels: dict[str, str | None] = dict.fromkeys(action.strip)
+    labels[LABEL_SPLIT] = SPLIT_PARKED
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": source.key.name,
+        "uid": source.uid,
+        # Explicit: left out, the merge by uid keeps true, and the release then deletes the reference.
+        "controller": False,
+    }
+    return {
+        "metadata": {
+            "labels": labels,
+            "ownerReferences": [owner],
+            "resourceVersion": action.resource_version,
+        }
+    }
+
+
+def hand_back(source: SourceView) -> Json:
+    """Return a parked ReplicaSet at 0 with the source's template and a hash of our own.
+
+    The Deployment controller compares templates without the hash, so it takes this for its newest
+    revision. The name follows from the template: made twice, the second is refused.
+    """
+    document: Json = orjson.loads(source.manifest_json)
+    spec = document["spec"]
+    own_hash = f"split{template_hash(spec['template'])[:8]}"
+    template = spec["template"]
+    labels = {**template["metadata"].get("labels", {}), "pod-template-hash": own_hash}
+    selector = spec["selector"]
+    kept = {key: text for key, text in labels.items() if key not in source.selector_keys}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{source.key.name}-{own_hash}",
+            "namespace": source.key.namespace,
+            "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": source.key.name,
+                    "uid": source.uid,
+                    "controller": False,
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": 0,
+            "minReadySeconds": spec.get("minReadySeconds", 0),
+            "selector": {
+                **selector,
+                "matchLabels": {**selector.get("matchLabels", {}), "pod-template-hash": own_hash},
+            },
+            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+        },
+    }
+
+
+def twin(action: ApplyTwin) -> Json:
+    """Return a whole twin: what was rendered, the number of replicas, and the numbers of the roll."""
+    body: Json = orjson.loads(action.manifest_json)
+    if action.resource_version is not None:
+        body["metadata"]["resourceVersion"] = action.resource_version
+    body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
+    body["spec"]["replicas"] = action.replicas
+    body["spec"]["strategy"] = {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},
+    }
+    return body
