@@ -34,6 +34,7 @@ class Circumstances:
     room: int
     now: datetime
     grace_s: float
+    needed: int  # available before a roll starts: N, or what a freeze holds
 
 
 def is_unfinished(twin: TwinView) -> bool:
@@ -83,10 +84,10 @@ def next_roll(
             return Note(
                 Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet"
             )
-        if where.available < where.source.replicas:
+        if where.available < where.needed:
             return Note(
                 Reason.ROLLOUT_HELD,
-                f"{twin.name} waits: {where.available} of {where.source.replicas} replicas are available",
+                f"{twin.name} waits: {where.available} of {where.needed} replicas are available",
             )
     return _numbers(pool, twin, where)
 

@@ -74,7 +74,11 @@ def moving(
     """Return the plan of one batch of a hand-over, either way."""
     actions = _guarded(this, moved.scales)
     notes = (_scaled(reason, moved.scales),) if moved.scales else ()
-    verdict = notes[0] if notes else Note(Reason.WAITING_FOR_REPLICAS, f"waiting; available/wanted: {moved.message}")
+    verdict = (
+        notes[0]
+        if notes
+        else Note(Reason.WAITING_FOR_REPLICAS, f"waiting; available/wanted: {moved.message}")
+    )
     return Plan(
         Step.RUN if state is State.TAKING_OVER else Step.HAND_BACK,
         state,
@@ -122,7 +126,10 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
     )
     verdict = decision.notes[0] if decision.notes else balanced
-    at_rest = not scales and spot.spec_replicas == this.source.replicas - base
+    at_rest = not scales and (on_demand.spec_replicas, spot.spec_replicas) == (
+        base,
+        this.source.replicas - base,
+    )
     return Plan(
         Step.RUN,
         State.STEADY if at_rest else State.MOVING if scales else State.HELD,
@@ -220,6 +227,7 @@ def _with_template_problem(this: Pass, counted: Plan) -> Plan:
 def _roll(
     this: Pass, counted: Plan, on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered]
 ) -> Plan:
+    held = on_demand.spec_replicas + spot.spec_replicas
     where = Circumstances(
         source=this.source,
         order=this.policy.rollout_order,
@@ -227,6 +235,7 @@ def _roll(
         room=transfer.room_beside(this.observed, this.source),
         now=this.observed.now,
         grace_s=this.policy.grace_s,
+        needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
     )
     due = next_roll(on_demand, spot, rendered, where)
     if due is None:

@@ -16,6 +16,7 @@ WHERE = Circumstances(
     room=3,
     now=NOW,
     grace_s=180,
+    needed=10,
 )
 
 
