@@ -149,6 +149,19 @@ class TestGivingBack:
         assert {rs.template for rs in story.cluster.owned_by(story.cluster.source)} == {"v1", "v2"}
         keep(story, "give-back-another-image")
 
+    def test_another_count_than_was_taken_over(self) -> None:
+        """The source goes on as any other: scaled while split, it still rolls after giving back."""
+        story = split("Giving back another count than was taken over")
+        story.scale(6)
+        story.wait(600)
+        story.unlabel()
+        story.wait(120)
+        assert not traces(story.cluster)
+        story.set_image("v2")
+        story.wait(120)
+        assert not traces(story.cluster)
+        keep(story, "give-back-another-count")
+
 
 class TestRunning:
     """The source stays the one handle."""
@@ -226,6 +239,7 @@ class TestRunning:
         assert [twin.replicas for twin in story.cluster.twins.values()] == [4, 6]
         story.set_image("v2")
         story.wait(120)
+        assert [twin.template for twin in story.cluster.twins.values()] == ["v2|on-demand", "v2|spot"]
         story.annotate(freeze=None)
         story.wait(240)
         assert not unsettled(story.cluster, on_demand=4)
