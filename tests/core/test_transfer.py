@@ -144,6 +144,17 @@ class TestDrain:
         observed = observation(sets=own, **pair(0, 6))
         assert moves(transfer.drain(observed, source(paused=False))) == {"web-spot": 2}
 
+    def test_a_source_that_is_being_scaled_down_may_keep_its_doomed(self) -> None:
+        """Eight ready, six of them doomed, two to stay: nobody knows which (found by a random life)."""
+        own = replica_set("web-2", spec=2, of=pods(2, doomed=6), tie=Tie.ATTACHED)
+        observed = observation(sets=[own, replica_set(of=pods(1))], **pair())
+        small = source(2, paused=False)
+        assert moves(transfer.drain(observed, small)) == {}
+        calm = observation(
+            sets=[replica_set("web-2", of=pods(2), tie=Tie.ATTACHED), replica_set(of=pods(1))], **pair()
+        )
+        assert moves(transfer.drain(calm, small)) == {"web-1": 0}
+
 
 class TestLoweringWhatDecideLowers:
     """`decide` takes what is not ready for free; here is what it cannot know."""
