@@ -163,7 +163,8 @@ class Promises:
 
     def _check_surge(self, who: str) -> None:
         cluster = self.cluster
-        if not cluster.source.paused or self.excused:
+        own = any(rs.spec for rs in cluster.owned_by(cluster.source))
+        if not cluster.source.paused or own or self.excused:
             self.allowance = max(self._ceiling(), potential(cluster))
             return
         self.allowance = max(self._ceiling(), min(self.allowance, potential(cluster)))
