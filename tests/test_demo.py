@@ -314,6 +314,13 @@ class TestScreen:
         assert "BROKEN" in text
         assert "12/13" in text
 
+    def test_lines_of_a_log_stay_lines(self) -> None:
+        """A fault that quotes a log can be read."""
+        output = io.StringIO()
+        with Screen(Console(file=output, width=PLAIN_COLUMNS)) as screen:
+            screen.bad("it ended with code 1:\nTraceback\n  NameError")
+        assert [line.strip() for line in output.getvalue().splitlines()][1:] == ["Traceback", "NameError"]
+
     def test_nothing_promised_is_a_dash(self) -> None:
         """A floor that is not promised is not shown as kept to."""
         assert "1/-" in printed(Judged("outage", 14.2, {"web": Cell(1, None, 12, 13)}))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_POLITE_S = 5.0
+# It may be in the middle of a write; a crash is harmless too, so nobody waits longer for it.
+_POLITE_S = 2.0
 
 
 class Controller:

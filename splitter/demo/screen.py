@@ -129,7 +129,11 @@ class Screen:
 
     def _print(self, line: str, *, indent: int, style: str) -> None:
         # Wrapped here, with a hanging indent, so that sentences stay apart from what they are about.
-        lines = textwrap.wrap(line, self._console.width, subsequent_indent=" " * indent)
+        first, *rest = line.splitlines()
+        hang = " " * indent
+        lines = textwrap.wrap(first, self._console.width, subsequent_indent=hang)
+        for more in rest:  # of a log, for instance
+            lines += textwrap.wrap(more, self._console.width, initial_indent=hang, subsequent_indent=hang)
         with self._lock:
             self._console.print(Text("\n".join(lines), style=style))
 

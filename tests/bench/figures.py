@@ -65,6 +65,7 @@ def machine() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "cpu": model,
         "python": platform.python_version(),
+        "load_average": round(os.getloadavg()[1], 1),  # of 5 minutes: whether others were at work too
     }
 
 
