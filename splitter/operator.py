@@ -1,10 +1,9 @@
-"""The doorway: starts everything, and turns events into keys.
+"""The doorway: starts everything, and stops it.
 
 `cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
-traceback), then lets kopf run the process: start-up fills the caches and starts the reconciler, one
-event handler puts labelled sources into the cache, clean-up stops. No kopf timer, daemon, index or
-on.create/update/delete is used: those leave finalizers and annotations on users' objects. Nothing is
-decided here.
+traceback), then lets kopf run the process: start-up fills the caches and starts the reconciler, probes
+answer, clean-up stops. The labelled sources come through a reflector too: after a gap kopf never says
+what has disappeared (docs/adr/0004). Nothing is decided here.
 """
 
 import asyncio
@@ -18,7 +17,6 @@ from prometheus_client import start_http_server
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import check_access
 from splitter.kube.apply import Writer
 from splitter.kube.client import Client, connect, probe
@@ -62,8 +60,7 @@ async def run(settings: Settings) -> None:
 def _kopf_settings() -> kopf.OperatorSettings:
     found = kopf.OperatorSettings()
     found.posting.enabled = False
-    found.watching.label_selectors["deployments"] = SOURCES_SELECTOR
-    found.watching.chunk_size = 500
+    found.scanning.disabled = True  # it has nothing to watch: the reflectors do
     return found
 
 
@@ -89,13 +86,12 @@ class _Doorway:
         self.failure: BaseException | None = None
 
     def registry(self) -> kopf.OperatorRegistry:
-        """Register the five handlers that leave no trace on anybody's objects."""
+        """Register the handlers of the process; none is about an object, so none leaves a trace on one."""
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(self._login)
         kopf.on.startup(registry=registry)(self._start)
         kopf.on.cleanup(registry=registry)(self._clean_up)
         kopf.on.probe(registry=registry, id="caches")(self._probe)
-        kopf.on.event("apps", "v1", "deployments", registry=registry)(self._source_event)
         return registry
 
     async def _login(self, **_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 (kopf's own signature)
@@ -142,14 +138,6 @@ class _Doorway:
 
     async def _probe(self, **_: Any) -> dict[str, int]:  # noqa: ANN401 (kopf's own signature)
         return {"queue": len(self._queue), "splits": len(self._cache.splits), "pods": len(self._cache.pods)}
-
-    async def _source_event(self, event: kopf.RawEvent, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
-        """Put a labelled source into the cache; one that lost its label looks just like a deleted one."""
-        raw: Any = event["object"]
-        if event["type"] == "DELETED":
-            self._cache.sources.remove(raw)
-        else:
-            self._cache.sources.upsert(raw)
 
     def _wake_all(self) -> None:
         for key in self._cache.workloads():

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="demo")(demo)
 
 
-def demo(  # noqa: PLR0917 - typer's options, given by name
+def demo(
     notice_s: float = typer.Option(10, min=0, help="Seconds from the spot nodes' notice to their loss."),
     soak_s: float = typer.Option(5, min=1, help="How long spot must have been ready before cover goes."),
     grace_s: float = typer.Option(15, min=0, help="How long a shortage of spot may last."),

@@ -67,6 +67,13 @@ class Reattach:
 
 
 @dataclass(frozen=True, slots=True)
+class StripMark:
+    """Take our mark off a ReplicaSet of the source: the Deployment controller copies annotations there."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateHandBack:
     """Create a parked ReplicaSet at 0 with the source's template, to grow while the twins shrink."""
 
@@ -138,6 +145,7 @@ Action = (
     | SetPaused
     | Park
     | Reattach
+    | StripMark
     | CreateHandBack
     | DeleteReplicaSet
     | ApplyTwin
@@ -167,6 +175,8 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"park replicaset {action.name}"
         case Reattach():
             return f"give replicaset {action.name} back to the source"
+        case StripMark():
+            return f"take the mark off replicaset {action.name}"
         case CreateHandBack():
             return "create a replicaset at 0 with the source's template"
         case DeleteReplicaSet():

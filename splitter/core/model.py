@@ -155,6 +155,7 @@ class ReplicaSetView:
     available_replicas: int
     created: datetime
     template_labels: Mapping[str, str] = field(default_factory=dict)
+    marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
     pods: tuple[PodView, ...] = ()
 

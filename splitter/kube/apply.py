@@ -28,17 +28,18 @@ from splitter.core.actions import (
     SetDeletionCost,
     SetMark,
     SetPaused,
+    StripMark,
 )
 from splitter.core.model import Observation, SourceView
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.kube.bodies import apps_path, hand_back, parking, split_identity, split_path, twin
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
+from splitter.kube.bodies import apps_path, hand_back, parking, reattaching, split_identity, split_path, twin
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
-# Somebody wrote in between, or the object is another one by now: observe again.
+# Somebody wrote in between, or the object is another one by now.
 LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
@@ -56,7 +57,13 @@ class Writer:
             return 0
         for on_pods, batch in groupby(actions, key=_is_on_pod):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
-                await asyncio.gather(*(self._do(action, observed, source) for action in batch))
+                done = await asyncio.gather(
+                    *(self._do(action, observed, source) for action in batch), return_exceptions=True
+                )
+                if (
+                    failed := next((one for one in done if isinstance(one, BaseException)), None)
+                ) is not None:
+                    raise failed
                 continue
             for action in batch:
                 await self._do(action, observed, source)
@@ -89,7 +96,7 @@ class Writer:
                 await self._scale(source.key.namespace, action)
             case ApplyTwin() | DeleteTwin():
                 await self._do_with_twin(f"{apps_path(source.key.namespace)}/deployments", action)
-            case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
+            case Park() | Reattach() | StripMark() | CreateHandBack() | DeleteReplicaSet():
                 await self._do_with_replica_set(
                     f"{apps_path(source.key.namespace)}/replicasets", action, source
                 )
@@ -114,16 +121,20 @@ class Writer:
                 self._cache.twins.forget(action.uid)
 
     async def _do_with_replica_set(
-        self, path: str, action: Park | Reattach | CreateHandBack | DeleteReplicaSet, source: SourceView
+        self,
+        path: str,
+        action: Park | Reattach | StripMark | CreateHandBack | DeleteReplicaSet,
+        source: SourceView,
     ) -> None:
         match action:
             case Park():
                 body = parking(action, source)
                 await self._patch_replica_set(f"{path}/{action.name}", body, "strategic")
             case Reattach():
-                labels = {**dict(action.labels), LABEL_SPLIT: None}
-                body = {"metadata": {"labels": labels, "resourceVersion": action.resource_version}}
-                await self._patch_replica_set(f"{path}/{action.name}", body, "merge")
+                await self._patch_replica_set(f"{path}/{action.name}", reattaching(action), "merge")
+            case StripMark():
+                stripped: Json = {"annotations": {ANNOTATION_TAKEN_OVER: None}}
+                await self._patch_replica_set(f"{path}/{action.name}", {"metadata": stripped}, "merge")
             case CreateHandBack():
                 made = await self._client.send("POST", path, hand_back(source), query=_OURS)
                 self._cache.replica_sets.upsert(made)
@@ -164,8 +175,28 @@ class Writer:
     async def _apply_twin(self, deployments: str, action: ApplyTwin) -> None:
         body = twin(action)
         name = body["metadata"]["name"]
+        if action.resource_version is None:
+            await self._must_be_free(f"{deployments}/{name}")
         answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
         self._cache.twins.upsert(answer)
+
+    async def _must_be_free(self, path: str) -> None:
+        """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.
+
+        One of ours goes into the cache, and the next pass goes on with it. Created by an apply and not by
+        a POST: fields of a POST belong to another owner, and later applies could not remove them.
+        """
+        try:
+            found = await self._client.get(path)
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return
+            raise
+        if LABEL_POOL in found["metadata"].get("labels", {}):
+            self._cache.twins.upsert(found)
+        name = found["metadata"]["name"]
+        message = f"Deployment {name} exists already; if it is not splitter's, rename or delete it"
+        raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
     async def _scale(self, namespace: str, action: Scale) -> None:
         body: Json = {"spec": {"replicas": action.replicas}}

@@ -6,11 +6,19 @@ will be written. Pure: data in, JSON out.
 
 import orjson
 
-from splitter.core.actions import ApplyTwin, Park
+from splitter.core.actions import ApplyTwin, Park, Reattach
 from splitter.core.desired import template_hash
 from splitter.core.model import Key, SourceView
-from splitter.core.surface import ANNOTATION_RENDERED_HASH, LABEL_SPLIT, SPLIT_PARKED
+from splitter.core.surface import (
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    SPLIT_PARKED,
+)
 from splitter.kube.client import Json
+
+# What the Deployment controller remembers on a ReplicaSet, and refreshes only when it makes one.
+_COPIED_COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
 def apps_path(namespace: str) -> str:
@@ -53,6 +61,21 @@ def parking(action: Park, source: SourceView) -> Json:
     }
 
 
+def reattaching(action: Reattach) -> Json:
+    """Return the patch that lets the Deployment controller adopt a ReplicaSet again.
+
+    `desired-replicas` goes: left at the number of the day it was parked, the Deployment controller would
+    take every sync for a scaling, and never roll out again.
+    """
+    return {
+        "metadata": {
+            "labels": {**dict(action.labels), LABEL_SPLIT: None},
+            "annotations": dict.fromkeys((*_COPIED_COUNTS, ANNOTATION_TAKEN_OVER)),
+            "resourceVersion": action.resource_version,
+        }
+    }
+
+
 def hand_back(source: SourceView) -> Json:
     """Return a parked ReplicaSet at 0 with the source's template and a hash of our own.
 
@@ -80,7 +103,7 @@ def hand_back(source: SourceView) -> Json:
                     "name": source.key.name,
                     "uid": source.uid,
                     "controller": False,
-                    "blockOwnerDeletion": True,
+                    "blockOwnerDeletion": False,
                 }
             ],
         },

@@ -1,17 +1,18 @@
 """What splitter knows of the cluster, and whom a change concerns.
 
-One shelf a kind, filled by reflectors (and, for labelled sources, by kopf through the operator).
+One shelf a kind, filled by reflectors.
 Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is
 forgotten on purpose, since a pass looks at everything. A change of a node's health wakes the owners
 of its pods urgently. Nothing here knows what will be done.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from splitter.core.model import Key
 from splitter.core.nodes import NodeState, gone
-from splitter.core.surface import LABEL_SPLIT, SOURCES_SELECTOR, SPLIT_TWIN
+from splitter.core.surface import SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.records import (
@@ -67,9 +68,7 @@ class Cache:
             self._pod_changed,
         )
         self.nodes = Shelf(
-            lambda raw: NodeRecord(
-                "", raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"]), assess(raw)
-            ),
+            partial(_node, assess),
             {"name": lambda record: record.state.name},
             self._node_changed,
         )
@@ -83,33 +82,19 @@ class Cache:
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
-            twins = f"{LABEL_SPLIT}={SPLIT_TWIN}"
+            deployments = f"/apis/apps/v1{scope}/deployments"
             found += [
                 Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
                 Reflector(
                     client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace
                 ),
-                Reflector(
-                    client, f"/apis/apps/v1{scope}/deployments", self.twins, twins, namespace=namespace
-                ),
+                Reflector(client, deployments, self.sources, SOURCES_SELECTOR, namespace=namespace),
+                Reflector(client, deployments, self.twins, TWINS_SELECTOR, namespace=namespace),
                 Reflector(
                     client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace
                 ),
             ]
         return found
-
-    def source_reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
-        """Return reflectors of the labelled sources, for who has no kopf to follow them."""
-        return [
-            Reflector(
-                client,
-                f"/apis/apps/v1{scope}/deployments",
-                self.sources,
-                SOURCES_SELECTOR,
-                namespace=namespace,
-            )
-            for namespace, scope in _scopes(namespaces)
-        ]
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
@@ -189,3 +174,9 @@ class Cache:
 def _scopes(namespaces: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each namespace with its part of a path; all of them at once when none is named."""
     return [(namespace, f"/namespaces/{namespace}") for namespace in namespaces] or [(None, "")]
+
+
+def _node(assess: Assess, raw: Mapping[str, Any]) -> NodeRecord:
+    metadata = raw["metadata"]
+    created = parse.instant(metadata["creationTimestamp"])
+    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, assess(raw))

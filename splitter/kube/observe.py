@@ -6,6 +6,7 @@ twin's name), and never decides.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import assert_never
@@ -22,8 +23,8 @@ from splitter.core.model import (
     Tie,
     TwinView,
 )
-from splitter.core.nodes import Health, NodeState, Room, free_room
-from splitter.core.surface import LABEL_SPLIT, SPLIT_TWIN, twin_name
+from splitter.core.nodes import Health, NodeState, Room, free_room, gone
+from splitter.core.surface import LABEL_POOL, twin_name
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
@@ -48,7 +49,12 @@ class Observer:
         cache = self._cache
         source = await self._source(key)
         split = cache.splits.one("source", key)
-        records = {record.pool: record for record in cache.twins.find("source", key)}
+        records = {
+            record.pool: record
+            for record in cache.twins.find("source", key)
+            # Those of a source that was re-created under this name are garbage, and collected soon.
+            if source is None or record.source_uid in {source.uid, ""}
+        }
         twins = {pool: self._twin(record) for pool, record in records.items()}
         namespace = cache.namespaces.one("name", key.namespace)
         spot = twins.get(Pool.SPOT)
@@ -94,7 +100,7 @@ class Observer:
                 if error.status == HTTPStatus.NOT_FOUND:
                     continue
                 raise
-            if raw["metadata"].get("labels", {}).get(LABEL_SPLIT) != SPLIT_TWIN:
+            if LABEL_POOL not in raw["metadata"].get("labels", {}):
                 taken.append(name)
         return tuple(taken)
 
@@ -117,6 +123,7 @@ class Observer:
             available_replicas=record.available_replicas,
             created=record.created,
             template_labels=record.template_labels,
+            marked=record.marked,
             tie=tie,
             pods=tuple(self._pod(pod) for pod in self._cache.pods.find("owner", record.uid)),
         )
@@ -144,6 +151,9 @@ class Observer:
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
         state = node.state if node else vanished
+        if node is not None and record.bound_since is not None and record.bound_since < node.created:
+            # Bound to a node of this name that was there before: clouds use names again.
+            state = replace(gone(node.state), uid=f"before-{node.uid}")
         return PodView(
             name=record.name,
             uid=record.uid,

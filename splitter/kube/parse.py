@@ -24,7 +24,14 @@ from splitter.core.nodes import (
     Taint,
     Toleration,
 )
-from splitter.core.surface import ANNOTATION_RENDERED_HASH, LABEL_POOL
+from splitter.core.surface import (
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_POOL,
+    LABEL_SOURCE,
+    LABEL_SPLIT,
+    SPLIT_TWIN,
+)
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.records import (
     NamespaceRecord,
@@ -122,16 +129,22 @@ def pod(raw: Raw) -> PodRecord:
         version=int(metadata["resourceVersion"]),
         owner_uid=intern(controller["uid"]) if controller else None,
         node=intern(spec["nodeName"]) if spec.get("nodeName") else None,
-        ready_since=instant(ready["lastTransitionTime"]) if ready and ready["status"] == "True" else None,
+        ready_since=_since(ready, metadata) if ready and ready["status"] == "True" else None,
         created=instant(metadata["creationTimestamp"]),
         terminating="deletionTimestamp" in metadata,
         finished=status.get("phase") in {"Succeeded", "Failed"},
-        unschedulable_since=instant(scheduled["lastTransitionTime"]) if scheduled and unschedulable else None,
+        bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
+        unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
         waiting=_waiting(status),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         requests=_requests(spec),
     )
+
+
+def _since(condition: Raw, metadata: Raw) -> datetime:
+    """Return when a condition became so; some kubelets leave it out."""
+    return instant(condition.get("lastTransitionTime") or metadata["creationTimestamp"])
 
 
 def _waiting(status: Raw) -> str:
@@ -157,9 +170,9 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         owner_uids=tuple(ref["uid"] for ref in owners),
         owner_name=owners[0]["name"] if owners else None,
         labels=metadata.get("labels", {}),
+        marked=ANNOTATION_TAKEN_OVER in metadata.get("annotations", {}),
         template_labels=spec["template"]["metadata"].get("labels", {}),
         template_hash=template_hash(spec["template"]),
-        template_generation=metadata.get("generation", 0),
         spec_replicas=spec.get("replicas", 1),
         status_replicas=status.get("replicas", 0),
         available_replicas=status.get("availableReplicas", 0),
@@ -171,7 +184,11 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
 def twin(raw: Raw) -> TwinRecord:
     """Parse a twin (the selector of its watch is our own label)."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
-    owner: Raw = _controller(metadata) or {"kind": "Deployment", "name": "", "uid": ""}
+    labels = metadata["labels"]
+    # An owner that was taken away is put back; until then the label says whose twin it is.
+    orphan = {"kind": "Deployment", "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
+    owner: Raw = _controller(metadata) or orphan
+    intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
     replicas = spec.get("replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas)
     return TwinRecord(
@@ -181,8 +198,9 @@ def twin(raw: Raw) -> TwinRecord:
         version=int(metadata["resourceVersion"]),
         source=Key(owner["kind"], metadata["namespace"], owner["name"]),
         source_uid=owner["uid"],
-        pool=Pool.SPOT if metadata["labels"].get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
-        rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, ""),
+        pool=Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
+        # Without its label or its owner it is out of date, and is written whole again.
+        rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
         spec_replicas=replicas,
         status_replicas=status.get("replicas", 0),
         available_replicas=status.get("availableReplicas", 0),
@@ -331,12 +349,13 @@ def split(raw: Raw) -> SplitRecord:
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
-        fights=tuple(filter(None, map(_maybe_instant, status.get("fights", ())))),
+        fights=tuple(filter(None, map(_maybe_instant, status.get("fights") or ()))),
         rebalance=status.get("rebalance") or {},
         good_annotations=good if isinstance(good, dict) else None,
         status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
     )
-    key = Key(named.get("kind", "Deployment"), metadata["namespace"], named.get("name", metadata["name"]))
+    # By its own name: a copy of a Split under another name says nothing about the source.
+    key = Key(named.get("kind", "Deployment"), metadata["namespace"], metadata["name"])
     return SplitRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), key, view)
 
 

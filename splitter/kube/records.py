@@ -26,6 +26,7 @@ class PodRecord:
     created: datetime
     terminating: bool
     finished: bool
+    bound_since: datetime | None
     unschedulable_since: datetime | None
     waiting: str
     deletion_cost: str | None
@@ -45,9 +46,9 @@ class ReplicaSetRecord:
     owner_uids: tuple[str, ...]  # all Deployments that own it, controlling or not
     owner_name: str | None  # the Deployment's name, of the first of them
     labels: Mapping[str, str]
+    marked: bool  # the Deployment controller has copied our mark onto it
     template_labels: Mapping[str, str]
     template_hash: str
-    template_generation: int
     spec_replicas: int
     status_replicas: int
     available_replicas: int
@@ -95,6 +96,7 @@ class NodeRecord:
     namespace: str
     uid: str
     version: int
+    created: datetime
     state: NodeState
 
 

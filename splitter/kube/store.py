@@ -7,12 +7,17 @@ comparable since Kubernetes 1.35, and were so in etcd's reality before), so an o
 overwrites a newer answer.
 """
 
+import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-# Deleted UIDs remembered against late watch events: more than can be in flight at once.
+logger = logging.getLogger("splitter.cache")
+
+# Deleted UIDs, and up to which resourceVersion they are gone, remembered against late watch events and
+# late answers: more than can be in flight at once.
 _TOMBSTONES = 4096
+_FOREVER = 2**63
 
 
 class Record(Protocol):
@@ -51,7 +56,8 @@ class Shelf(Generic[R]):
         self._on_change = on_change
         self._records: dict[str, R] = {}
         self._index: dict[str, dict[Hashable, dict[str, R]]] = {name: defaultdict(dict) for name in indexes}
-        self._tombstones: OrderedDict[str, None] = OrderedDict()
+        self._tombstones: OrderedDict[str, int] = OrderedDict()
+        self._odd: set[str] = set()
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -74,8 +80,11 @@ class Shelf(Generic[R]):
         """Return the newest record that an index files under this key."""
         return max(self.find(index, key), key=lambda record: record.version, default=None)
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None) -> None:
-        """Take a complete list (of one namespace, or of all); what is not in it is gone."""
+    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+        """Take a complete list as of `version` (of one namespace, or of all); what is not in it is gone.
+
+        But for what is newer than the list: we have written it since.
+        """
         listed = set()
         for raw in pages:
             listed.add(raw["metadata"]["uid"])
@@ -83,20 +92,27 @@ class Shelf(Generic[R]):
         stale = [
             record
             for uid, record in self._records.items()
-            if uid not in listed and (namespace is None or record.namespace == namespace)
+            if uid not in listed
+            and record.version <= version
+            and (namespace is None or record.namespace == namespace)
         ]
         for record in stale:
             self._drop(record.uid)
 
     def upsert(self, raw: Mapping[str, Any]) -> R | None:
         """Take an object unless we know a newer one; returns the record kept, None if it is gone."""
-        uid = raw["metadata"]["uid"]
-        if uid in self._tombstones:
+        uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
+        if self._tombstones.get(uid, -1) >= version:
             return None
         known = self._records.get(uid)
-        if known is not None and known.version >= int(raw["metadata"]["resourceVersion"]):
+        if known is not None and known.version >= version:
             return known
-        record = self._parse(raw)
+        try:
+            record = self._parse(raw)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            # One odd object of anybody's must not blind us to all others.
+            self._complain(raw, error)
+            return known
         self._records[uid] = record
         for name, index_key in self._indexes.items():
             new_key = index_key(record)
@@ -108,15 +124,24 @@ class Shelf(Generic[R]):
 
     def remove(self, raw: Mapping[str, Any]) -> None:
         """Forget an object that was deleted or no longer matches."""
-        self._drop(raw["metadata"]["uid"], bury="deletionTimestamp" in raw["metadata"])
+        metadata = raw["metadata"]
+        final = "deletionTimestamp" in metadata  # a label may come back, a deleted object does not
+        self._drop(metadata["uid"], _FOREVER if final else int(metadata["resourceVersion"]))
 
     def forget(self, uid: str) -> None:
         """Forget an object whose deletion we were just confirmed."""
-        self._drop(uid, bury=True)
+        self._drop(uid, _FOREVER)
 
-    def _drop(self, uid: str, *, bury: bool = False) -> None:
-        if bury:
-            self._tombstones[uid] = None
+    def _complain(self, raw: Mapping[str, Any], error: Exception) -> None:
+        metadata = raw["metadata"]
+        if metadata["uid"] not in self._odd:
+            self._odd.add(metadata["uid"])
+            name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+            logger.warning("%s %s cannot be read and is left out: %r", raw.get("kind", "object"), name, error)
+
+    def _drop(self, uid: str, version: int = -1) -> None:
+        if version >= 0:
+            self._tombstones[uid] = max(version, self._tombstones.get(uid, -1))
             if len(self._tombstones) > _TOMBSTONES:
                 self._tombstones.popitem(last=False)
         record = self._records.pop(uid, None)

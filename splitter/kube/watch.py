@@ -28,8 +28,8 @@ _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
 class Store(Protocol):
     """Who hears about a collection."""
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None) -> None:
-        """Take a complete list (of one namespace, or of all); what is not in it is gone."""
+    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+        """Take a complete list as of `version` (of one namespace, or of all); what is not in it is gone."""
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
@@ -89,10 +89,11 @@ class Reflector:
             if not token:
                 break
             query["continue"] = token
-        self._store.replace(objects, self._namespace)
+        version = str(page["metadata"]["resourceVersion"])
+        self._store.replace(objects, self._namespace, int(version))
         self.error = None
         self.synced.set()
-        return str(page["metadata"]["resourceVersion"])
+        return version
 
     async def _watch(self, version: str) -> None:
         """Follow changes from `version` on; returns when the server says it is too old (410)."""

@@ -10,10 +10,12 @@ import asyncio
 import logging
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from splitter.core.actions import Scale
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, State
 from splitter.core.plan import Plan, PolicyInForce, Rules
@@ -34,8 +36,8 @@ logger = logging.getLogger("splitter.reconciler")
 
 # A lost race is looked at again at once; other failures ever later, up to this.
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
-# No answer, lost races and throttling mend themselves: the next pass says what is.
-_NOBODYS_BUSINESS = frozenset({0, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+# More lost races than this in a row are no races, and are said.
+_RACE_S, _RACES = 0.025, 6
 # What is still to be said when the process ends; Kubernetes gives 30 s in all.
 _LAST_WORDS_S = 5.0
 # A replica given to spot is bound within this time or shows as Pending by itself.
@@ -76,9 +78,10 @@ class Reconciler:
                 for _ in range(workers):
                     group.create_task(self._work())
         finally:
-            async with asyncio.timeout(_LAST_WORDS_S):
-                await self._board.flush()
-                await self._herald.flush()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_S):
+                    await self._board.flush()
+                    await self._herald.flush()
 
     async def _work(self) -> None:
         while True:
@@ -105,12 +108,12 @@ class Reconciler:
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         found = plan(observed, in_force, self._rendering.twins_of(observed, in_force.policy), self._rules)
-        self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
             self._report_failure(observed, found, in_force, error)
             raise
+        self._count_moving(key, found)
         self._promise(key, observed, found)
         self._report(observed, found, in_force)
         took_s = time.perf_counter() - began
@@ -145,6 +148,8 @@ class Reconciler:
             status = build(observed, found, in_force, written=True)
             self._board.post(observed, status)
             metrics.show(observed.key, status)
+        elif found.step is Step.NOTHING or found.step is Step.CLEAN_UP:
+            metrics.forget(observed.key)
         problems = in_force.problems if found.step is not Step.NOTHING else ()
         self._herald.tell(observed.source, (*found.notes, *problems), observed.now)
 
@@ -152,7 +157,7 @@ class Reconciler:
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
         """Show a refusal of the API server where people look; a lost race is nobody's business."""
-        if error.status in _NOBODYS_BUSINESS or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if _is_passing(error):
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
@@ -164,8 +169,10 @@ class Reconciler:
             self._herald.tell(observed.source, (note,), observed.now)
 
     def _failed(self, key: Key, error: ApiError) -> None:
-        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}:
-            self._queue.add_after(key, 0.05)  # somebody wrote in between: observe anew
+        if _is_lost_race(error) and self._failures.get(key, 0) < _RACES:
+            # Somebody wrote in between: observe anew, at once and then ever later.
+            races = self._failures[key] = self._failures.get(key, 0) + 1
+            self._queue.add_after(key, _RACE_S * 2**races)
             return
         if error.status == HTTPStatus.FORBIDDEN and "being terminated" in error.message:
             logger.debug("the namespace is going workload=%s because=%s", key, error)
@@ -190,9 +197,26 @@ class Reconciler:
     def _promise(self, key: Key, observed: Observation, found: Plan) -> None:
         spot = observed.spot
         raised = sum(
-            getattr(action, "replicas", 0) - spot.spec_replicas
+            action.replicas - action.was
             for action in found.actions
-            if spot is not None and getattr(action, "name", "") == spot.name
+            if isinstance(action, Scale) and spot is not None and action.name == spot.name
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
+
+
+def _is_lost_race(error: ApiError) -> bool:
+    """Whether somebody wrote in between, or the object is another one by now (a foreign UID is a 422)."""
+    if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        return "UID" in error.message or "uid" in error.message
+    return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _is_passing(error: ApiError) -> bool:
+    """Whether it mends itself, so that the next pass says what is: no answer, a race, throttling."""
+    if error.reason == "AlreadyExists":
+        return False  # somebody's object has the name of one of ours
+    brief = (
+        error.status in {0, HTTPStatus.TOO_MANY_REQUESTS} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
+    return brief or _is_lost_race(error)

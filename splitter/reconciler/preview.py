@@ -40,11 +40,7 @@ async def preview(
 
     Raises ApiError when the cluster cannot be read.
     """
-    reflectors = [
-        *cache.reflectors(client, namespaces),
-        *cache.source_reflectors(client, namespaces),
-    ]
-    await asyncio.gather(*(reflector.list_once() for reflector in reflectors))
+    await asyncio.gather(*(reflector.list_once() for reflector in cache.reflectors(client, namespaces)))
     observer, rendering = Observer(client, cache), Rendering(renderer)
     found = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):

@@ -38,8 +38,6 @@ def show(key: Key, status: dict[str, dict[str, int]]) -> None:
 
 
 def forget(key: Key) -> None:
-    """Drop the series of a workload that is no longer split."""
-    for pool in ("on-demand", "spot"):
-        for count in ("wanted", "spec", "ready", "doomed", "pending"):
-            replicas.remove(key.namespace, key.name, pool, count)
-    cover_replicas.remove(key.namespace, key.name)
+    """Drop the series of a workload that is no longer split; none may be there."""
+    for gauge in (replicas, cover_replicas):
+        gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})

@@ -17,7 +17,9 @@ SPLIT_ENABLED: Final = "enabled"
 SPLIT_TWIN: Final = "twin"
 SPLIT_PARKED: Final = "parked"
 # Users' own workloads, labelled whatever the value; not what splitter has labelled.
-SOURCES_SELECTOR: Final = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED})"
+SOURCES_SELECTOR: Final = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED}),!{LABEL_POOL}"
+# Twins by their pool: `kubectl label deployment --all splitter.io/split-` reaches the twins' other label too.
+TWINS_SELECTOR: Final = LABEL_POOL
 
 # Annotations a user writes on a source, or on its namespace as a default.
 ANNOTATION_ON_DEMAND_BASE: Final = "splitter.io/on-demand-base"
