@@ -1,0 +1,597 @@
+"""Parsing: what splitter reads of raw API objects, with Kubernetes' own defaults for what they leave out."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner, pod, replica_set, requests
+from splitter.core.model import Key, Pool
+from splitter.core.nodes import Condition, MatchExpression, NodeTerm, Taint, Toleration
+from splitter.kube import parse
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class TestQuantities:
+    @pytest.mark.parametrize(
+        ("written", "millicores"),
+        [("250m", 250), ("1.5", 1500), ("2", 2000), (2, 2000), (0.1, 100), ("1500u", 2), ("1n", 1), ("0", 0)],
+    )
+    def test_cpu(self, written: str | float, millicores: int) -> None:
+        """CPU becomes millicores, a part of one rounded up."""
+        assert parse.quantity("cpu", written) == millicores
+
+    @pytest.mark.parametrize(
+        ("written", "number"),
+        [
+            ("64Mi", 64 * 2**20),
+            ("1Gi", 2**30),
+            pytest.param("1.5Ki", 1536, marks=pytest.mark.xfail(reason="Ki is not known", strict=True)),
+            ("1k", 1000),
+            ("2G", 2_000_000_000),
+            ("1E", 10**18),
+            ("1Ei", 2**60),
+            ("1e3", 1000),
+            ("1E3", 1000),
+            ("100m", 1),
+            ("123456789", 123456789),
+        ],
+    )
+    def test_others(self, written: str, number: int) -> None:
+        """Everything else becomes bytes or pieces: decimal, binary and exponent suffixes."""
+        assert parse.quantity("memory", written) == number
+
+    @pytest.mark.parametrize("written", ["", "lots", "1Zi", "5i", "--1"])
+    def test_unreadable_is_nothing(self, written: str) -> None:
+        """What no API server accepts counts 0: fit is an estimate."""
+        assert parse.quantity("memory", written) == 0
+
+
+class TestInstants:
+    @pytest.mark.parametrize("written", ["2026-01-05T09:30:00Z", "2026-01-05T10:30:00+01:00"])
+    def test_are_aware(self, written: str) -> None:
+        """An instant knows its zone, so that it compares with `now`."""
+        assert parse.instant(written) == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+
+    def test_microseconds(self) -> None:
+        """A MicroTime, as Leases and Events have it, is read too."""
+        half = parse.instant("2026-01-05T09:30:00.500000Z") - parse.instant(READY)
+        assert half == timedelta(milliseconds=500)
+
+    def test_zone_is_kept(self) -> None:
+        """No zone is dropped on the way."""
+        zone = timezone(timedelta(hours=1))
+        assert parse.instant("2026-01-05T10:30:00+01:00").utcoffset() == zone.utcoffset(None)
+
+
+class TestPods:
+    def test_ready_on_a_node(self) -> None:
+        """A ready pod: since when, where, whose."""
+        found = parse.pod(pod("a", {"nodeName": "spot-1"}, {"conditions": [condition("Ready")]}, version=12))
+        assert (found.name, found.uid, found.namespace, found.version) == ("a", "uid-a", "shop", 12)
+        assert (found.node, found.owner_uid) == ("spot-1", "uid-web-1")
+        assert found.ready_since == parse.instant(READY)
+        assert found.created == parse.instant(CREATED)
+        assert (found.terminating, found.finished, found.waiting) == (False, False, "")
+
+    def test_fresh(self) -> None:
+        """A pod without any status is not bound, not ready and not known to be unschedulable."""
+        found = parse.pod(pod())
+        assert (found.node, found.ready_since, found.unschedulable_since) == (None, None, None)
+
+    def test_not_ready(self) -> None:
+        """A pod whose readiness is False or Unknown is not ready."""
+        for status in ("False", "Unknown"):
+            assert parse.pod(pod(status={"conditions": [condition("Ready", status)]})).ready_since is None
+
+    @pytest.mark.parametrize(
+        ("reason", "since"), [("Unschedulable", READY), ("SchedulingGated", None), ("SchedulerError", None)]
+    )
+    def test_unschedulable(self, reason: str, since: str | None) -> None:
+        """Only what the scheduler has looked at and found no place for is unschedulable."""
+        conditions = [condition("PodScheduled", "False", reason=reason)]
+        found = parse.pod(pod(status={"conditions": conditions})).unschedulable_since
+        assert found == (parse.instant(since) if since else None)
+
+    def test_scheduled(self) -> None:
+        """A scheduled pod is not unschedulable."""
+        assert parse.pod(pod(status={"conditions": [condition("PodScheduled")]})).unschedulable_since is None
+
+    @pytest.mark.parametrize(
+        ("phase", "finished"), [("Failed", True), ("Succeeded", True), ("Running", False)]
+    )
+    def test_finished(self, phase: str, finished: bool) -> None:
+        """An evicted or ended pod is none of its ReplicaSet's replicas."""
+        assert parse.pod(pod(status={"phase": phase})).finished is finished
+
+    def test_terminating(self) -> None:
+        """A pod with a deletion timestamp is on its way out."""
+        assert parse.pod(pod(deletionTimestamp=READY)).terminating
+
+    def test_owner_must_control(self) -> None:
+        """An owner that does not control the pod is not its ReplicaSet; a bare pod has none."""
+        raw = pod()
+        raw["metadata"]["ownerReferences"] = [owner("Thing", "other", controller=False)]
+        assert parse.pod(raw).owner_uid is None
+        del raw["metadata"]["ownerReferences"]
+        assert parse.pod(raw).owner_uid is None
+
+    @pytest.mark.parametrize(
+        ("reason", "waiting"),
+        [("ImagePullBackOff", "ImagePullBackOff"), ("ContainerCreating", ""), ("PodInitializing", "")],
+    )
+    def test_waiting(self, reason: str, waiting: str) -> None:
+        """Why a container waits is kept when it is a trouble, not when it is just starting."""
+        statuses = [{"state": {"running": {}}}, {"state": {"waiting": {"reason": reason}}}]
+        assert parse.pod(pod(status={"containerStatuses": statuses})).waiting == waiting
+
+    def test_deletion_costs(self) -> None:
+        """The cost of a deletion, and what the user had before we changed it."""
+        annotations = {parse.DELETION_COST: "-1000", parse.COST_BEFORE: "5"}
+        found = parse.pod(pod(annotations=annotations))
+        assert (found.deletion_cost, found.cost_before) == ("-1000", "5")
+        assert (parse.pod(pod()).deletion_cost, parse.pod(pod()).cost_before) == (None, None)
+
+
+class TestRequests:
+    def asked(self, **spec: object) -> dict[str, int]:
+        """Return what a pod asks the scheduler for."""
+        return dict(parse.pod(pod(spec=spec)).requests)
+
+    def test_containers_add_up(self) -> None:
+        """All containers run at once."""
+        both = [requests(cpu="100m", memory="64Mi"), requests(cpu="1")]
+        assert self.asked(containers=both) == {"cpu": 1100, "memory": 64 * 2**20}
+
+    def test_largest_init_container_counts(self) -> None:
+        """Init containers run one after the other, before the rest: only the largest can matter."""
+        init = [requests(cpu="2"), requests(cpu="500m", memory="1Gi")]
+        found = self.asked(containers=[requests(cpu="1", memory="2Gi")], initContainers=init)
+        assert found == {"cpu": 2000, "memory": 2 * 2**30}
+
+    def test_sidecars_run_beside(self) -> None:
+        """An init container that restarts always goes on running."""
+        sidecar = {**requests(cpu="200m"), "restartPolicy": "Always"}
+        assert self.asked(containers=[requests(cpu="1")], initContainers=[sidecar]) == {"cpu": 1200}
+
+    def test_overhead(self) -> None:
+        """The overhead of a runtime class comes on top."""
+        assert self.asked(containers=[requests(cpu="1")], overhead={"cpu": "50m"}) == {"cpu": 1050}
+
+    def test_nothing_asked(self) -> None:
+        """A container without requests asks for nothing."""
+        assert self.asked(containers=[{"name": "web"}]) == {}
+
+
+class TestReplicaSets:
+    def test_attached(self) -> None:
+        """A ReplicaSet that the Deployment controls: whose, how many, which template."""
+        status = {"replicas": 3, "availableReplicas": 2}
+        found = parse.replica_set({**replica_set(labels={"app": "web"}), "status": status})
+        assert (found.controller_uid, found.owner_uids, found.owner_name) == ("uid-web", ("uid-web",), "web")
+        assert (found.spec_replicas, found.status_replicas, found.available_replicas) == (3, 3, 2)
+        assert found.labels == {"app": "web"}
+        assert found.template_labels == {"app": "web", "pod-template-hash": "1"}
+
+    def test_parked(self) -> None:
+        """A parked one still has its owner, and no controller."""
+        owners = [owner("Deployment", "web", controller=False)]
+        found = parse.replica_set(replica_set(ownerReferences=owners))
+        assert (found.controller_uid, found.owner_name) == (None, "web")
+
+    def test_foreign(self) -> None:
+        """A ReplicaSet without owner, or with one that is no Deployment, belongs to no source."""
+        for owners in ([], [owner("Rollout", "web")]):
+            found = parse.replica_set(replica_set(ownerReferences=owners))
+            assert (found.owner_uids, found.owner_name) == ((), None)
+
+    def test_template_without_the_controllers_hash(self) -> None:
+        """The template's hash leaves out the label that the Deployment controller adds to each."""
+        raw, same = replica_set(), replica_set("web-2")
+        same["spec"]["template"]["metadata"]["labels"]["pod-template-hash"] = "2"
+        assert parse.replica_set(raw).template_hash == parse.replica_set(same).template_hash
+        same["spec"]["template"]["spec"] = {"containers": [{"name": "web", "image": "web:2"}]}
+        assert parse.replica_set(raw).template_hash != parse.replica_set(same).template_hash
+
+    def test_is_the_deployments_template(self) -> None:
+        """A Deployment's template and that of its ReplicaSet are known as the same."""
+        source = deployment()
+        template: dict[str, Any] = json.loads(json.dumps(source["spec"]["template"]))
+        template["metadata"]["labels"]["pod-template-hash"] = "abc"
+        found = parse.replica_set(replica_set(spec={"template": template}))
+        assert parse.source(source).view.template_hash == found.template_hash
+
+    def test_defaults(self) -> None:
+        """One without `replicas` wants 1; one without a status has none."""
+        raw = replica_set()
+        del raw["spec"]["replicas"]
+        found = parse.replica_set(raw)
+        assert (found.spec_replicas, found.status_replicas, found.available_replicas) == (1, 0, 0)
+
+    def test_deleting(self) -> None:
+        """One that is being deleted is known as such."""
+        assert parse.replica_set(replica_set(deletionTimestamp=READY)).deleting
+
+
+def rolling(surge: int | str | None, unavailable: int | str | None, replicas: int = 4) -> Raw:
+    """Return a Deployment's spec with these numbers of a rolling update."""
+    numbers = {"maxSurge": surge, "maxUnavailable": unavailable}
+    written = {name: number for name, number in numbers.items() if number is not None}
+    return {"replicas": replicas, "strategy": {"type": "RollingUpdate", "rollingUpdate": written}}
+
+
+class TestRollingNumbers:
+    """maxSurge is rounded up and maxUnavailable down, as the Deployment controller does."""
+
+    @pytest.mark.parametrize(
+        ("surge", "unavailable", "replicas", "resolved"),
+        [
+            (2, 1, 4, (2, 1)),
+            ("25%", "25%", 4, (1, 1)),
+            ("25%", "25%", 5, (2, 1)),
+            ("25%", "25%", 3, (1, 0)),
+            ("25%", "25%", 1, (1, 0)),
+            ("100%", "0%", 7, (7, 0)),
+            (
+                "7%",
+                "29%",
+                100,
+                (7, 29),
+            ),  # in floating point 0.07 * 100 is more than 7, 0.29 * 100 less than 29
+            ("1%", "99%", 10, (1, 9)),
+            (None, None, 8, (2, 2)),
+            (0, "25%", 3, (0, 1)),
+            (0, 0, 4, (0, 1)),
+            ("0%", "0%", 4, (0, 1)),
+            ("25%", "25%", 0, (0, 1)),
+        ],
+    )
+    def test_resolved(
+        self, surge: int | str | None, unavailable: int | str | None, replicas: int, resolved: tuple[int, int]
+    ) -> None:
+        """Percentages of N, Kubernetes' default of 25%, and never both 0."""
+        view = parse.source(deployment(spec=rolling(surge, unavailable, replicas))).view
+        assert (view.max_surge, view.max_unavailable) == resolved
+
+    def test_without_strategy(self) -> None:
+        """A spec that says nothing about its strategy has the defaults."""
+        view = parse.source(deployment(spec={"strategy": {}})).view
+        assert (view.max_surge, view.max_unavailable, view.recreate) == (1, 1, False)
+
+    def test_recreate(self) -> None:
+        """Recreate is seen."""
+        assert parse.source(deployment(spec={"strategy": {"type": "Recreate"}})).view.recreate
+
+
+def managed(manager: str, operation: str, *, paused: bool = True, **fields: object) -> Raw:
+    """Return an entry of managedFields, of a manager that owns spec.paused or something else."""
+    owned = {"f:paused": {}} if paused else {"f:replicas": {}}
+    entry = {
+        "manager": manager,
+        "operation": operation,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": owned},
+    }
+    return {**entry, **fields}
+
+
+class TestSources:
+    def test_as_found(self) -> None:
+        """What the planner reads of a source."""
+        view = parse.source(deployment(labels={"splitter.io/split": "enabled"}, version=7, generation=3)).view
+        assert view.key == Key("Deployment", "shop", "web")
+        assert (view.uid, view.resource_version, view.generation) == ("uid-web", "7", 3)
+        assert (view.replicas, view.paused, view.deleting) == (4, False, False)
+        assert view.labels == {"splitter.io/split": "enabled"}
+        assert view.controller is None
+
+    def test_replicas_left_out(self) -> None:
+        """A Deployment that names no number has one replica."""
+        raw = deployment()
+        del raw["spec"]["replicas"]
+        assert parse.source(raw).view.replicas == 1
+
+    @pytest.mark.parametrize(("seen", "observed"), [(2, False), (3, True), (4, True)])
+    def test_observed(self, seen: int, observed: bool) -> None:
+        """Its controller has caught up when it has seen the generation."""
+        view = parse.source(deployment(status={"observedGeneration": seen}, generation=3)).view
+        assert view.observed is observed
+
+    @pytest.mark.parametrize(
+        ("counts", "complete"),
+        [((4, 4, 4), True), ((3, 4, 4), False), ((4, 3, 4), False), ((4, 4, 5), False)],
+    )
+    def test_rollout(self, counts: tuple[int, int, int], complete: bool) -> None:
+        """A rollout is complete when updated, available and all replicas are N."""
+        updated, available, total = counts
+        status = {
+            "observedGeneration": 1,
+            "updatedReplicas": updated,
+            "availableReplicas": available,
+            "replicas": total,
+        }
+        view = parse.source(deployment(status=status)).view
+        assert view.rollout_complete is complete
+        assert view.rollout == f"{updated} updated, {available} available, {total} in all, 4 wanted"
+
+    def test_rollout_not_yet_observed(self) -> None:
+        """Counts of an older generation say nothing about this one."""
+        status = {"observedGeneration": 1, "updatedReplicas": 4, "availableReplicas": 4, "replicas": 4}
+        assert not parse.source(deployment(status=status, generation=2)).view.rollout_complete
+
+    def test_owned_by_a_controller(self) -> None:
+        """A Deployment that an operator made is known by its controller."""
+        owners = [owner("Thing", "shop", controller=False), owner("Shop", "big")]
+        assert parse.source(deployment(ownerReferences=owners)).view.controller == "Shop/big"
+
+    def test_manifest(self) -> None:
+        """What templates get is the user's part of the object, without status and the server's own fields."""
+        raw = deployment(labels={"app": "web"}, managedFields=[managed("kubectl", "Update")], status={"x": 1})
+        document = json.loads(parse.source(raw).view.manifest_json)
+        assert document["spec"] == raw["spec"]
+        assert document["metadata"] == {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "uid-web",
+            "labels": {"app": "web"},
+        }
+        assert set(document) == {"apiVersion", "kind", "metadata", "spec"}
+
+    def test_manifest_is_canonical(self) -> None:
+        """The order of keys in an answer makes no difference."""
+        raw = deployment()
+        turned = {**raw, "spec": dict(reversed(raw["spec"].items()))}
+        assert parse.source(raw).view.manifest_json == parse.source(turned).view.manifest_json
+
+
+class TestSelectors:
+    def keys(self, **selector: object) -> tuple[tuple[str, ...], bool]:
+        """Return the labels to strip from a ReplicaSet, and whether stripping releases it."""
+        view = parse.source(deployment(spec={"selector": selector})).view
+        return view.selector_keys, view.releasable
+
+    def test_labels_and_positive_terms(self) -> None:
+        """Without any one of these labels a ReplicaSet no longer matches."""
+        terms = [
+            {"key": "tier", "operator": "In", "values": ["front"]},
+            {"key": "app", "operator": "Exists"},
+            {"key": "canary", "operator": "DoesNotExist"},
+        ]
+        assert self.keys(matchLabels={"app": "web"}, matchExpressions=terms) == (("app", "tier"), True)
+
+    def test_only_negative_terms(self) -> None:
+        """A selector that asks for absences only matches whatever is stripped."""
+        terms = [{"key": "canary", "operator": "NotIn", "values": ["yes"]}]
+        assert self.keys(matchExpressions=terms) == ((), False)
+
+
+class TestWhoPauses:
+    """managedFields and the last-applied annotation tell who holds spec.paused."""
+
+    @pytest.mark.parametrize("operation", ["Update", "Apply"])
+    def test_paused_by_us(self, operation: str) -> None:
+        """f:paused of our own field manager: the pause is ours, even when mark and label are gone."""
+        raw = deployment(spec={"paused": True}, managedFields=[managed("splitter", operation)])
+        view = parse.source(raw).view
+        assert (view.paused, view.paused_by_us, view.unpaused_by_manifest) == (True, True, None)
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            [],
+            [managed("kubectl", "Update")],
+            [managed("splitter", "Update", paused=False)],
+            [managed("splitter", "Update", fieldsV1=None)],
+            [managed("splitter", "Update", fieldsV1={"f:status": {"f:paused": {}}})],
+        ],
+    )
+    def test_paused_by_others(self, fields: list[Raw]) -> None:
+        """The pause is not ours when we do not own that field, or when nobody says who does."""
+        assert not parse.source(deployment(spec={"paused": True}, managedFields=fields)).view.paused_by_us
+
+    def test_applied_server_side(self) -> None:
+        """An applier that owns `paused` of a Deployment that is not paused wrote `paused: false`."""
+        fields = [managed("kustomize-controller", "Apply")]
+        view = parse.source(deployment(spec={"paused": False}, managedFields=fields)).view
+        assert view.unpaused_by_manifest == "the manifest applied by kustomize-controller"
+
+    def test_absent_in_the_answer(self) -> None:
+        """The API server leaves `paused: false` out of its answers; who owns it still says it."""
+        view = parse.source(deployment(managedFields=[managed("argocd", "Apply")])).view
+        assert view.unpaused_by_manifest == "the manifest applied by argocd"
+
+    def test_resumed_by_hand(self) -> None:
+        """`kubectl rollout resume` (an Update) is one act, no manifest that comes again."""
+        view = parse.source(deployment(managedFields=[managed("kubectl-rollout", "Update")])).view
+        assert view.unpaused_by_manifest is None
+
+    def test_our_own_unpause(self) -> None:
+        """What we wrote ourselves is nobody's manifest."""
+        view = parse.source(deployment(managedFields=[managed("splitter", "Apply")])).view
+        assert view.unpaused_by_manifest is None
+
+    def test_applied_paused(self) -> None:
+        """A manifest that says `paused: true` does not unpause."""
+        raw = deployment(spec={"paused": True}, managedFields=[managed("argocd", "Apply")])
+        assert parse.source(raw).view.unpaused_by_manifest is None
+
+    @pytest.mark.parametrize("now_paused", [False, True])
+    def test_applied_client_side(self, now_paused: bool) -> None:
+        """A last-applied `paused: false` unpauses with the next apply, paused or not."""
+        applied = {LAST_APPLIED: json.dumps({"spec": {"paused": False}})}
+        view = parse.source(deployment(spec={"paused": now_paused}, annotations=applied)).view
+        assert view.unpaused_by_manifest == "the manifest applied with kubectl"
+
+    @pytest.mark.parametrize(
+        "applied",
+        ['{"spec": {"paused": true}}', '{"spec": {}}', "{}", "not JSON", "[]", '"text"', '{"spec": []}', ""],
+    )
+    def test_applied_without_it(self, applied: str) -> None:
+        """One that says nothing about it, or is no manifest at all, objects to nothing."""
+        view = parse.source(deployment(annotations={LAST_APPLIED: applied})).view
+        assert view.unpaused_by_manifest is None
+
+
+def twin(pool: str = "spot", spec: Raw | None = None, status: Raw | None = None, **fields: Any) -> Raw:  # noqa: ANN401 (fields of metadata)
+    """Return a twin of `web`."""
+    labels = {"splitter.io/split": "twin", "splitter.io/pool": pool}
+    owners = [owner("Deployment", "web")]
+    made = {"labels": labels, "ownerReferences": owners, **fields}
+    return deployment(f"web-{pool}", spec, status, **made)
+
+
+class TestTwins:
+    def test_as_found(self) -> None:
+        """A twin: whose, which pool, how many, from which rendering."""
+        status = {"replicas": 5, "availableReplicas": 3, "updatedReplicas": 2, "observedGeneration": 1}
+        annotations = {"splitter.io/rendered-hash": "abc"}
+        found = parse.twin(twin("spot", rolling(2, 0), status, annotations=annotations))
+        assert (found.source, found.source_uid) == (Key("Deployment", "shop", "web"), "uid-web")
+        assert (found.pool, found.rendered_hash, found.observed) == (Pool.SPOT, "abc", True)
+        counts = (
+            found.spec_replicas,
+            found.status_replicas,
+            found.available_replicas,
+            found.updated_replicas,
+        )
+        assert counts == (4, 5, 3, 2)
+        assert (found.max_surge, found.max_unavailable) == (2, 0)
+
+    def test_pools(self) -> None:
+        """The pool comes from the twin's label."""
+        assert parse.twin(twin("on-demand")).pool is Pool.ON_DEMAND
+        assert parse.twin(twin("spot")).pool is Pool.SPOT
+
+    def test_fresh(self) -> None:
+        """A twin that its controller has not seen yet has nothing and is not observed."""
+        found = parse.twin(twin())
+        assert (found.status_replicas, found.updated_replicas, found.observed) == (0, 0, False)
+
+    def test_request(self) -> None:
+        """What the scheduler will look at: requests, selector, required affinity, tolerations."""
+        affinity = {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a", "b"]}]},
+                {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]},
+            ]
+        }
+        spec = {
+            "containers": [requests(cpu="100m")],
+            "nodeSelector": {"zone": "a"},
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}},
+            "tolerations": [{"operator": "Exists"}, {"key": "spot", "value": "true", "effect": "NoSchedule"}],
+        }
+        found = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
+        assert found.requests == {"cpu": 100}
+        assert found.node_selector == {"zone": "a"}
+        assert found.affinity == (
+            NodeTerm((MatchExpression("pool", "In", ("a", "b")),), ()),
+            NodeTerm((), (MatchExpression("metadata.name", "Exists", ()),)),
+        )
+        assert found.tolerations == (
+            Toleration("", "Exists", "", ""),
+            Toleration("spot", "Equal", "true", "NoSchedule"),
+        )
+
+    @pytest.mark.parametrize(
+        "spec",
+        [{}, {"affinity": {}}, {"affinity": {"nodeAffinity": {}}}, {"affinity": None, "tolerations": None}],
+    )
+    def test_request_of_nothing(self, spec: Raw) -> None:
+        """A pod that asks for nothing fits by resources alone."""
+        found = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
+        assert (found.affinity, found.tolerations, found.node_selector) == ((), (), {})
+
+
+def split(status: object = None, spec: Raw | None = None) -> Raw:
+    """Return the Split of `web`."""
+    named = {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "takeOver": True}
+    return {"metadata": metadata("web"), "spec": named if spec is None else spec, "status": status}
+
+
+class TestSplits:
+    def test_as_written(self) -> None:
+        """What a pass must remember comes back out of the status."""
+        status = {
+            "state": "Steady",
+            "conflict": True,
+            "fights": [READY],
+            "rebalance": {"lost": True},
+            "policyAnnotations": {"splitter.io/soak": "5m"},
+        }
+        found = parse.split(split(status))
+        assert found.source == Key("Deployment", "shop", "web")
+        view = found.view
+        assert (view.takes_over, view.state, view.conflict) == (True, "Steady", True)
+        assert view.fights == (parse.instant(READY),)
+        assert view.rebalance == {"lost": True}
+        assert view.good_annotations == {"splitter.io/soak": "5m"}
+        assert json.loads(view.status_json) == status
+
+    @pytest.mark.parametrize("status", [None, {}])
+    def test_fresh(self, status: object) -> None:
+        """A Split without status remembers nothing."""
+        view = parse.split(split(status)).view
+        assert (view.state, view.conflict, view.fights, view.rebalance) == ("", False, (), {})
+        assert (view.good_annotations, view.status_json) == (None, "{}")
+
+    def test_only_reporting(self) -> None:
+        """A Split that does not take over reports a refusal."""
+        assert not parse.split(split(spec={"source": {"name": "web"}, "takeOver": False})).view.takes_over
+
+    def test_spec_emptied_by_hand(self) -> None:
+        """A Split whose spec says nothing is about the Deployment of its own name."""
+        found = parse.split(split(spec={}))
+        assert found.source == Key("Deployment", "shop", "web")
+        assert not found.view.takes_over
+
+    def test_status_is_canonical(self) -> None:
+        """The order of keys is not a change that would be written again and again."""
+        one, other = split({"state": "Steady", "ready": 4}), split({"ready": 4, "state": "Steady"})
+        assert parse.split(one).view.status_json == parse.split(other).view.status_json
+
+
+class TestNamespaces:
+    def test_only_ours(self) -> None:
+        """Of a namespace only our own annotations are kept."""
+        annotations = {"splitter.io/soak": "5m", "field.cattle.io/projectId": "p"}
+        found = parse.namespace({"metadata": metadata("shop", annotations=annotations)})
+        assert (found.name, found.annotations) == ("shop", {"splitter.io/soak": "5m"})
+
+    def test_without_annotations(self) -> None:
+        """A namespace that says nothing has no defaults."""
+        assert parse.namespace({"metadata": metadata("shop")}).annotations == {}
+
+
+class TestNodes:
+    def test_as_found(self) -> None:
+        """What the classifier reads of a node."""
+        found = parse.node_facts(
+            {
+                "metadata": metadata("spot-1", labels={"pool": "spot"}, annotations={"a": "b"}),
+                "spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}], "unschedulable": True},
+                "status": {
+                    "conditions": [condition("Ready", "Unknown", reason="NodeStatusUnknown")],
+                    "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
+                },
+            }
+        )
+        assert (found.name, found.uid, found.labels) == ("spot-1", "uid-spot-1", {"pool": "spot"})
+        assert (found.annotations, found.unschedulable) == ({"a": "b"}, True)
+        assert found.taints == (Taint("gone", "", "NoSchedule"),)
+        at = parse.instant(READY)
+        assert found.conditions == (Condition("Ready", "Unknown", "NodeStatusUnknown", "", at),)
+        assert found.allocatable == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
+        assert found.deletion_timestamp is None
+
+    def test_newborn(self) -> None:
+        """A node that has registered and said nothing yet."""
+        found = parse.node_facts({"metadata": metadata("new")})
+        assert (found.taints, found.conditions, found.allocatable, found.unschedulable) == ((), (), {}, False)
+
+    def test_going(self) -> None:
+        """A node that is being deleted says since when."""
+        found = parse.node_facts({"metadata": metadata("old", deletionTimestamp=READY)})
+        assert found.deletion_timestamp == parse.instant(READY)
