@@ -267,7 +267,7 @@ class TestRollingNumbers:
 
 def managed(manager: str, operation: str, *, paused: bool = True, **fields: object) -> Raw:
     """Return an entry of managedFields, of a manager that owns spec.paused or something else."""
-    owned = {"f:paused": {}} if paused else {"f:replicas": {}}
+    owned: Raw = {"f:paused": {}} if paused else {"f:replicas": {}}
     entry = {
         "manager": manager,
         "operation": operation,
