@@ -101,6 +101,15 @@ class ApplyTwin:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreTemplate:
+    """Put a twin's last available template back, read from the ReplicaSet that still has it."""
+
+    twin: str
+    replica_set: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTwin:
     """Delete a twin at 0."""
 
@@ -149,6 +158,7 @@ Action = (
     | CreateHandBack
     | DeleteReplicaSet
     | ApplyTwin
+    | RestoreTemplate
     | DeleteTwin
     | Scale
     | SetDeletionCost
@@ -184,6 +194,8 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
         case ApplyTwin():
             verb = "create" if action.resource_version is None else "roll"
             return f"{verb} the {action.pool} twin at {action.replicas}"
+        case RestoreTemplate():
+            return f"put the template of replicaset {action.replica_set} back on deployment {action.twin}"
         case DeleteTwin():
             return f"delete deployment {action.name}"
         case Scale():

@@ -17,13 +17,14 @@ from splitter.core.actions import (
     Reattach,
     SetMark,
     SetPaused,
+    StripMark,
 )
 from splitter.core.handover import Step, hand_back_of, is_rolling
 from splitter.core.model import Note, ReplicaSetView, SourceView, State, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rollout import kept_numbers
-from splitter.core.running import moving
+from splitter.core.running import moving, restored_costs
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.taking import wait_controller
 
@@ -53,14 +54,28 @@ def clean_up(this: Pass) -> Plan:
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), wake_after_s=POLL_S)
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
+    actions += restored_costs(pod for rs in this.observed.tied(Tie.ATTACHED) for pod in rs.pods)
     if ANNOTATION_TAKEN_OVER in this.source.annotations:
         actions.append(SetMark(None))
+    if actions:
+        note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
+        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
+    return _last_traces(this)
+
+
+def _last_traces(this: Pass) -> Plan:
+    """Take the mark off where the Deployment controller has copied it, then the Split away.
+
+    Only when that controller has seen that the source has none any more: it would copy it again.
+    """
+    if not this.source.observed:
+        return wait_controller(this)
+    actions: list[Action] = [StripMark(rs.name) for rs in this.observed.tied(Tie.ATTACHED) if rs.marked]
     conflict = this.observed.split is not None and this.observed.split.conflict
     if this.observed.split is not None and not (conflict and LABEL_SPLIT in this.source.labels):
         actions.append(DeleteSplit())
-    note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas; no trace is left")
-    notes = (note,) if this.observed.twins else ()
-    return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), notes, wake_after_s=POLL_S)
+    note = Note(Reason.GIVEN_BACK, "no trace is left")
+    return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), wake_after_s=POLL_S)
 
 
 def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
@@ -82,6 +97,9 @@ def reattach(this: Pass) -> Plan:
     hand_back = hand_back_of(this.observed)
     if hand_back is None:
         return wait_controller(this)
+    if costs := restored_costs(hand_back.pods):
+        note = Note(Reason.GIVING_BACK, "its pods get the deletion costs back that they had")
+        return Plan(Step.REATTACH, State.GIVING_BACK, note, tuple(costs), wake_after_s=POLL_S)
     note = Note(Reason.GIVING_BACK, f"{hand_back.name} has {this.source.replicas} available and goes back")
     return Plan(
         Step.REATTACH,

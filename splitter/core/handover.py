@@ -85,6 +85,8 @@ def _step_with_label(c: Columns) -> Step:
     ours = c.parked or c.returning or c.twins
     if c.mark is Mark.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
         return Step.CONSIDER  # 3
+    if c.mark is Mark.OURS and not c.split and not ours and not c.paused:
+        return Step.CONSIDER  # 3: `rollout undo` brings a mark back that the source's ReplicaSet had kept
     if c.mark is not Mark.OURS:
         return Step.ADOPT  # 4
     if not c.split:

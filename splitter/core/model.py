@@ -169,6 +169,7 @@ class TwinView:
     uid: str
     resource_version: str
     rendered_hash: str
+    template_hash: str
     spec_replicas: int
     status_replicas: int
     available_replicas: int

@@ -22,6 +22,7 @@ from splitter.core.surface import (
     USER_ANNOTATIONS,
     parse_mark,
     parse_policy,
+    source_label_state,
 )
 
 
@@ -32,12 +33,15 @@ def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
     """
     annotations = observed.source.annotations if observed.source else {}
     parsed = parse_policy(annotations, defaults, observed.namespace_annotations)
-    written = {name: annotations[name] for name in USER_ANNOTATIONS if name in annotations}
+    effective = {**(observed.namespace_annotations or {}), **annotations}
+    written: dict[str, str] = {name: effective[name] for name in USER_ANNOTATIONS if name in effective}
     problems = parsed.problems
+    if observed.source is not None and (label := source_label_state(observed.source.labels).note):
+        problems = (label, *problems)
     if parsed.policy is not None and observed.source is not None:
         if not caps_conflict(observed.source.replicas, parsed.policy):
             return PolicyInForce(parsed.policy, problems, written, valid=True)
-        problems = (*problems, _caps_note(parsed.policy, observed.source.replicas))
+        problems = (_caps_note(parsed.policy, observed.source.replicas), *problems)
     good = observed.split.good_annotations if observed.split else None
     last = parse_policy(good or {}, defaults, None).policy or defaults
     return PolicyInForce(last, problems, good or {}, valid=False)

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from splitter.core.handover import floor_of, is_rolling, stuck
-from splitter.core.model import Note, Pool, Rendered, RolloutOrder, SourceView, TwinView, seconds_between
+from splitter.core.model import (
+    Note,
+    Pool,
+    Rendered,
+    ReplicaSetView,
+    RolloutOrder,
+    SourceView,
+    TwinView,
+    seconds_between,
+)
 from splitter.core.reasons import Reason
 
 
@@ -71,11 +80,12 @@ def next_roll(
     outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash]
     if not outdated:
         return _stuck_roll(pair, order, where)
-    # An unfinished twin first: only a newer template can mend a broken image.
-    pool = min(outdated, key=lambda pool: not is_unfinished(pair[pool]))
+    # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
+    # the other has come up with the new template, it keeps the one that an emergency can rely on.
+    pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not is_unfinished(pair[pool])))
     twin = pair[pool]
     other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
-    if twin.spec_replicas == 0:
+    if twin.spec_replicas == 0 and not is_unfinished(pair[other_pool]):
         return _roll(pool, twin, 1, 0)
     if is_unfinished(pair[other_pool]) and other_pool not in outdated:
         return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet")
@@ -112,6 +122,23 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     return Note(
         Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}"
     )
+
+
+def last_available(twin: TwinView) -> ReplicaSetView | None:
+    """Return the ReplicaSet whose template to put back before an emergency raises this twin, if any.
+
+    The new template has never become available, and an older one still serves: raised as it is, the
+    Deployment controller would spread the raise over both (seen: 0 of 20 came up).
+    """
+    older = [
+        rs
+        for rs in twin.replica_sets
+        if rs.template_hash != twin.template_hash and any(pod.available for pod in rs.pods)
+    ]
+    newest = [rs for rs in twin.replica_sets if rs.template_hash == twin.template_hash]
+    if not older or not newest or any(pod.available for rs in newest for pod in rs.pods):
+        return None
+    return max(older, key=lambda rs: (rs.available_replicas, rs.created))
 
 
 def kept_numbers(twin: TwinView) -> tuple[int, int]:

@@ -6,18 +6,26 @@ BREAK move replicas (`transfer`); afterwards `rebalance.decide` owns the counts,
 rolled only when there is no count to write.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from splitter.core import transfer
-from splitter.core.actions import Action, ApplyTwin, DeleteVanishedPod, HolderKind, Scale, SetDeletionCost
+from splitter.core.actions import (
+    Action,
+    ApplyTwin,
+    DeleteVanishedPod,
+    HolderKind,
+    RestoreTemplate,
+    Scale,
+    SetDeletionCost,
+)
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
-from splitter.core.model import Note, PodView, Pool, Rendered, Standing, State, Tie, TwinView
+from splitter.core.model import Note, PodView, Pool, Rendered, Standing, State, Tie, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceState, decide
-from splitter.core.rollout import Circumstances, Roll, next_roll
+from splitter.core.rollout import Circumstances, Roll, last_available, next_roll
 from splitter.core.situation import rebalance_input
 from splitter.core.surface import twin_name
 
@@ -41,9 +49,23 @@ def run(this: Pass) -> Plan:
         counted = _hand_over(this)
     else:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
+    counted = _awake_at_grace(this, counted)
     if counted.actions or isinstance(this.rendered, Note):
         return _with_template_problem(this, counted)
     return _roll(this, counted, on_demand, spot, this.rendered)
+
+
+def _awake_at_grace(this: Pass, counted: Plan) -> Plan:
+    """Look again when a pod that finds no node has waited for the grace: no event tells us."""
+    waited = [
+        seconds_between(pod.unschedulable_since, this.observed.now)
+        for twin in this.observed.twins
+        for pod in twin.pods
+        if pod.counts and pod.unschedulable_since is not None
+    ]
+    left = [this.policy.grace_s - one + 1.0 for one in waited if one <= this.policy.grace_s]
+    due = [one for one in (*left, counted.wake_after_s) if one is not None]
+    return replace(counted, wake_after_s=min(due, default=None))
 
 
 def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
@@ -134,13 +156,23 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Step.RUN,
         State.STEADY if at_rest else State.MOVING if scales else State.HELD,
         verdict,
-        _guarded(this, scales),
+        (*_restored(on_demand, spot, scales), *_guarded(this, scales)),
         decision.notes if scales else (),
         wanted_on_demand=base,
         wanted_spot=this.source.replicas - base,
         rebalance=decision.state,
         wake_after_s=decision.next_wake_s,
     )
+
+
+def _restored(on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Put a twin's last available template back before it is raised while spot is going or gone."""
+    emergency = any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in spot.pods)
+    raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
+    good = last_available(on_demand) if emergency and raised else None
+    if good is None:
+        return ()
+    return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
 
 
 def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[Scale, ...]:
@@ -216,6 +248,15 @@ def _cost(pod: PodView) -> SetDeletionCost | None:
     if not going and pod.standing is Standing.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     return None
+
+
+def restored_costs(pods: Iterable[PodView]) -> list[Action]:
+    """Return what gives pods back the deletion costs that their users had set, or none."""
+    return [
+        SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
+        for pod in pods
+        if pod.counts and pod.cost_before is not None
+    ]
 
 
 def _with_template_problem(this: Pass, counted: Plan) -> Plan:

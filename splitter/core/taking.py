@@ -101,9 +101,16 @@ def recent_fights(observed: Observation, now: datetime) -> tuple[datetime, ...]:
 
 def wait_controller(this: Pass) -> Plan:
     """Wait for the Deployment controller (rows 7, 13, 15)."""
-    state = State.TAKING_OVER if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
+    state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
     note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
     return Plan(Step.WAIT_CONTROLLER, state, note, wake_after_s=POLL_S)
+
+
+def under_way(this: Pass) -> State:
+    """Return TakingOver until the hand-over is done; what comes later is a move like any other."""
+    split = this.observed.split
+    done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 
 
 def park(this: Pass) -> Plan:
@@ -113,10 +120,17 @@ def park(this: Pass) -> Plan:
         this.observed.tied(Tie.ATTACHED),
         key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
     )
+    active = [rs for rs in attached if rs.spec_replicas or rs.status_replicas]
+    if len(active) > 1 and not this.observed.twins and not this.observed.tied(Tie.PARKED):
+        # An image was set just before the pause. With one parked the Deployment controller would scale
+        # the other to N: let it finish first.
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
+        unpause = SetPaused(paused=False, resource_version=this.source.resource_version)
+        return Plan(Step.PARK, State.HELD, note, (unpause, SetMark(None)), (note,))
     actions = tuple(Park(rs.name, rs.resource_version, this.source.selector_keys) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
     note = Note(Reason.PARKED, f"parked {names}")
     if this.observed.twins:
         message = f"{names} appeared while the source was not paused; parked, and drained to 0"
         note = Note(Reason.INTRUDER_PARKED, message, warning=True)
-    return Plan(Step.PARK, State.TAKING_OVER, note, actions, (note,))
+    return Plan(Step.PARK, under_way(this), note, actions, (note,))

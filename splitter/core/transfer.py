@@ -65,14 +65,22 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy) -> 
 def towards_source(observed: Observation, source: SourceView) -> Transfer:
     """Move replicas from the twins to the ReplicaSet that the source will take back.
 
-    A doomed replica of that ReplicaSet itself is stood in for by the on-demand twin: it goes back at
-    exactly N.
+    It goes back at exactly N. Replicas of its own that are doomed get a stand-in beside them, and go
+    when N others are available: a node may stay cordoned for ever.
     """
     hand_back = hand_back_of(observed)
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
     uncertain = doomed_or_lost([pod for pod in hand_back.pods if not pod.vanished]) if hand_back else 0
-    holders = _holders(observed, hand_back, parked=source.replicas, on_demand=uncertain, spot=0)
-    return _batch(observed, source, holders, going)
+    wanted = source.replicas + uncertain if source.replicas else 0
+    holders = _holders(observed, hand_back, parked=wanted, on_demand=0, spot=0)
+    moved = _batch(observed, source, holders, going)
+    if hand_back is None or moved.scales or hand_back.spec_replicas <= source.replicas:
+        return moved
+    holder = holder_of_replica_set(hand_back, source.replicas, 0)
+    if holder.available < source.replicas:
+        return moved
+    # What is above N is not available, and their costs say which go first.
+    return _transfer(observed, [holder], {holder.name: source.replicas})
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:

@@ -24,6 +24,7 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    RestoreTemplate,
     Scale,
     SetDeletionCost,
     SetMark,
@@ -32,7 +33,16 @@ from splitter.core.actions import (
 )
 from splitter.core.model import Observation, SourceView
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
-from splitter.kube.bodies import apps_path, hand_back, parking, reattaching, split_identity, split_path, twin
+from splitter.kube.bodies import (
+    apps_path,
+    hand_back,
+    parking,
+    reattaching,
+    split_identity,
+    split_path,
+    twin,
+    with_template,
+)
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
@@ -94,7 +104,7 @@ class Writer:
                 await self._patch_source(source, {"resourceVersion": action.resource_version}, paused)
             case Scale():
                 await self._scale(source.key.namespace, action)
-            case ApplyTwin() | DeleteTwin():
+            case ApplyTwin() | RestoreTemplate() | DeleteTwin():
                 await self._do_with_twin(f"{apps_path(source.key.namespace)}/deployments", action)
             case Park() | Reattach() | StripMark() | CreateHandBack() | DeleteReplicaSet():
                 await self._do_with_replica_set(
@@ -112,10 +122,12 @@ class Writer:
             case DeleteVanishedPod():
                 await self._delete_vanished(namespace, action)
 
-    async def _do_with_twin(self, path: str, action: ApplyTwin | DeleteTwin) -> None:
+    async def _do_with_twin(self, path: str, action: ApplyTwin | RestoreTemplate | DeleteTwin) -> None:
         match action:
             case ApplyTwin():
                 await self._apply_twin(path, action)
+            case RestoreTemplate():
+                await self._restore_template(path, action)
             case DeleteTwin():
                 await self._delete(f"{path}/{action.name}", action.uid)
                 self._cache.twins.forget(action.uid)
@@ -179,6 +191,16 @@ class Writer:
             await self._must_be_free(f"{deployments}/{name}")
         answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
         self._cache.twins.upsert(answer)
+
+    async def _restore_template(self, deployments: str, action: RestoreTemplate) -> None:
+        """Replace the whole template: a patch would leave what the bad one added."""
+        replica_sets = f"{deployments.removesuffix('deployments')}replicasets"
+        good = await self._client.get(f"{replica_sets}/{action.replica_set}")
+        whole = await self._client.get(f"{deployments}/{action.twin}")
+        body = with_template(whole, good["spec"]["template"], action.resource_version)
+        self._cache.twins.upsert(
+            await self._client.send("PUT", f"{deployments}/{action.twin}", body, query=_OURS)
+        )
 
     async def _must_be_free(self, path: str) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.

@@ -131,3 +131,19 @@ def twin(action: ApplyTwin) -> Json:
         "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},
     }
     return body
+
+
+def with_template(deployment: Json, template: Json, resource_version: str) -> Json:
+    """Return a twin with another pod template, marked as out of date: the rendered one comes again later."""
+    metadata = template["metadata"]
+    labels = {key: text for key, text in metadata["labels"].items() if key != "pod-template-hash"}
+    annotations = {**deployment["metadata"].get("annotations", {}), ANNOTATION_RENDERED_HASH: ""}
+    return {
+        **deployment,
+        "metadata": {
+            **deployment["metadata"],
+            "annotations": annotations,
+            "resourceVersion": resource_version,
+        },
+        "spec": {**deployment["spec"], "template": {**template, "metadata": {**metadata, "labels": labels}}},
+    }

@@ -136,6 +136,7 @@ class Observer:
             uid=record.uid,
             resource_version=str(record.version),
             rendered_hash=record.rendered_hash,
+            template_hash=record.template_hash,
             spec_replicas=record.spec_replicas,
             status_replicas=record.status_replicas,
             available_replicas=record.available_replicas,

@@ -201,6 +201,7 @@ def twin(raw: Raw) -> TwinRecord:
         pool=Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
         # Without its label or its owner it is out of date, and is written whole again.
         rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
+        template_hash=template_hash(spec["template"]),
         spec_replicas=replicas,
         status_replicas=status.get("replicas", 0),
         available_replicas=status.get("availableReplicas", 0),

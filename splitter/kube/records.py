@@ -68,6 +68,7 @@ class TwinRecord:
     source_uid: str
     pool: Pool
     rendered_hash: str
+    template_hash: str
     spec_replicas: int
     status_replicas: int
     available_replicas: int
