@@ -1,0 +1,303 @@
+"""The client: what is sent, what is tried again, and in which words a failure comes back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kube.server import (
+    TOKEN,
+    Answer,
+    Script,
+    broken,
+    client_of,
+    connected,
+    event,
+    hang_up,
+    json,
+    open_watch,
+    refusal,
+    serve,
+    silence,
+    text,
+    watch,
+)
+from splitter.core.errors import SplitterError
+from splitter.core.reasons import Reason
+from splitter.kube.client import ApiError, connect, probe
+
+PATH = "/apis/apps/v1/namespaces/shop/deployments/web"
+
+
+class TestRequests:
+    async def test_get(self) -> None:
+        """A GET carries the credentials and its query, and returns the parsed object."""
+        script = Script().then(json({"kind": "Deployment"}))
+        async with connected(script) as client:
+            assert await client.get(PATH, limit="500", labelSelector="a=b,c in (d)") == {"kind": "Deployment"}
+        [asked] = script.asked
+        assert (asked.method, asked.path) == ("GET", PATH)
+        assert asked.query == {"limit": "500", "labelSelector": "a=b,c in (d)"}
+        assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
+        assert asked.headers["User-Agent"].startswith("splitter/")
+
+    @pytest.mark.parametrize(
+        ("patch", "content_type"),
+        [
+            ("merge", "application/merge-patch+json"),
+            ("strategic", "application/strategic-merge-patch+json"),
+            ("apply", "application/apply-patch+yaml"),
+        ],
+    )
+    async def test_patch(self, patch: str, content_type: str) -> None:
+        """Each kind of patch has its own content type; a null in the body is sent as null."""
+        script = Script().then(json({}))
+        body = {"metadata": {"annotations": {"splitter.io/taken-over": None}}}
+        async with connected(script) as client:
+            await client.send("PATCH", PATH, body, patch=patch, query={"fieldManager": "splitter"})
+        [asked] = script.asked
+        assert (asked.method, asked.query, asked.body) == ("PATCH", {"fieldManager": "splitter"}, body)
+        assert asked.headers["Content-Type"] == content_type
+
+    async def test_delete_with_preconditions(self) -> None:
+        """A DELETE may carry a body; an answer without one is an empty object."""
+        script = Script().then(text(""))
+        async with connected(script) as client:
+            assert await client.send("DELETE", PATH, {"preconditions": {"uid": "u"}}) == {}
+        assert script.asked[0].body == {"preconditions": {"uid": "u"}}
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("answer", "expected"),
+        [
+            (refusal(404, "NotFound", 'deployments "web" not found'), (404, "NotFound", "not found")),
+            (refusal(409, "Conflict", "the object has been modified"), (409, "Conflict", "been modified")),
+            (refusal(403, "Forbidden", "cannot patch"), (403, "Forbidden", "cannot patch")),
+            (refusal(422, "Invalid", "may not be changed"), (422, "Invalid", "may not be changed")),
+            (text("upstream says no", 418), (418, "", "upstream says no")),
+            (json(["a list"], 400), (400, "", "a list")),
+            (text("", 404), (404, "", "")),
+        ],
+    )
+    async def test_refused(self, answer: Answer, expected: tuple[int, str, str]) -> None:
+        """A refusal keeps Kubernetes' own words, and a proxy's text where there are none."""
+        async with connected(Script().then(answer)) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.send("PATCH", PATH, {})
+        status, reason, words = expected
+        assert (caught.value.status, caught.value.reason) == (status, reason)
+        assert words in caught.value.message
+
+    async def test_long_answers_are_cut(self) -> None:
+        """A page of HTML does not end up in a log line."""
+        async with connected(Script().then(text("x" * 5000, 404))) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.get(PATH)
+        assert len(caught.value.message) == 300
+
+    async def test_no_answer(self) -> None:
+        """A connection that breaks is status 0."""
+        async with connected(Script().then(hang_up())) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.send("PATCH", PATH, {})
+        assert (caught.value.status, caught.value.reason) == (0, "NoAnswer")
+
+    async def test_too_slow(self) -> None:
+        """A server that keeps silent is status 0 after the time-out."""
+        async with connected(Script().then(silence()), timeout_s=0.2) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.send("GET", PATH)
+        assert caught.value.status == 0
+        assert "Timeout" in caught.value.message
+
+    async def test_nobody_listens(self) -> None:
+        """A refused connection is status 0."""
+        async with serve(Script()) as address:
+            pass
+        async with client_of(address) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.send("GET", PATH)
+        assert caught.value.status == 0
+
+
+class TestTryingAgain:
+    @pytest.mark.parametrize(
+        "first",
+        [
+            refusal(429, "TooManyRequests", "slow down"),
+            refusal(500, "InternalError", "etcd"),
+            refusal(503, "ServiceUnavailable", "starting"),
+            text("bad gateway", 502),
+            hang_up(),
+        ],
+    )
+    async def test_reads_are_repeated(self, first: Answer) -> None:
+        """A read that may succeed the next time is asked again."""
+        script = Script().then(first, json({"kind": "Deployment"}))
+        async with connected(script) as client:
+            assert await client.get(PATH) == {"kind": "Deployment"}
+        assert len(script.asked) == 2
+
+    async def test_reads_are_given_up(self) -> None:
+        """A read that goes on failing ends with the server's own words."""
+        script = Script().then(refusal(503, "ServiceUnavailable", "still starting"))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="still starting"):
+                await client.get(PATH)
+        assert len(script.asked) == 4
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 422])
+    async def test_answers_are_answers(self, status: int) -> None:
+        """A refusal that would be the same again is not asked twice."""
+        script = Script().then(refusal(status, "Because", "so it is"))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="so it is"):
+                await client.get(PATH)
+        assert len(script.asked) == 1
+
+    async def test_writes_are_never_repeated(self) -> None:
+        """Whether a failed write was done is unknown: the next pass looks, nobody repeats it."""
+        script = Script().then(refusal(503, "ServiceUnavailable", "starting"), json({}))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="starting"):
+                await client.send("PATCH", PATH, {"spec": {"replicas": 3}})
+        assert len(script.asked) == 1
+
+
+class TestStreams:
+    async def lines(self, *answers: Answer, silence_s: float = 5.0) -> list[bytes]:
+        """Return all lines of a watch that ends."""
+        found: list[bytes] = []
+        async with (
+            connected(Script().then(*answers)) as client,
+            client.stream("/api/v1/pods", {"watch": "true"}, silence_s) as lines,
+        ):
+            found.extend([line async for line in lines])
+        return found
+
+    async def test_lines(self) -> None:
+        """Each document is one line, however the network cuts it."""
+        whole = event("ADDED", {"name": "ä"}) + event("DELETED", {"name": "b"})
+        pieces = [whole[at : at + 7] for at in range(0, len(whole), 7)]
+        assert await self.lines(watch(*pieces)) == whole.splitlines()
+
+    async def test_long_lines(self) -> None:
+        """A line of two megabytes is one line."""
+        long = event("ADDED", {"annotation": "x" * 2_000_000})
+        assert await self.lines(watch(long, b"\n", event("ADDED", {}))) == [
+            long.strip(),
+            event("ADDED", {}).strip(),
+        ]
+
+    async def test_refused(self) -> None:
+        """A watch that is refused says why."""
+        with pytest.raises(ApiError, match="too old") as caught:
+            await self.lines(refusal(410, "Expired", "too old resource version"))
+        assert (caught.value.status, caught.value.reason) == (410, "Expired")
+
+    async def test_broken(self) -> None:
+        """A watch whose connection breaks is no proper end."""
+        with pytest.raises(ApiError) as caught:
+            await self.lines(broken(event("ADDED", {})))
+        assert caught.value.status == 0
+
+    async def test_silent(self) -> None:
+        """A watch without a word, not even a bookmark, is given up."""
+        with pytest.raises(ApiError) as caught:
+            await self.lines(open_watch(event("ADDED", {})), silence_s=0.2)
+        assert caught.value.status == 0
+
+
+class TestProbe:
+    async def test_version(self) -> None:
+        """The first request returns the server's version."""
+        script = Script().then(json({"gitVersion": "v1.36.3"}))
+        async with connected(script) as client:
+            assert await probe(client) == "v1.36.3"
+        assert script.asked[0].path == "/version"
+
+    @pytest.mark.parametrize(
+        ("answer", "reason", "words"),
+        [
+            (refusal(401, "Unauthorized", "Unauthorized"), Reason.FORBIDDEN, "refuses these credentials"),
+            (refusal(403, "Forbidden", "no"), Reason.FORBIDDEN, "refuses these credentials"),
+            (hang_up(), Reason.API_UNREACHABLE, "does not answer"),
+            (text("not an API", 404), Reason.API_UNREACHABLE, "does not answer"),
+        ],
+    )
+    async def test_failed(self, answer: Answer, reason: Reason, words: str) -> None:
+        """What is wrong is said with the server's address and what to check."""
+        async with connected(Script().then(answer)) as client:
+            with pytest.raises(SplitterError, match=words) as caught:
+                await probe(client)
+            assert client.server in str(caught.value)
+        assert caught.value.reason is reason
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    """Write a kubeconfig with two contexts, the second one current."""
+    path = folder / "config"
+    path.write_text(
+        f"""
+apiVersion: v1
+kind: Config
+current-context: here
+clusters:
+- {{name: here, cluster: {{server: "{server}"}}}}
+- {{name: there, cluster: {{server: "http://127.0.0.1:1"}}}}
+users:
+- {{name: me, user: {{token: {TOKEN}}}}}
+contexts:
+- {{name: here, context: {{cluster: here, user: me}}}}
+- {{name: there, context: {{cluster: there, user: me}}}}
+"""
+    )
+    return path
+
+
+_TRACEBACK = pytest.mark.xfail(reason="ends with a traceback instead of a sentence", strict=True)
+
+
+class TestConnecting:
+    async def test_kubeconfig(self, tmp_path: Path) -> None:
+        """Server and token come from the current context, for us and for kopf alike."""
+        client = await connect(kubeconfig(tmp_path, "http://127.0.0.1:2"), None, 1.0, 4)
+        credentials = await client.credentials()
+        await client.close()
+        assert client.server == credentials.server == "http://127.0.0.1:2"
+        assert credentials.token == TOKEN
+
+    async def test_another_context(self, tmp_path: Path) -> None:
+        """A named context is used instead of the current one."""
+        client = await connect(kubeconfig(tmp_path, "http://127.0.0.1:2"), "there", 1.0, 4)
+        await client.close()
+        assert client.server == "http://127.0.0.1:1"
+
+    @pytest.mark.parametrize(
+        ("break_it", "context"),
+        [
+            (Path.unlink, None),
+            (lambda path: path.write_text("kind: Config\n"), None),
+            (lambda _: None, "nowhere"),
+            pytest.param(lambda path: path.write_text(""), None, marks=_TRACEBACK),
+            pytest.param(lambda path: path.write_text("a: ["), None, marks=_TRACEBACK),
+            pytest.param(lambda path: path.write_text("some text"), None, marks=_TRACEBACK),
+        ],
+        ids=["missing", "not one", "unknown context", "empty", "no YAML", "no mapping"],
+    )
+    async def test_unusable(
+        self, tmp_path: Path, break_it: Callable[[Path], object], context: str | None
+    ) -> None:
+        """A kubeconfig that cannot be used is named, and no request is sent."""
+        path = kubeconfig(tmp_path, "http://127.0.0.1:2")
+        break_it(path)
+        with pytest.raises(SplitterError, match="cannot be used") as caught:
+            await connect(path, context, 1.0, 4)
+        assert caught.value.reason is Reason.API_UNREACHABLE
+        assert str(path) in str(caught.value)
+
+    async def test_no_credentials(self) -> None:
+        """Without a kubeconfig and outside a pod there is nothing to connect with."""
+        with pytest.raises(SplitterError, match="there are no credentials"):
+            await connect(None, None, 1.0, 4)

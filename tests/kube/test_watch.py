@@ -1,0 +1,290 @@
+"""The reflector: a store in step with a collection, whatever happens to the list and to the watch."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from kube.raw import Raw, metadata
+from kube.server import (
+    Asked,
+    Script,
+    bookmark,
+    broken,
+    connected,
+    error,
+    event,
+    open_watch,
+    page,
+    refusal,
+    watch,
+)
+from splitter.kube.client import ApiError
+from splitter.kube.watch import Reflector
+
+PATH = "/api/v1/things"
+DEADLINE_S = 20.0
+
+
+def thing(name: str, version: int) -> Raw:
+    """Return a thing."""
+    return {"metadata": metadata(name, version=version)}
+
+
+class Things:
+    """A store that remembers names with their versions, and how it was told."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        self.lists: list[tuple[list[str], str | None, int]] = []
+
+    def replace(self, pages: Iterable[Raw], namespace: str | None, version: int) -> None:
+        """Take a complete list."""
+        self.known = {raw["metadata"]["name"]: int(raw["metadata"]["resourceVersion"]) for raw in pages}
+        self.lists.append((sorted(self.known), namespace, version))
+
+    def upsert(self, raw: Raw) -> object:
+        """Take an object."""
+        self.known[raw["metadata"]["name"]] = int(raw["metadata"]["resourceVersion"])
+        return None
+
+    def remove(self, raw: Raw) -> None:
+        """Forget an object."""
+        self.known.pop(raw["metadata"]["name"], None)
+
+
+class Following:
+    """A running reflector, its store, and what the server was asked."""
+
+    def __init__(self, reflector: Reflector, things: Things, script: Script) -> None:
+        self.reflector = reflector
+        self.things = things
+        self._script = script
+
+    @property
+    def lists(self) -> list[Asked]:
+        """The LIST requests so far."""
+        return [asked for asked in self._script.asked if "watch" not in asked.query]
+
+    @property
+    def watches(self) -> list[Asked]:
+        """The WATCH requests so far."""
+        return [asked for asked in self._script.asked if "watch" in asked.query]
+
+    async def until(self, known: dict[str, int], *, watches: int = 1) -> None:
+        """Wait until just this is known and that many watches were opened."""
+        await _until(lambda: self.things.known == known and len(self.watches) >= watches)
+
+    async def until_failed(self) -> ApiError:
+        """Wait until something has gone wrong."""
+        await _until(lambda: self.reflector.error is not None)
+        assert self.reflector.error is not None
+        return self.reflector.error
+
+
+async def _until(look: Callable[[], bool]) -> None:
+    """Look after each turn of the event loop, until a condition holds."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(DEADLINE_S):
+        while not look():
+            turned = loop.create_future()
+            loop.call_later(0.005, turned.set_result, None)
+            await turned
+
+
+@asynccontextmanager
+async def following(script: Script, selector: str = "", **options: Any) -> AsyncIterator[Following]:  # noqa: ANN401 (the reflector's)
+    """Run a reflector of a scripted collection."""
+    async with connected(script) as client:
+        things = Things()
+        reflector = Reflector(client, PATH, things, selector, **options)
+        running = asyncio.create_task(reflector.run())
+        try:
+            yield Following(reflector, things, script)
+            assert not running.done(), "the reflector has ended"
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+class TestList:
+    async def test_pages(self) -> None:
+        """A long list comes in pages; the store gets all of it at once, as of the last page's version."""
+        pages = [
+            page(thing("a", 1), version=10, more="token 1"),
+            page(thing("b", 2), version=10, more="token/2"),
+            page(thing("c", 3), version=10),
+        ]
+        async with following(Script().then(*pages).watched(open_watch()), "app=web") as found:
+            await found.until({"a": 1, "b": 2, "c": 3})
+            assert found.things.lists == [(["a", "b", "c"], None, 10)]
+            assert [asked.query.get("continue") for asked in found.lists] == [None, "token 1", "token/2"]
+            assert {asked.query["limit"] for asked in found.lists} == {"500"}
+            assert {asked.query["labelSelector"] for asked in found.lists + found.watches} == {"app=web"}
+            assert found.watches[0].query["resourceVersion"] == "10"
+
+    async def test_synced_after_the_last_page(self) -> None:
+        """A half-read list is no list: an empty store at the start would look like a deleted world."""
+        pages = [page(thing("a", 1), version=10, more="token"), refusal(403, "Forbidden", "no more")]
+        async with following(Script().then(*pages).watched(open_watch())) as found:
+            assert (await found.until_failed()).status == 403
+            assert not found.reflector.synced.is_set()
+            assert found.things.lists == []
+
+    async def test_one_namespace(self) -> None:
+        """A list of one namespace says so to the store, which may hold others."""
+        script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
+        async with following(script, namespace="shop") as found:
+            await found.until({"a": 1})
+            assert found.things.lists == [(["a"], "shop", 10)]
+
+    async def test_refused_at_first(self) -> None:
+        """A list that is refused is asked for again, until it is given."""
+        script = Script().then(refusal(403, "Forbidden", "not yet"), page(thing("a", 1), version=10))
+        async with following(script.watched(open_watch())) as found:
+            await found.until({"a": 1})
+            assert found.reflector.synced.is_set()
+            assert found.reflector.error is None
+
+    async def test_expired_in_the_middle(self) -> None:
+        """A list whose next page is too old begins anew."""
+        pages = [
+            page(thing("a", 1), version=10, more="token"),
+            refusal(410, "Expired", "the continue token is too old"),
+            page(thing("b", 11), version=12),
+        ]
+        async with following(Script().then(*pages).watched(open_watch())) as found:
+            await found.until({"b": 11})
+            assert found.things.lists == [(["b"], None, 12)]
+            assert found.watches[0].query["resourceVersion"] == "12"
+
+    async def test_once(self) -> None:
+        """A single look fills the store and watches nothing; what goes wrong is raised."""
+        script = Script().then(page(thing("a", 1), version=10), refusal(403, "Forbidden", "no"))
+        async with connected(script) as client:
+            reflector = Reflector(client, PATH, things := Things())
+            await reflector.list_once()
+            assert things.known == {"a": 1}
+            with pytest.raises(ApiError, match="no"):
+                await reflector.list_once()
+        assert [asked.query.get("watch") for asked in script.asked] == [None, None]
+
+
+class TestWatch:
+    async def test_changes(self) -> None:
+        """Added, changed and deleted objects reach the store in order."""
+        changes = [
+            event("ADDED", thing("b", 11)),
+            event("MODIFIED", thing("a", 12)),
+            event("DELETED", thing("b", 13)),
+        ]
+        script = Script().then(page(thing("a", 1), version=10)).watched(open_watch(*changes))
+        async with following(script) as found:
+            await found.until({"a": 12})
+            assert len(found.lists) == 1
+            assert found.watches[0].query["allowWatchBookmarks"] == "true"
+
+    async def test_ends_and_goes_on(self) -> None:
+        """A watch that ends after its time goes on from the last change, without another list."""
+        first = watch(event("ADDED", thing("b", 11)))
+        script = Script().then(page(thing("a", 1), version=10))
+        async with following(script.watched(first, open_watch(event("ADDED", thing("c", 12))))) as found:
+            await found.until({"a": 1, "b": 11, "c": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "11"]
+            assert len(found.lists) == 1
+
+    async def test_bookmarks(self) -> None:
+        """A bookmark moves the version on and is no object; the next watch begins there."""
+        first = watch(event("ADDED", thing("b", 11)), bookmark(90))
+        script = Script().then(page(version=10)).watched(first, open_watch())
+        async with following(script) as found:
+            await found.until({"b": 11}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "90"]
+
+    async def test_unknown_events(self) -> None:
+        """An event of a kind that does not exist yet is left alone."""
+        strange = event("ANNOUNCED", thing("x", 11))
+        script = Script().then(page(version=10)).watched(open_watch(strange, event("ADDED", thing("b", 12))))
+        async with following(script) as found:
+            await found.until({"b": 12})
+
+    async def test_deleted_and_the_version(self) -> None:
+        """A deletion carries the version to go on from, too."""
+        first = watch(event("DELETED", thing("a", 15)))
+        script = Script().then(page(thing("a", 1), version=10)).watched(first, open_watch())
+        async with following(script) as found:
+            await found.until({}, watches=2)
+            assert found.watches[1].query["resourceVersion"] == "15"
+
+
+class TestTooOld:
+    async def test_in_the_stream(self) -> None:
+        """410 as an event: a new list, at once, and a watch from there; what is gone meanwhile is gone."""
+        script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
+        script.watched(watch(event("ADDED", thing("c", 11)), error(410, "Expired")), open_watch())
+        async with following(script) as found:
+            await found.until({"b": 20}, watches=2)
+            assert found.watches[1].query["resourceVersion"] == "21"
+            assert found.reflector.restarts == 1
+            assert found.reflector.error is None
+
+    async def test_as_the_answer(self) -> None:
+        """410 as the answer to the watch does the same."""
+        script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
+        script.watched(refusal(410, "Expired", "too old resource version"), open_watch())
+        async with following(script) as found:
+            await found.until({"b": 20}, watches=2)
+            assert found.watches[1].query["resourceVersion"] == "21"
+
+    async def test_bookmark_spares_it(self) -> None:
+        """Nothing older than the last bookmark is ever asked for."""
+        script = (
+            Script().then(page(version=10)).watched(watch(bookmark(50)), watch(bookmark(70)), open_watch())
+        )
+        async with following(script) as found:
+            await found.until({}, watches=3)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "50", "70"]
+            assert len(found.lists) == 1
+
+
+class TestFaults:
+    async def test_broken_connection(self, caplog: pytest.LogCaptureFixture) -> None:
+        """After a break nothing is missed, and the break is said once."""
+        script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
+        script.watched(broken(event("ADDED", thing("c", 11))), open_watch())
+        async with following(script) as found:
+            await found.until({"b": 20}, watches=2)
+            assert found.watches[-1].query["resourceVersion"] == "21"
+        said = [record.message for record in caplog.records if "interrupted" in record.message]
+        assert len(said) == 1
+        assert PATH in said[0]
+
+    async def test_cut_in_a_line(self) -> None:
+        """Half a line at a break is no event."""
+        line = event("ADDED", thing("c", 11))
+        script = Script().then(page(version=10), page(thing("c", 11), version=12))
+        script.watched(broken(line[: len(line) // 2]), open_watch())
+        async with following(script) as found:
+            await found.until({"c": 11}, watches=2)
+            assert len(found.lists) == 2
+
+    async def test_error_in_the_stream(self) -> None:
+        """Any other error in the stream is a fault: the collection is listed anew."""
+        script = Script().then(page(version=10), page(thing("b", 20), version=21))
+        script.watched(watch(error(500, "InternalError")), open_watch())
+        async with following(script) as found:
+            await found.until({"b": 20}, watches=2)
+
+    async def test_nobody_there_for_a_while(self, caplog: pytest.LogCaptureFixture) -> None:
+        """While nobody answers it is tried again and again; the fault is kept for `run`, and said once."""
+        down = [refusal(503, "ServiceUnavailable", "starting")] * 8  # each LIST is tried 4 times
+        script = Script().then(*down, page(thing("a", 1), version=10)).watched(open_watch())
+        async with following(script) as found:
+            assert (await found.until_failed()).status == 503
+            await found.until({"a": 1})
+            assert found.reflector.error is None
+            assert found.reflector.restarts == 2
+        assert len([record for record in caplog.records if "interrupted" in record.message]) == 1
