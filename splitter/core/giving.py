@@ -54,7 +54,10 @@ def clean_up(this: Pass) -> Plan:
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), wake_after_s=POLL_S)
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
-    actions += restored_costs(pod for rs in this.observed.tied(Tie.ATTACHED) for pod in rs.pods)
+    costs = restored_costs(this.observed.tied(Tie.ATTACHED))
+    if costs is None:
+        return wait_controller(this)
+    actions += costs
     if ANNOTATION_TAKEN_OVER in this.source.annotations:
         actions.append(SetMark(None))
     if actions:
@@ -97,7 +100,10 @@ def reattach(this: Pass) -> Plan:
     hand_back = hand_back_of(this.observed)
     if hand_back is None:
         return wait_controller(this)
-    if costs := restored_costs(hand_back.pods):
+    costs = restored_costs((hand_back,))
+    if costs is None:
+        return wait_controller(this)
+    if costs:
         note = Note(Reason.GIVING_BACK, "its pods get the deletion costs back that they had")
         return Plan(Step.REATTACH, State.GIVING_BACK, note, tuple(costs), wake_after_s=POLL_S)
     note = Note(Reason.GIVING_BACK, f"{hand_back.name} has {this.source.replicas} available and goes back")
@@ -123,7 +129,7 @@ def _roll_on(this: Pass) -> Plan | None:
     """Give a twin that is stuck in a roll the source's template, with the numbers of that roll (row 18).
 
     Its surge replicas that never became available would fill the room for ever, and a twin in mid-roll
-    has no free replicas to shrink by (docs/adr/0020).
+    has no free replicas to shrink by (docs/adr/0012).
     """
     if isinstance(this.rendered, Note):
         return None

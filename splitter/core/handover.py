@@ -62,6 +62,7 @@ class Columns:
     ours_at_zero: bool  # twins and parked ReplicaSets hold no replica
     hand_back: bool  # a parked ReplicaSet has the source's template
     hand_back_done: bool  # it has N available, and everything else of ours is at 0
+    copied: bool = False  # the Deployment controller has copied our mark onto an attached ReplicaSet
 
     @property
     def holds(self) -> bool:
@@ -77,7 +78,8 @@ def next_step(c: Columns) -> Step:
     if c.label and not c.conflict:
         return _step_with_label(c)
     if c.label and not c.holds:
-        return Step.NOTHING  # 2: given back in Conflict; the Split says so until the label goes
+        # 2: given back in Conflict; the Split says so until the label goes
+        return Step.CLEAN_UP if c.copied else Step.NOTHING
     return _step_without_label(c)
 
 

@@ -76,6 +76,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         ours_at_zero=transfer.at_zero(observed.twins, parked),
         hand_back=hand_back_of(observed) is not None,
         hand_back_done=transfer.hand_back_complete(observed, source),
+        copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
     )
 
 

@@ -6,7 +6,7 @@ BREAK move replicas (`transfer`); afterwards `rebalance.decide` owns the counts,
 rolled only when there is no count to write.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from splitter.core import transfer
@@ -21,7 +21,18 @@ from splitter.core.actions import (
 )
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
-from splitter.core.model import Note, PodView, Pool, Rendered, Standing, State, Tie, TwinView, seconds_between
+from splitter.core.model import (
+    Note,
+    PodView,
+    Pool,
+    Rendered,
+    ReplicaSetView,
+    Standing,
+    State,
+    Tie,
+    TwinView,
+    seconds_between,
+)
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceState, decide
@@ -250,13 +261,19 @@ def _cost(pod: PodView) -> SetDeletionCost | None:
     return None
 
 
-def restored_costs(pods: Iterable[PodView]) -> list[Action]:
-    """Return what gives pods back the deletion costs that their users had set, or none."""
-    return [
-        SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
-        for pod in pods
-        if pod.counts and pod.cost_before is not None
-    ]
+def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | None:
+    """Return what gives pods back the deletion costs that their users had set, or none.
+
+    None while a ReplicaSet still has pods to delete: without our costs it would take others.
+    """
+    found: list[Action] = []
+    for rs in replica_sets:
+        pods = [pod for pod in rs.pods if pod.counts]
+        ours = [pod for pod in pods if pod.cost_before is not None]
+        if ours and len(pods) > rs.spec_replicas:
+            return None
+        found += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
+    return found
 
 
 def _with_template_problem(this: Pass, counted: Plan) -> Plan:

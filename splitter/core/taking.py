@@ -6,7 +6,7 @@ replicas.
 
 from datetime import datetime
 
-from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused
+from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import refusal
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, State, Tie, seconds_between
@@ -22,7 +22,9 @@ def nothing(this: Pass) -> Plan:
     """Say that nothing is to do (row 2, or a source without label)."""
     if this.observed.split is not None and this.observed.split.conflict:
         message = "given back after a fight about spec.paused; remove the label and set it again to retry"
-        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True))
+        left = [rs for rs in this.observed.tied(Tie.ATTACHED) if rs.marked] if this.source.observed else []
+        actions = tuple(StripMark(rs.name) for rs in left)
+        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True), actions)
     return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
 
 

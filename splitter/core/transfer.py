@@ -114,6 +114,8 @@ def hand_back_complete(observed: Observation, source: SourceView) -> bool:
     hand_back = hand_back_of(observed)
     if hand_back is None or hand_back.spec_replicas != source.replicas:
         return False
+    if sum(pod.counts for pod in hand_back.pods) > source.replicas:
+        return False  # those that go are still there, and leave first by the deletion costs they bear
     available = holder_of_replica_set(hand_back, source.replicas, 0).available
     others = [rs for rs in observed.tied(Tie.PARKED) if rs.uid != hand_back.uid]
     return available >= source.replicas and at_zero(observed.twins, others)

@@ -218,10 +218,10 @@ class TestGiving:
         found = planned(
             observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         )
-        assert kinds(found) == [DeleteTwin, DeleteTwin, SetMark, DeleteSplit]
+        assert kinds(found) == [DeleteTwin, DeleteTwin, SetMark]
 
     def test_a_twin_stuck_in_a_roll_goes_on_first(self) -> None:
-        """Its surge replicas would fill the room for ever (docs/adr/0020, found by a random life)."""
+        """Its surge replicas would fill the room for ever (docs/adr/0012, found by a random life)."""
         old = replica_set("a", 2, pods(2))
         new = replica_set("b", 2, pods(starting=2), template="v2")
         stuck = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, spec_replicas=2, max_surge=2)
