@@ -115,6 +115,7 @@ def twin_of(
         uid=f"uid-{name}",
         resource_version=f"rv-{name}",
         rendered_hash=f"{template}|{pool.value}",
+        template_hash=template,
         spec_replicas=sum(rs.spec_replicas for rs in sets),
         status_replicas=sum(rs.status_replicas for rs in sets),
         available_replicas=sum(rs.available_replicas for rs in sets),

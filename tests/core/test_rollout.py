@@ -71,8 +71,8 @@ class TestTheOrder:
         assert (mended.pool, mended.max_surge, mended.max_unavailable) == (Pool.ON_DEMAND, 2, 0)
 
     def test_an_empty_twin_just_gets_it(self) -> None:
-        """There is nothing to roll."""
-        found = next_roll(twin(Pool.ON_DEMAND), spot(), rendered("v2"), replace(WHERE, available=6))
+        """There is nothing to roll; but last, since an emergency can rely on the old one."""
+        found = next_roll(twin(Pool.ON_DEMAND), spot("v2"), rendered("v2"), replace(WHERE, available=6))
         assert isinstance(found, Roll)
         assert found.pool is Pool.ON_DEMAND
 

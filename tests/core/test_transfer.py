@@ -110,10 +110,10 @@ class TestTowardsTheSource:
         observed = observation(sets=[replica_set(of=pods(3))], **pair(4, 6))
         assert moves(transfer.towards_source(observed, source())) == {"web-spot": 3}
 
-    def test_a_doomed_one_of_the_hand_back_has_a_stand_in(self) -> None:
-        """It goes back at exactly N, and serves N meanwhile."""
+    def test_the_hand_back_replaces_its_own_doomed(self) -> None:
+        """It grows by what is doomed, and shrinks to exactly N before it goes back."""
         observed = observation(sets=[replica_set(of=pods(9, doomed=1))], **pair())
-        assert moves(transfer.towards_source(observed, source())) == {"web-on-demand": 1}
+        assert moves(transfer.towards_source(observed, source())) == {"web-1": 11}
 
     @pytest.mark.parametrize(
         ("parked", "on_demand", "complete"), [(10, 0, True), (9, 1, False), (10, 1, False), (11, 0, False)]

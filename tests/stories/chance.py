@@ -19,7 +19,6 @@ from stories.promises import (
     BrokenPromiseError,
     Promises,
     check_action,
-    destined,
     traces,
     unsettled,
 )
@@ -147,7 +146,7 @@ class Life:
     def _splitter_step(self) -> None:
         if not self.splitter.pending:
             self.seen_turn = self.promises.world_turns
-            self.promises.seen = destined(self.splitter.cache)
+            self.promises.look()
             found = self.splitter.begin()
             self._tell(f"{found.step} {found.state} {found.verdict.message[:150]}")
             return

@@ -75,6 +75,7 @@ class ReplicaSet:
     max_replicas: int = 0
     status_replicas: int = 0
     status_available: int = 0
+    marked: bool = False  # its Deployment's controller has copied the mark
 
 
 @dataclass

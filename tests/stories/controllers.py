@@ -7,6 +7,7 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 
 from collections.abc import Callable, Sequence
 
+from splitter.core.surface import ANNOTATION_TAKEN_OVER
 from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
 
 UNREADY_AFTER_S = 40  # Ready=Unknown reaches the pods of a lost kubelet
@@ -18,6 +19,8 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
     new = _new_replica_set(owned, deployment)
+    if new is not None and ANNOTATION_TAKEN_OVER in deployment.annotations and not new.marked:
+        new.marked, new.version, changed = True, cluster.version(), True
     if deployment.paused or _was_scaled(owned, deployment):
         changed = _scale(cluster, deployment, owned, new) or changed
     elif new is None:

@@ -14,10 +14,12 @@ from splitter.core.actions import (
     EnsureSplit,
     Park,
     Reattach,
+    RestoreTemplate,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
+    StripMark,
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
@@ -150,6 +152,7 @@ class Story:
         if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None:
             return False
         counts = self.counts()
+        self.promises.look()
         found = self.splitter.begin()
         done: list[Action] = []
         while self.splitter.pending:
@@ -240,6 +243,10 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             verb = "create" if action.resource_version is None else "update"
             said = f"{verb} {action.pool} twin as {action.hash} at {action.replicas}"
             return f"{said}{rolled if verb == 'update' else ''}"
+        case RestoreTemplate():
+            return f"put the template of {action.replica_set} back on {action.twin}"
+        case StripMark():
+            return f"take the mark off {action.name}"
         case DeleteTwin():
             return f"delete {action.name}"
         case SetDeletionCost():

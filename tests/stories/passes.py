@@ -21,10 +21,12 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    RestoreTemplate,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
+    StripMark,
 )
 from splitter.core.model import Observation, Policy, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules
@@ -139,6 +141,10 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             twin = next((twin for twin in cluster.twins.values() if twin.uid == action.uid), None)
             if twin is not None and twin.pool is not None:
                 cluster.delete_twin(twin.pool)
+        case RestoreTemplate():
+            _restore_template(cluster, action)
+        case StripMark():
+            _replica_set(cluster, action.name, None).marked = False
         case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
             _write_replica_set(cluster, action)
         case SetDeletionCost():
@@ -200,6 +206,14 @@ def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
     )
 
 
+def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
+    twin = next((twin for twin in cluster.twins.values() if twin.name == action.twin), None)
+    good = _replica_set(cluster, action.replica_set, None)
+    if twin is None or action.resource_version != str(twin.version):
+        raise LostRaceError(action.twin)
+    cluster.change_spec(twin, template=good.template, rendered_hash="")
+
+
 def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBack | DeleteReplicaSet) -> None:
     match action:
         case Park():
@@ -214,7 +228,7 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
             # Left there with another N they would stop all rolls (Cluster.stalls_as_kubernetes).
-            rs.desired_replicas, rs.max_replicas = None, 0
+            rs.desired_replicas, rs.max_replicas, rs.marked = None, 0, False
             rs.version = cluster.version()
         case CreateHandBack():
             name = f"web-split-{cluster.source.template}"

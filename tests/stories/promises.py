@@ -121,8 +121,13 @@ class Promises:
         """Splitter cannot know yet what the world has just done: its cache lags."""
         self.seen: Standing | None = None
         """What splitter saw when it planned the writes of this pass."""
+        self.seen_ceiling = 0
         self.most_placed = 0
         self.least_available = 10**9
+
+    def look(self) -> None:
+        """Remember what splitter sees as it plans a pass."""
+        self.seen, self.seen_ceiling = destined(self.cluster), self._ceiling()
 
     @contextmanager
     def world(self) -> Iterator[None]:
@@ -154,6 +159,8 @@ class Promises:
         if not self.excused and not own_roll:
             self._compare("available", who, before.available, after.available, bound)
             self._compare("serving", who, before.serving, after.serving, bound)
+        if who != CONTROLLER:  # a lost pod that was evicted meanwhile was to be replaced all the same
+            self.allowance = max(self.allowance, min(self.seen_ceiling, potential(self.cluster)))
         self._check_surge(who)
         self._note()
 
@@ -212,6 +219,7 @@ def traces(cluster: Cluster) -> list[str]:
     found += [f"parked {rs.name}" for rs in cluster.released()]
     found += [f"label on {rs.name}" for rs in cluster.replica_sets.values() if LABEL_SPLIT in rs.labels]
     found += [f"labels of {rs.name}" for rs in cluster.replica_sets.values() if APP not in rs.labels]
+    found += [f"mark on {rs.name}" for rs in cluster.replica_sets.values() if rs.marked]
     found += ["Split"] if cluster.split else []
     found += ["mark"] if ANNOTATION_TAKEN_OVER in cluster.source.annotations else []
     found += ["pause"] if cluster.source.paused else []

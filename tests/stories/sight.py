@@ -108,6 +108,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         uid=twin.uid,
         resource_version=str(twin.version),
         rendered_hash=twin.rendered_hash,
+        template_hash=twin.template,
         spec_replicas=twin.replicas,
         status_replicas=twin.status_replicas,
         available_replicas=twin.status_available,
@@ -131,6 +132,7 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
         created=cluster.instant(rs.created),
         template_labels=dict(rs.template_labels),
         tie=tie,
+        marked=rs.marked,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )
 
