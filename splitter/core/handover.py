@@ -193,9 +193,9 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
 
 
 def is_rolling(twin: TwinView) -> bool:
-    """Whether it holds replicas of another template than its newest, or is about to replace them."""
-    holding = sum(1 for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas)
-    return holding > 1 or (holding == 1 and twin.updated_replicas < twin.status_replicas)
+    """Whether it holds replicas of another template than its own, or of more than one ReplicaSet."""
+    holding = [rs for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas]
+    return len(holding) > 1 or any(rs.template_hash != twin.template_hash for rs in holding)
 
 
 def _counted(pods: Sequence[PodView]) -> int:

@@ -269,7 +269,7 @@ class TestCounting:
         assert holder_of_twin(calm, 0, 0, on_demand=False).available == 4
         written = replace(calm, observed=False)
         assert holder_of_twin(written, 0, 0, on_demand=False).available == 2
-        begun = replace(calm, updated_replicas=0)
+        begun = replace(calm, template_hash="v2")
         assert is_rolling(begun)
         assert holder_of_twin(begun, 0, 0, on_demand=False).available == 2
 
