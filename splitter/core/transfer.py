@@ -90,7 +90,7 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     that many away without asking us.
     """
     attached = observed.tied(Tie.ATTACHED)
-    own = sum(_surviving(rs) for rs in attached)
+    own = sum(_surviving(rs, source.replicas) for rs in attached)
     if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
         own = min(own, source.replicas - source.max_unavailable)
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
@@ -98,15 +98,15 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
 
 
-def _surviving(rs: ReplicaSetView) -> int:
+def _surviving(rs: ReplicaSetView, replicas: int) -> int:
     """Count the available replicas that a ReplicaSet of the source's own keeps, whichever it takes first.
 
     Its doomed pods carry no deletion cost of ours: scaled down, it may keep those and take the sound ones.
     """
     ready = sum(1 for pod in rs.pods if pod.counts and pod.ready_since is not None)
     available = sum(pod.available for pod in rs.pods)
-    kept = available - max(0, ready - rs.spec_replicas)
-    return max(0, min(kept, rs.spec_replicas, rs.available_replicas))
+    spec = min(rs.spec_replicas, replicas)  # the Deployment controller may not have scaled it yet
+    return max(0, min(available - max(0, ready - spec), spec, rs.available_replicas))
 
 
 def hand_back_complete(observed: Observation, source: SourceView) -> bool:
