@@ -1,0 +1,260 @@
+"""The board: statuses that are decided are known at once, and written seldom."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from builders import KEY, NOW, ago, observation, split
+from kube.server import Answer, Script, connected, refusal
+from splitter.core.model import Observation
+from splitter.core.nodes import NodeState
+from splitter.kube.apply import Writer
+from splitter.kube.cache import Cache
+from splitter.reconciler.board import StatusBoard
+
+PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
+
+
+def status(state: str = "Moving", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 (fields of a status)
+    """Return a status."""
+    return {"state": state, **fields}
+
+
+def stored(version: int = 7) -> Answer:
+    """Answer a write of the status with the Split as it is stored now."""
+
+    async def answer(request: web.Request) -> web.Response:
+        sent = orjson.loads(await request.read())
+        metadata = {
+            "name": "web",
+            "namespace": "shop",
+            "uid": "uid-split",
+            "resourceVersion": str(version),
+            "creationTimestamp": "2026-01-05T09:00:00Z",
+        }
+        body = {"metadata": metadata, "spec": {"takeOver": True}, "status": sent["status"]}
+        return web.json_response(body)
+
+    return answer
+
+
+class Desk:
+    """A board that writes to a scripted server, and what arrives there."""
+
+    def __init__(self, board: StatusBoard, cache: Cache, script: Script) -> None:
+        self.board = board
+        self.cache = cache
+        self.script = script
+
+    def written(self) -> list[str]:
+        """Return the states written so far."""
+        return [asked.body["status"]["state"] for asked in self.script.asked]  # type: ignore[index]
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Hear of a change."""
+
+
+def _no_node(_: object) -> NodeState:
+    raise AssertionError("no node is known")
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    """Yield a board whose writes succeed unless a test says otherwise."""
+    script = Script().then(stored())
+    cache = Cache(_no_node, _nothing)
+    async with connected(script) as client:
+        yield Desk(StatusBoard(Writer(client, cache)), cache, script)
+
+
+class TestOverlay:
+    async def test_nothing_posted(self, desk: Desk) -> None:
+        """Without a decision on its way the observation is what was observed."""
+        observed = observation()
+        assert desk.board.overlay(observed) is observed
+
+    async def test_next_pass_sees_it(self, desk: Desk) -> None:
+        """What was decided counts in the next pass, although nothing is written yet."""
+        decided = status(
+            "Moving",
+            fights=["2026-01-05T09:59:00Z"],
+            conflict=True,
+            rebalance={"lost": True},
+            policyAnnotations={"splitter.io/soak": "5m"},
+        )
+        desk.board.post(observation(), decided)
+        seen = desk.board.overlay(observation()).split
+        assert seen is not None
+        assert (seen.state, seen.conflict, seen.fights) == ("Moving", True, (ago(60),))
+        assert (seen.rebalance, seen.good_annotations) == ({"lost": True}, {"splitter.io/soak": "5m"})
+        assert orjson.loads(seen.status_json) == decided
+        assert desk.script.asked == []
+
+    async def test_what_a_status_may_lack(self, desk: Desk) -> None:
+        """A status without fights, conflict and annotations is one of a quiet life."""
+        desk.board.post(observation(), status("Steady"))
+        seen = desk.board.overlay(observation(split=split(conflict=True, fights=(NOW,)))).split
+        assert seen is not None
+        assert (seen.conflict, seen.fights, seen.rebalance, seen.good_annotations) == (False, (), {}, None)
+
+    async def test_the_rest_stays_observed(self, desk: Desk) -> None:
+        """Only the Split is overlaid."""
+        desk.board.post(observation(), status())
+        observed = observation(now=ago(-5))
+        assert replace(desk.board.overlay(observed), split=observed.split) == observed
+
+    @pytest.mark.parametrize(
+        "observed",
+        [
+            observation(split=split(uid="uid-another")),
+            observation(split=None),
+            observation(key=replace(KEY, name="other")),
+        ],
+        ids=["re-created", "gone", "another workload"],
+    )
+    async def test_not_for_another(self, desk: Desk, observed: Observation) -> None:
+        """A decision about one Split says nothing about another, were it of the same name."""
+        desk.board.post(observation(), status())
+        assert desk.board.overlay(observed) is observed
+
+    async def test_until_it_is_written(self, desk: Desk) -> None:
+        """Once written it is in the cache, and observed from there."""
+        desk.board.post(observation(), status("Moving"))
+        await desk.board.flush()
+        observed = observation()
+        assert desk.board.overlay(observed) is observed
+        [record] = desk.cache.splits.values()
+        assert (record.view.state, record.version) == ("Moving", 7)
+
+
+class TestWriting:
+    async def test_one_write(self, desk: Desk) -> None:
+        """A status is written whole, by server-side apply, to the status subresource."""
+        desk.board.post(observation(), status("Moving", ready=3))
+        await desk.board.flush()
+        [asked] = desk.script.asked
+        assert (asked.method, asked.path) == ("PATCH", PATH)
+        assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
+        assert asked.query == {"fieldManager": "splitter", "force": "true"}
+        assert asked.body == {
+            "apiVersion": "splitter.io/v1alpha1",
+            "kind": "Split",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "status": {"state": "Moving", "ready": 3},
+        }
+
+    async def test_coalesced(self, desk: Desk) -> None:
+        """Of several decisions in a row only the last is written, once."""
+        for state in ("Moving", "Rolling", "Steady"):
+            desk.board.post(desk.board.overlay(observation()), status(state))
+        await desk.board.flush()
+        await desk.board.flush()
+        assert desk.written() == ["Steady"]
+
+    async def test_unchanged(self, desk: Desk) -> None:
+        """What is known already is not written, whatever the order of its keys."""
+        known = split(status_json='{"ready":3,"state":"Steady"}')
+        desk.board.post(observation(split=known), {"state": "Steady", "ready": 3})
+        await desk.board.flush()
+        assert desk.written() == []
+
+    async def test_unchanged_since_posted(self, desk: Desk) -> None:
+        """Decided the same again while it waits, it is written once."""
+        for _ in range(3):
+            desk.board.post(desk.board.overlay(observation()), status("Moving"))
+        await desk.board.flush()
+        assert desk.written() == ["Moving"]
+
+    async def test_without_split(self, desk: Desk) -> None:
+        """Without a Split there is nowhere to write."""
+        desk.board.post(observation(split=None), status())
+        await desk.board.flush()
+        assert desk.written() == []
+
+    async def test_each_workload(self, desk: Desk) -> None:
+        """Every workload's status is written."""
+        for name in ("web", "cart"):
+            desk.board.post(observation(key=replace(KEY, name=name)), status())
+        await desk.board.flush()
+        assert {asked.path.split("/")[-2] for asked in desk.script.asked} == {"web", "cart"}
+
+    async def test_posted_while_writing(self, desk: Desk) -> None:
+        """What is decided while the last decision is on its way is not lost."""
+        arrived, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: web.Request) -> web.StreamResponse:
+            arrived.set()
+            await go_on.wait()
+            return await stored()(request)
+
+        desk.script.answers.appendleft(slow)
+        desk.board.post(observation(), status("Moving"))
+        flushing = asyncio.create_task(desk.board.flush())
+        await arrived.wait()
+        desk.board.post(desk.board.overlay(observation()), status("Steady"))
+        go_on.set()
+        await flushing
+        seen = desk.board.overlay(observation()).split
+        assert seen is not None
+        assert seen.state == "Steady"
+        await desk.board.flush()
+        assert desk.written() == ["Moving", "Steady"]
+
+    async def test_by_itself(self, desk: Desk) -> None:
+        """While it runs, a posted status is written without being asked."""
+        arrived = asyncio.Event()
+
+        async def note(request: web.Request) -> web.StreamResponse:
+            arrived.set()
+            return await stored()(request)
+
+        desk.script.answers[0] = note
+        running = asyncio.create_task(desk.board.run())
+        desk.board.post(observation(), status())
+        async with asyncio.timeout(20):
+            await arrived.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        assert desk.written() == ["Moving"]
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("answer", "loud"),
+        [
+            (refusal(404, "NotFound", "the Split is gone"), False),
+            (refusal(409, "Conflict", "modified"), False),
+            (refusal(403, "Forbidden", "you may not"), True),
+            (refusal(500, "InternalError", "etcd"), True),
+        ],
+    )
+    async def test_dropped(
+        self, desk: Desk, caplog: pytest.LogCaptureFixture, answer: Answer, loud: bool
+    ) -> None:
+        """What cannot be written is dropped: the next pass posts again. A race is not worth a word."""
+        desk.script.answers.appendleft(answer)
+        with caplog.at_level(logging.WARNING, logger="splitter.status"):
+            desk.board.post(observation(), status("Moving"))
+            await desk.board.flush()
+        assert bool(caplog.records) is loud
+        observed = observation()
+        assert desk.board.overlay(observed) is observed
+        desk.board.post(observed, status("Moving"))
+        await desk.board.flush()
+        assert desk.written() == ["Moving", "Moving"]
+
+    async def test_one_of_many(self, desk: Desk) -> None:
+        """One that fails keeps no other from being written."""
+        desk.script.answers.appendleft(refusal(403, "Forbidden", "not this one"))
+        for name in "abcdef":
+            desk.board.post(observation(key=replace(KEY, name=name)), status())
+        await desk.board.flush()
+        assert len(desk.script.asked) == 6
+        assert len({asked.path for asked in desk.script.asked}) == 6

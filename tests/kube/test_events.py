@@ -1,0 +1,105 @@
+"""Events: what is said about a source, and that it is not said in each pass."""
+
+from datetime import timedelta
+
+import pytest
+
+from builders import KEY, NOW, source
+from splitter.core.model import Key, Note
+from splitter.core.reasons import Reason
+from splitter.report.events import Said, event
+
+SCALED = Note(Reason.SCALED, "scale web-spot 3 -> 5")
+REFUSED = Note(Reason.STRATEGY_RECREATE, "strategy Recreate is refused", warning=True)
+
+
+class TestRepeats:
+    def test_first_time(self) -> None:
+        """What was never said is said, in order."""
+        assert Said().due(KEY, [SCALED, REFUSED], NOW) == [SCALED, REFUSED]
+
+    @pytest.mark.parametrize(("after_s", "again"), [(0, False), (1, False), (599, False), (600, True)])
+    def test_ten_minutes(self, after_s: float, again: bool) -> None:
+        """The same sentence is said again after ten minutes at the earliest."""
+        said = Said()
+        said.due(KEY, [REFUSED], NOW)
+        due = said.due(KEY, [REFUSED], NOW + timedelta(seconds=after_s))
+        assert due == ([REFUSED] if again else [])
+
+    def test_counted_from_when_it_was_said(self) -> None:
+        """A pass in which it was not said does not put it off any further."""
+        said = Said()
+        said.due(KEY, [REFUSED], NOW)
+        said.due(KEY, [REFUSED], NOW + timedelta(seconds=300))
+        assert said.due(KEY, [REFUSED], NOW + timedelta(seconds=601)) == [REFUSED]
+
+    def test_twice_in_one_pass(self) -> None:
+        """Said twice in one pass, it is said once."""
+        assert Said().due(KEY, [SCALED, SCALED], NOW) == [SCALED]
+
+    @pytest.mark.parametrize(
+        ("key", "note"),
+        [
+            (Key("Deployment", "shop", "cart"), SCALED),
+            (Key("Deployment", "other", "web"), SCALED),
+            (KEY, Note(Reason.SCALED, "scale web-spot 5 -> 6")),
+            (KEY, Note(Reason.RETURNING, SCALED.message)),
+        ],
+    )
+    def test_something_else(self, key: Key, note: Note) -> None:
+        """Another workload, sentence or reason is something else."""
+        said = Said()
+        said.due(KEY, [SCALED], NOW)
+        assert said.due(key, [note], NOW) == [note]
+
+    def test_memory_is_bounded(self) -> None:
+        """Ten thousand sentences are remembered; the one said longest ago is forgotten first."""
+        said = Said()
+        notes = [Note(Reason.SCALED, str(number)) for number in range(10_001)]
+        said.due(KEY, notes, NOW)
+        assert said.due(KEY, [notes[1], notes[0]], NOW) == [notes[0]]
+
+
+class TestEvent:
+    def test_as_posted(self) -> None:
+        """An Event names the source, the reason and the sentence."""
+        found = event(source(), SCALED, NOW, "splitter-abc")
+        name = found["metadata"].pop("name")
+        assert name.startswith("web.")
+        assert found == {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": "shop"},
+            "eventTime": "2026-01-05T10:00:00.000000Z",
+            "reportingController": "splitter.io/splitter",
+            "reportingInstance": "splitter-abc",
+            "action": "Scaled",
+            "reason": "Scaled",
+            "note": "scale web-spot 3 -> 5",
+            "type": "Normal",
+            "regarding": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "namespace": "shop",
+                "name": "web",
+                "uid": "uid-web",
+            },
+        }
+
+    def test_warning(self) -> None:
+        """What a user should mend is a warning."""
+        assert event(source(), REFUSED, NOW, "one")["type"] == "Warning"
+
+    def test_names_differ(self) -> None:
+        """Two Events of the same moment are two objects."""
+        names = {event(source(), SCALED, NOW, "one")["metadata"]["name"] for _ in range(100)}
+        assert len(names) == 100
+
+    def test_fits(self) -> None:
+        """What the API server would refuse as too long is cut."""
+        key = Key("Deployment", "shop", "x" * 253)
+        long = Note(Reason.SCALED, "ä" * 2000)
+        found = event(source(key=key), long, NOW, "h" * 300)
+        assert len(found["note"]) == 1024
+        assert len(found["metadata"]["name"]) <= 253
+        assert len(found["reportingInstance"]) == 128

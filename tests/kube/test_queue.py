@@ -1,0 +1,229 @@
+"""The queue of workload keys: urgent ones first, each at most once, never by two workers at a time."""
+
+import asyncio
+
+from splitter.core.model import Key
+from splitter.reconciler.queue import WorkQueue
+
+A, B, C = (Key("Deployment", "shop", name) for name in "abc")
+DEADLINE_S = 20.0
+
+
+async def take(queue: WorkQueue) -> Key:
+    """Take a key that must come."""
+    async with asyncio.timeout(DEADLINE_S):
+        return await queue.take()
+
+
+async def drain(queue: WorkQueue) -> list[Key]:
+    """Take and give back all that waits now."""
+    found = []
+    while len(queue):
+        key = await take(queue)
+        queue.done(key)
+        found.append(key)
+    return found
+
+
+class TestOrder:
+    async def test_first_in_first_out(self) -> None:
+        """Keys come in the order in which they were added."""
+        queue = WorkQueue()
+        for key in (B, A, C):
+            queue.add(key)
+        assert await drain(queue) == [B, A, C]
+
+    async def test_urgent_first(self) -> None:
+        """An urgent key goes before all others, behind those that were urgent before it."""
+        queue = WorkQueue()
+        queue.add(A)
+        queue.add(B, urgent=True)
+        queue.add(C, urgent=True)
+        assert await drain(queue) == [B, C, A]
+
+    async def test_becomes_urgent(self) -> None:
+        """A key that waits already is moved to the front when it becomes urgent, and waits once."""
+        queue = WorkQueue()
+        queue.add(A)
+        queue.add(B)
+        queue.add(B, urgent=True)
+        assert len(queue) == 2
+        assert await drain(queue) == [B, A]
+
+    async def test_stays_urgent(self) -> None:
+        """An urgent key is not set back by an ordinary event."""
+        queue = WorkQueue()
+        queue.add(A)
+        queue.add(B, urgent=True)
+        queue.add(B)
+        assert await drain(queue) == [B, A]
+
+
+class TestOnce:
+    async def test_ten_events_one_pass(self) -> None:
+        """However often a key is added, it comes once."""
+        queue = WorkQueue()
+        for _ in range(10):
+            queue.add(A)
+        assert await drain(queue) == [A]
+
+    async def test_again_while_worked_on(self) -> None:
+        """What changes while a key is worked on is looked at afterwards, once, and not before."""
+        queue = WorkQueue()
+        queue.add(A)
+        assert await take(queue) == A
+        for _ in range(3):
+            queue.add(A)
+        assert len(queue) == 0
+        queue.add(B)
+        assert await take(queue) == B
+        queue.done(A)
+        assert await drain(queue) == [A]
+
+    async def test_urgent_while_worked_on(self) -> None:
+        """It comes again with the urgency of the most urgent of them."""
+        queue = WorkQueue()
+        queue.add(A)
+        await take(queue)
+        queue.add(A, urgent=True)
+        queue.add(A)
+        queue.add(B)
+        queue.done(A)
+        assert await drain(queue) == [A, B]
+
+    async def test_done_and_over(self) -> None:
+        """A key to which nothing happened meanwhile does not come again."""
+        queue = WorkQueue()
+        queue.add(A)
+        queue.done(await take(queue))
+        assert len(queue) == 0
+        queue.add(A)
+        assert await drain(queue) == [A]
+
+    async def test_two_workers(self) -> None:
+        """Each waiting worker gets a key of its own."""
+        queue = WorkQueue()
+        workers = [asyncio.create_task(take(queue)) for _ in range(2)]
+        queue.add(A)
+        queue.add(B)
+        assert set(await asyncio.gather(*workers)) == {A, B}
+
+    async def test_worker_that_left(self) -> None:
+        """A worker that was cancelled while it waited takes no key with it."""
+        queue = WorkQueue()
+        left = asyncio.create_task(queue.take())
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.wait([left], timeout=0)
+        left.cancel()
+        await asyncio.wait([left])
+        queue.add(A)
+        assert await take(queue) == A
+
+
+class TestTimers:
+    async def test_comes_later(self) -> None:
+        """A key asked for in a while comes by itself, and does not wait in the queue until then."""
+        queue = WorkQueue()
+        queue.add_after(A, 0.01)
+        assert len(queue) == 0
+        assert await take(queue) == A
+
+    async def test_order_of_time(self) -> None:
+        """Timers end in the order of their times."""
+        queue = WorkQueue()
+        queue.add_after(A, 0.1)
+        queue.add_after(B, 0.01)
+        assert [await take(queue), await take(queue)] == [B, A]
+
+    async def test_sooner_wins(self) -> None:
+        """A look due sooner stays; a later one does not push it back, a sooner one pulls it forward."""
+        queue = WorkQueue()
+        queue.add_after(A, 0.01)
+        queue.add_after(A, 3600)
+        assert await take(queue) == A
+        queue.done(A)
+        queue.add_after(B, 3600)
+        queue.add_after(B, 0.01)
+        assert await take(queue) == B
+
+    async def test_after_it_was_due(self) -> None:
+        """Once a timer has ended, the next may be as late as it likes, and comes."""
+        queue = WorkQueue()
+        for _ in range(2):
+            queue.add_after(A, 0.01)
+            assert await take(queue) == A
+            queue.done(A)
+
+    async def test_due_while_worked_on(self) -> None:
+        """A timer that ends during a pass makes another pass afterwards."""
+        queue = WorkQueue()
+        queue.add(A)
+        await take(queue)
+        queue.add_after(A, 0.001)
+        queue.add_after(B, 0.01)
+        assert await take(queue) == B
+        queue.done(A)
+        assert await take(queue) == A
+
+
+class TestBursts:
+    """A swarm of notices is one decision, not one a node; the first notice never waits."""
+
+    SHORT_S, LONG_S = 0.02, 3600.0
+
+    async def test_first_is_never_delayed(self) -> None:
+        """The first urgent call for a key is there at once, whatever the others do."""
+        queue = WorkQueue(self.LONG_S)
+        queue.add(A, urgent=True)
+        queue.add(B, urgent=True)
+        assert await drain(queue) == [A, B]
+
+    async def test_others_are_one(self) -> None:
+        """Of ten more in the same burst there is one more pass, when the burst is over."""
+        queue = WorkQueue(self.SHORT_S)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+        for _ in range(10):
+            queue.add(A, urgent=True)
+        assert len(queue) == 0
+        assert await take(queue) == A
+        queue.done(A)
+        assert len(queue) == 0
+
+    async def test_held_back_only_for_the_burst(self) -> None:
+        """Within a burst nothing urgent is put into the queue again."""
+        queue = WorkQueue(self.LONG_S)
+        for _ in range(5):
+            queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+
+    async def test_ordinary_events_go_on(self) -> None:
+        """A burst of notices does not hold up what is not urgent."""
+        queue = WorkQueue(self.LONG_S)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+        queue.add(A, urgent=True)
+        queue.add(A)
+        assert await drain(queue) == [A]
+
+    async def test_after_the_burst(self) -> None:
+        """A notice after the burst is a first one again."""
+        queue = WorkQueue(self.SHORT_S)
+        queue.add(A, urgent=True)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+        assert await take(queue) == A  # the burst is over
+        queue.done(A)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+
+    async def test_during_the_pass(self) -> None:
+        """Notices during the pass that the first one caused are seen by another pass."""
+        queue = WorkQueue(self.SHORT_S)
+        queue.add(A, urgent=True)
+        await take(queue)
+        queue.add(A, urgent=True)
+        queue.add_after(B, self.SHORT_S * 5)
+        assert await take(queue) == B  # the burst ended while A was worked on
+        queue.done(A)
+        assert await take(queue) == A

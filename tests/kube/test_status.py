@@ -1,0 +1,273 @@
+"""The status of a Split: what people read, and what must survive a restart."""
+
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from builders import NOW, ago, observation, pods, replica_set, source, split, twin
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, Policy, Pool, SplitView, State
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState
+from splitter.report.status import build
+
+BALANCED = Note(Reason.BALANCED, "all is where it should be")
+SCALED = Note(Reason.SCALED, "scale web-spot 3 -> 5")
+PROBLEM = Note(Reason.INVALID_ANNOTATION, 'splitter.io/soak is "soon"', warning=True)
+IN_FORCE = PolicyInForce(Policy(), (), {}, valid=True)
+EARLIER = "2026-01-05T08:00:00Z"
+AT_NOW = "2026-01-05T10:00:00Z"
+
+
+def steady(*notes: Note, **fields: Any) -> Plan:  # noqa: ANN401 (fields of a plan)
+    """Return the plan of a quiet pass, with something to say."""
+    return replace(Plan(Step.RUN, State.STEADY, BALANCED, notes=notes), **fields)
+
+
+def after(status: dict[str, Any]) -> SplitView:
+    """Return a Split that has this status."""
+    fights = tuple(ago(60) for _ in status.get("fights", ()))
+    return split(status_json=orjson.dumps(status).decode(), fights=fights)
+
+
+def show(
+    plan: Plan | None = None,
+    observed: Observation | None = None,
+    in_force: PolicyInForce = IN_FORCE,
+    *,
+    written: bool = True,
+) -> dict[str, Any]:
+    """Build the status of a quiet pass, or of the one given."""
+    return build(observed or observation(), plan or steady(), in_force, written=written)
+
+
+def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the conditions by their type."""
+    return {condition["type"]: condition for condition in status["conditions"]}
+
+
+class TestCounts:
+    def test_both_pools(self) -> None:
+        """Each pool shows what is wanted, asked for, ready, doomed and pending."""
+        observed = observation(
+            on_demand=twin(Pool.ON_DEMAND, pods(4)),
+            spot=twin(Pool.SPOT, pods(3, starting=1, stuck=2, doomed=1)),
+        )
+        found = show(steady(wanted_on_demand=3, wanted_spot=7), observed)
+        assert found["onDemand"] == {"wanted": 3, "spec": 4, "ready": 4, "doomed": 0, "pending": 0}
+        assert found["spot"] == {"wanted": 7, "spec": 7, "ready": 3, "doomed": 1, "pending": 2}
+        assert (found["desired"], found["ready"], found["cover"]) == (10, 7, 1)
+
+    def test_parked_pods_serve(self) -> None:
+        """Pods that still hang on the source count as ready, in neither pool."""
+        observed = observation(sets=[replica_set(of=pods(6))], on_demand=twin(Pool.ON_DEMAND, pods(1)))
+        found = show(None, observed)
+        assert found["ready"] == 7
+        assert (found["onDemand"]["ready"], found["spot"]["ready"]) == (1, 0)
+
+    def test_no_cover_when_refused(self) -> None:
+        """What is refused has no cover and no twins."""
+        refused = Plan(Step.CONSIDER, State.REFUSED, PROBLEM)
+        found = show(refused)
+        assert (found["state"], found["reason"], found["cover"]) == ("Refused", "InvalidAnnotation", 0)
+
+    def test_long_messages_are_cut(self) -> None:
+        """A message longer than the schema allows is cut, in the conditions too."""
+        long = Note(Reason.INVALID_ANNOTATION, "x" * 5000, warning=True)
+        found = show(Plan(Step.CONSIDER, State.REFUSED, long))
+        assert len(found["message"]) == 1024
+        assert len(conditions(found)["Eligible"]["message"]) == 1024
+
+
+class TestConditions:
+    def test_all_well(self) -> None:
+        """A quiet life in conditions."""
+        found = conditions(show(None, observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4)))))
+        assert {name: condition["status"] for name, condition in found.items()} == {
+            "Eligible": "True",
+            "PolicyValid": "True",
+            "Ready": "True",
+            "Progressing": "False",
+            "SpotAvailable": "True",
+            "Conflict": "False",
+        }
+        assert found["Eligible"]["reason"] == "AsExpected"
+
+    def test_bad_policy(self) -> None:
+        """What is wrong with the annotations is said where the last good policy is kept."""
+        found = conditions(show(None, None, PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)))
+        assert (found["PolicyValid"]["status"], found["PolicyValid"]["reason"]) == (
+            "False",
+            "InvalidAnnotation",
+        )
+        assert found["PolicyValid"]["message"] == PROBLEM.message
+        assert found["Eligible"]["status"] == "True"
+
+    def test_refused(self) -> None:
+        """A refusal is a condition with its reason."""
+        found = conditions(show(Plan(Step.CONSIDER, State.REFUSED, PROBLEM)))["Eligible"]
+        assert (found["status"], found["reason"], found["message"]) == (
+            "False",
+            "InvalidAnnotation",
+            PROBLEM.message,
+        )
+
+    def test_too_few(self) -> None:
+        """Too few replicas, and too few on spot, are said with the numbers."""
+        observed = observation(source(4), spot=twin(Pool.SPOT, pods(1, stuck=2)))
+        found = conditions(show(steady(wanted_spot=3), observed))
+        assert (found["Ready"]["status"], found["Ready"]["message"]) == (
+            "False",
+            "1 of 4 replicas are available",
+        )
+        assert (found["SpotAvailable"]["status"], found["SpotAvailable"]["message"]) == (
+            "False",
+            "1 of 3 wanted spot replicas are available",
+        )
+
+    @pytest.mark.parametrize(
+        ("state", "progressing"),
+        [
+            (State.TAKING_OVER, "True"),
+            (State.MOVING, "True"),
+            (State.ROLLING, "True"),
+            (State.GIVING_BACK, "True"),
+            (State.STEADY, "False"),
+            (State.HELD, "False"),
+            (State.REFUSED, "False"),
+            (State.CONFLICT, "False"),
+        ],
+    )
+    def test_progressing(self, state: State, progressing: str) -> None:
+        """Progressing means that something is being moved."""
+        assert conditions(show(steady(state=state)))["Progressing"]["status"] == progressing
+
+    def test_transition_time_is_kept(self) -> None:
+        """A condition that says the same keeps the time since when it has said so."""
+        before = show(None, observation(now=ago(7200)))
+        found = show(None, observation(split=after(before)))
+        assert {condition["lastTransitionTime"] for condition in before["conditions"]} == {EARLIER}
+        assert found["conditions"] == before["conditions"]
+
+    def test_transition_time_of_a_new_message(self) -> None:
+        """Another message with the same status is no transition."""
+        few = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(1)), now=ago(7200))
+        before = conditions(show(None, few))["Ready"]
+        more = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), split=after(show(None, few)))
+        found = conditions(show(None, more))["Ready"]
+        assert found["message"] != before["message"]
+        assert found["lastTransitionTime"] == before["lastTransitionTime"] == EARLIER
+
+    def test_transition_time_of_a_change(self) -> None:
+        """Only the condition whose status changes gets a new time."""
+        before = show(None, observation(now=ago(7200)))
+        bad = PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)
+        found = conditions(show(None, observation(split=after(before)), bad))
+        assert found["PolicyValid"]["lastTransitionTime"] == AT_NOW
+        assert found["Ready"]["lastTransitionTime"] == EARLIER
+
+    def test_a_quiet_pass_changes_nothing(self) -> None:
+        """Built again later with nothing new, the status is the same: it is not written again."""
+        before = show(steady(SCALED), observation(now=ago(7200)))
+        assert show(steady(), observation(split=after(before))) == before
+
+
+class TestDecisions:
+    def test_listed(self) -> None:
+        """What was decided is listed with its time, oldest first."""
+        before = show(steady(SCALED), observation(now=ago(7200)))
+        found = show(steady(BALANCED), observation(split=after(before)))
+        assert found["decisions"] == [
+            {"time": EARLIER, "reason": "Scaled", "message": SCALED.message},
+            {"time": AT_NOW, "reason": "Balanced", "message": BALANCED.message},
+        ]
+
+    def test_bounded(self) -> None:
+        """The last twenty are kept."""
+        status: dict[str, Any] = {}
+        for number in range(50):
+            observed = observation(split=after(status), now=ago(5000 - number * 100))
+            status = show(steady(Note(Reason.SCALED, str(number))), observed)
+        assert [decision["message"] for decision in status["decisions"]] == [str(n) for n in range(30, 50)]
+
+    @pytest.mark.parametrize(("seconds", "times"), [(1, 1), (59, 1), (61, 2)])
+    def test_not_twice_within_a_minute(self, seconds: float, times: int) -> None:
+        """One said again within a minute is listed once."""
+        before = show(steady(SCALED), observation(now=ago(seconds)))
+        found = show(steady(SCALED), observation(split=after(before)))
+        assert len(found["decisions"]) == times
+
+    def test_only_what_was_done(self) -> None:
+        """A plan whose writes were refused decided nothing."""
+        assert show(steady(SCALED), written=False)["decisions"] == []
+
+
+class TestMemory:
+    def test_rebalance(self) -> None:
+        """The rebalancing state goes into the status, and stays when a pass has none of its own."""
+        state = RebalanceState(lost=True, window=4)
+        found = show(steady(rebalance=state))
+        assert found["rebalance"] == state.to_json()
+        assert show(None, observation(split=after(found)))["rebalance"] == state.to_json()
+
+    def test_good_annotations(self) -> None:
+        """The annotations in force are remembered, for when they are spoilt."""
+        written = {"splitter.io/soak": "5m"}
+        assert show(None, None, replace(IN_FORCE, good_annotations=written))["policyAnnotations"] == written
+
+    def test_empty_annotations_are_left_out(self) -> None:
+        """An empty map would arrive as null, which the schema refuses."""
+        assert "policyAnnotations" not in show(None, None, replace(IN_FORCE, good_annotations={}))
+
+    def test_no_bounds_are_left_out(self) -> None:
+        """Only bounds that were asked for are shown."""
+        policy = show()["policy"]
+        assert not {"onDemandMax", "spotMax"} & set(policy)
+        bounded = show(None, None, replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0)))["policy"]
+        assert (bounded["onDemandMax"], bounded["spotMax"]) == (4, 0)
+
+    def test_nothing_is_null(self) -> None:
+        """No field is null: a structural schema would drop or refuse it."""
+        found = show(steady(SCALED, rebalance=RebalanceState()))
+
+        def nulls(value: object, path: str) -> list[str]:
+            match value:
+                case dict():
+                    return [hit for key, inner in value.items() for hit in nulls(inner, f"{path}.{key}")]
+                case list():
+                    return [hit for inner in value for hit in nulls(inner, path)]
+                case _:
+                    return [path] if value is None else []
+
+        assert [hit for hit in nulls(found, "") if not hit.startswith(".rebalance")] == []
+
+
+class TestFights:
+    def test_counted_after_the_write(self) -> None:
+        """A foreign unpause is counted once we have paused again, and not when that failed."""
+        fight = steady(fight=True)
+        assert show(fight)["fights"] == [AT_NOW]
+        assert "fights" not in show(fight, written=False)
+
+    def test_third_is_a_conflict(self) -> None:
+        """With the third within ten minutes we give way."""
+        two = observation(split=split(fights=(ago(500), ago(100))))
+        found = show(steady(fight=True), two)
+        assert len(found["fights"]) == 3
+        assert found["conflict"] is True
+        assert conditions(found)["Conflict"]["status"] == "True"
+
+    def test_old_ones_are_forgotten(self) -> None:
+        """What is longer ago than ten minutes is no part of this fight."""
+        old = observation(split=split(fights=(ago(900), ago(700), ago(100))))
+        found = show(steady(fight=True), old)
+        assert len(found["fights"]) == 2
+        assert "conflict" not in found
+
+    def test_conflict_stays(self) -> None:
+        """A conflict stays, however long ago the fights, until the label goes."""
+        given_way = after({"conflict": True})
+        assert show(None, observation(split=given_way, now=NOW))["conflict"] is True
