@@ -88,6 +88,20 @@ def _name_taken(observed: Observation, _: SourceView) -> Note | None:
     )
 
 
+def _autoscaler_on_twin(observed: Observation, _: SourceView) -> Note | None:
+    if not observed.autoscaled_twin:
+        return None
+    return _note(
+        Reason.AUTOSCALER_ON_TWIN,
+        f"{observed.autoscaled_twin} is aimed at a twin; autoscalers belong on the source, the one handle of"
+        " the count (two whose pods overlap disable each other): aim it at the source, or delete it",
+    )
+
+
+def _denied(observed: Observation, _: SourceView) -> Note | None:
+    return observed.denied
+
+
 def _rollout_in_progress(_: Observation, source: SourceView) -> Note | None:
     if source.rollout_complete:
         return None
@@ -106,5 +120,7 @@ _CHECKS: tuple[Callable[[Observation, SourceView], Note | None], ...] = (
     _recreate,
     _selector_not_releasable,
     _name_taken,
+    _autoscaler_on_twin,
     _rollout_in_progress,
+    _denied,
 )

@@ -252,6 +252,8 @@ class Observation:
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
+    autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
+    denied: Note | None = None  # what the rehearsal of the writes to come was answered
     others_moving: int = 0  # other workloads that are being taken over now
 
     def twin(self, pool: Pool) -> TwinView | None:

@@ -7,7 +7,7 @@ decides.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from splitter.core.actions import Action
+from splitter.core.actions import Action, SetMark
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
 from splitter.core.rebalance import RebalanceState, Tuning
@@ -51,6 +51,13 @@ class Plan:
     rebalance: RebalanceState | None = None  # None: leave what is persisted
     fight: bool = False  # count one when the actions have been written
     wake_after_s: float | None = None
+
+
+def begins(found: Plan) -> bool:
+    """Whether this plan is the first touch of a workload: what follows is rehearsed before it."""
+    return any(isinstance(action, SetMark) and action.value for action in found.actions) and (
+        found.step is Step.CONSIDER
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     NAME_TOO_LONG = "NameTooLong"
     NAMESPACE_EXCLUDED = "NamespaceExcluded"
     OWNED_BY_CONTROLLER = "OwnedByController"
+    AUTOSCALER_ON_TWIN = "AutoscalerOnTwin"
     WRITE_DENIED = "WriteDenied"
     INVALID_SETTINGS = "InvalidSettings"
     FORBIDDEN = "Forbidden"

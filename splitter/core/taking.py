@@ -16,6 +16,7 @@ from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3
+_REHEARSE_AGAIN_S = 60.0
 
 
 def nothing(this: Pass) -> Plan:
@@ -33,7 +34,10 @@ def consider(this: Pass) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        return Plan(Step.CONSIDER, state, objection, _reported(this, objection), (objection,))
+        # No watch tells us of a policy, a quota or a right that was mended.
+        again_s = _REHEARSE_AGAIN_S if objection.reason is Reason.WRITE_DENIED else None
+        report = _reported(this, objection)
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     limit = this.rules.max_concurrent_moves
     if limit and this.observed.others_moving >= limit:
         turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")

@@ -14,19 +14,23 @@ from splitter.kube.client import ApiError, Client
 
 # (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("apps", "deployments", ("get", "list", "watch", "create", "patch", "delete")),
-    ("apps", "replicasets", ("list", "watch", "create", "patch", "delete")),
+    ("apps", "deployments", ("get", "list", "watch", "create", "update", "patch", "delete")),
+    ("apps", "replicasets", ("get", "list", "watch", "create", "patch", "delete")),
     ("", "pods", ("list", "watch", "patch", "delete")),
     ("events.k8s.io", "events", ("create",)),
+    ("autoscaling", "horizontalpodautoscalers", ("list",)),
     ("splitter.io", "splits", ("list", "watch", "create", "patch", "delete")),
     ("splitter.io", "splits/status", ("patch",)),
 )
 _CLUSTER: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "nodes", ("get", "list", "watch")),)
+# A namespaced install has no defaults on namespaces (docs/limits.md).
+_CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces", ("list", "watch")),)
 
 
 async def check_access(client: Client, namespaces: Sequence[str]) -> None:
     """Raise SplitterError (Forbidden) naming every missing right, or a missing CRD."""
-    wanted = [(group, resource, verb, "") for group, resource, verbs in _CLUSTER for verb in verbs]
+    everywhere = _CLUSTER if namespaces else (*_CLUSTER, *_CLUSTER_WIDE)
+    wanted = [(group, resource, verb, "") for group, resource, verbs in everywhere for verb in verbs]
     for namespace in namespaces or ("",):
         wanted += [
             (group, resource, verb, namespace) for group, resource, verbs in _NAMESPACED for verb in verbs

@@ -8,6 +8,7 @@ is the user's. It never decides whether to write.
 """
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
@@ -31,7 +32,7 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.model import Observation, SourceView
+from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
 from splitter.kube.bodies import (
     apps_path,
@@ -46,6 +47,7 @@ from splitter.kube.bodies import (
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.rehearse import rehearse
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
@@ -78,6 +80,10 @@ class Writer:
             for action in batch:
                 await self._do(action, observed, source)
         return len(actions)
+
+    async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
+        """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""
+        return await rehearse(self._client, observed, rendered)
 
     async def write_status(self, observed: Observation, status: Json) -> None:
         """Replace the Split's status. Raises ApiError; 404 when it is gone by now."""

@@ -70,6 +70,7 @@ class Observer:
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
             taken_names=await self._taken_names(key) if fresh else (),
+            autoscaled_twin=await self._autoscaled_twin(key) if fresh else "",
             fit_spot=self._fit(records[Pool.SPOT], promised) if fits else 0,
             blocked=blocked,
             view_broken=self._view_broken(),
@@ -103,6 +104,16 @@ class Observer:
             if LABEL_POOL not in raw["metadata"].get("labels", {}):
                 taken.append(name)
         return tuple(taken)
+
+    async def _autoscaled_twin(self, key: Key) -> str:
+        """Return an autoscaler that is aimed at a name that a twin would have."""
+        path = f"/apis/autoscaling/v2/namespaces/{key.namespace}/horizontalpodautoscalers"
+        names = {twin_name(key.name, pool) for pool in Pool}
+        for raw in (await self._client.get(path))["items"]:
+            aim = raw["spec"]["scaleTargetRef"]
+            if aim["kind"] == "Deployment" and aim["name"] in names:
+                return f"HorizontalPodAutoscaler/{raw['metadata']['name']}"
+        return ""
 
     def _replica_sets(self, source: SourceView) -> tuple[ReplicaSetView, ...]:
         found = [

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from http import HTTPStatus
 from splitter.core.actions import Scale
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, State
-from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
@@ -107,7 +108,11 @@ class Reconciler:
             others_moving=len(self._moving - {key}),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
-        found = plan(observed, in_force, self._rendering.twins_of(observed, in_force.policy), self._rules)
+        twins = self._rendering.twins_of(observed, in_force.policy)
+        found = plan(observed, in_force, twins, self._rules)
+        if isinstance(twins, Mapping) and begins(found):
+            observed = replace(observed, denied=await self._writer.rehearse(observed, twins))
+            found = plan(observed, in_force, twins, self._rules)
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
