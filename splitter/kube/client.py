@@ -19,6 +19,7 @@ import orjson
 from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from yaml import YAMLError
 
 from splitter import __version__
 from splitter.core.errors import SplitterError
@@ -236,7 +237,7 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
                 "there are no credentials: KUBECONFIG is not set and this is not a pod with a service"
                 " account. Set KUBECONFIG, or run splitter in the cluster (manifests/)",
             )
-    except (ConfigException, FileNotFoundError, PermissionError) as error:
+    except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
         raise SplitterError(
             Reason.API_UNREACHABLE,
             f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",

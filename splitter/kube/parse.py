@@ -70,7 +70,7 @@ def quantity(resource: str, text: str | float) -> int:
     (250, 1073741824, 1500)
     """
     written = str(text)
-    digits = written.rstrip("numkMGTPEi")
+    digits = written.rstrip("numkKMGTPEi")
     try:
         value = Decimal(digits) * _SUFFIXES[written[len(digits) :]]
     except (InvalidOperation, KeyError):
