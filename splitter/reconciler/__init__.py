@@ -77,16 +77,17 @@ class Reconciler:
                 group.create_task(self._board.run())
                 group.create_task(self._herald.run())
                 for _ in range(workers):
-                    group.create_task(self._work())
+                    group.create_task(self._work(only_urgent=False))
+                    group.create_task(self._work(only_urgent=True))
         finally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_S):
                     await self._board.flush()
                     await self._herald.flush()
 
-    async def _work(self) -> None:
+    async def _work(self, *, only_urgent: bool) -> None:
         while True:
-            key = await self._queue.take()
+            key = await self._queue.take(only_urgent=only_urgent)
             metrics.queue_keys.set(len(self._queue))
             try:
                 await self._pass(key)

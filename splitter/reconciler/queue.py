@@ -24,6 +24,7 @@ class WorkQueue:
         self._again: dict[Key, bool] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._something = asyncio.Event()
+        self._emergency = asyncio.Event()
 
     def __len__(self) -> int:
         """Return how many keys wait."""
@@ -43,6 +44,7 @@ class WorkQueue:
         if urgent:
             self._normal.pop(key, None)
             self._urgent[key] = None
+            self._emergency.set()
         elif key not in self._urgent:
             self._normal[key] = None
         self._something.set()
@@ -79,16 +81,21 @@ class WorkQueue:
         self._timers.pop(key, None)
         self.add(key)
 
-    async def take(self) -> Key:
-        """Wait for a key and take it; `done` must follow."""
+    async def take(self, *, only_urgent: bool = False) -> Key:
+        """Wait for a key and take it; `done` must follow.
+
+        A worker that takes only urgent keys is free when an emergency comes, whatever the others do.
+        """
+        lanes = (self._urgent,) if only_urgent else (self._urgent, self._normal)
+        arrival = self._emergency if only_urgent else self._something
         while True:
-            for lane in (self._urgent, self._normal):
+            for lane in lanes:
                 if lane:
                     key, _ = lane.popitem(last=False)
                     self._working.add(key)
                     return key
-            self._something.clear()
-            await self._something.wait()
+            arrival.clear()
+            await arrival.wait()
 
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""

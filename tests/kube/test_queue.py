@@ -41,6 +41,17 @@ class TestOrder:
         queue.add(C, urgent=True)
         assert await drain(queue) == [B, C, A]
 
+    async def test_emergency_worker_leaves_the_rest(self) -> None:
+        """A worker for emergencies takes no other key, and is there when an urgent one comes."""
+        queue = WorkQueue()
+        queue.add(A)
+        waiting = asyncio.create_task(queue.take(only_urgent=True))
+        assert await take(queue) == A
+        assert not waiting.done()
+        queue.add(B, urgent=True)
+        async with asyncio.timeout(DEADLINE_S):
+            assert await waiting == B
+
     async def test_becomes_urgent(self) -> None:
         """A key that waits already is moved to the front when it becomes urgent, and waits once."""
         queue = WorkQueue()
