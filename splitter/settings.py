@@ -94,7 +94,12 @@ class Settings(BaseModel):
         le=1000,
         description="Replicas first asked of spot while nobody knows whether it is back.",
     )
-    workers: int = Field(default=8, ge=1, le=256, description="Workloads reconciled at the same time; as many again wait for emergencies.")
+    workers: int = Field(
+        default=8,
+        ge=1,
+        le=256,
+        description="Workloads reconciled at the same time; as many again wait for emergencies.",
+    )
     max_concurrent_moves: int = Field(
         default=10,
         ge=0,

@@ -159,6 +159,10 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
     )
     verdict = decision.notes[0] if decision.notes else balanced
+    actions = (*_restored(on_demand, spot, scales), *_guarded(this, scales))
+    state = decision.state
+    if decision.on_demand < on_demand.spec_replicas and not _lowers(actions, on_demand):
+        state = replace(state, last_step=persisted.last_step)  # a step that has to wait is none yet
     at_rest = not scales and (on_demand.spec_replicas, spot.spec_replicas) == (
         base,
         this.source.replicas - base,
@@ -167,12 +171,19 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Step.RUN,
         State.STEADY if at_rest else State.MOVING if scales else State.HELD,
         verdict,
-        (*_restored(on_demand, spot, scales), *_guarded(this, scales)),
+        actions,
         decision.notes if scales else (),
         wanted_on_demand=base,
         wanted_spot=this.source.replicas - base,
-        rebalance=decision.state,
+        rebalance=state,
         wake_after_s=decision.next_wake_s,
+    )
+
+
+def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
+    return any(
+        isinstance(action, Scale) and action.name == twin.name and action.replicas < action.was
+        for action in actions
     )
 
 
