@@ -37,7 +37,7 @@ async def run(settings: Settings) -> None:
             settings.kubeconfig,
             settings.context,
             settings.api_timeout_s,
-            connections=settings.workers * 4 + 64,
+            connections=settings.workers + settings.emergency_workers + 64,
         )
         stack.push_async_callback(client.close)
         version = await probe(client)
@@ -126,10 +126,11 @@ class _Doorway:
             self.failure = SplitterError(Reason.API_UNREACHABLE, message)
             raise kopf.PermanentError(message) from error
         self._wake_all()
-        self._spawn(self._reconciler.run(self._settings.workers))
+        self._spawn(self._reconciler.run(self._settings.workers, self._settings.emergency_workers))
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
 
     async def _clean_up(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
+        self.stop.set()  # kopf would wait 5 s for its own task that waits for this flag
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:

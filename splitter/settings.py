@@ -94,11 +94,12 @@ class Settings(BaseModel):
         le=1000,
         description="Replicas first asked of spot while nobody knows whether it is back.",
     )
-    workers: int = Field(
-        default=8,
+    workers: int = Field(default=8, ge=1, le=256, description="Workloads reconciled at the same time.")
+    emergency_workers: int = Field(
+        default=64,
         ge=1,
-        le=256,
-        description="Workloads reconciled at the same time; as many again wait for emergencies.",
+        le=1024,
+        description="As many more, for workloads under which a node goes; a pass mostly waits.",
     )
     max_concurrent_moves: int = Field(
         default=10,

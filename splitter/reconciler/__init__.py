@@ -70,7 +70,7 @@ class Reconciler:
         self._promises: deque[tuple[float, Key, int]] = deque()
         self._moving: set[Key] = set()
 
-    async def run(self, workers: int) -> None:
+    async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -78,6 +78,7 @@ class Reconciler:
                 group.create_task(self._herald.run())
                 for _ in range(workers):
                     group.create_task(self._work(only_urgent=False))
+                for _ in range(emergency_workers):
                     group.create_task(self._work(only_urgent=True))
         finally:
             with suppress(TimeoutError):

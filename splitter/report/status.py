@@ -154,11 +154,8 @@ def _decisions(
 ) -> list[dict[str, Any]]:
     """Return the last decisions, oldest first; one said again within a minute is not listed twice."""
     found = [dict(decision) for decision in before]
-    recent = {
-        (old.get("reason"), old.get("message"))
-        for old in found
-        if str(old.get("time", "")) > _time(now - timedelta(seconds=60))
-    }
+    horizon = _time(now - timedelta(seconds=60))
+    recent = {(old.get("reason"), old.get("message")) for old in found if str(old.get("time", "")) > horizon}
     found.extend(
         {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
         for note in notes
