@@ -2,12 +2,13 @@
 
 import pytest
 
-from e2e.shop import Shop
+from e2e.shop import LABEL, Shop
 
 pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
+MARK = "splitter.io/taken-over"
 
 
 @pytest.fixture
@@ -19,30 +20,193 @@ def split_shop(shop: Shop) -> Shop:
     return shop
 
 
-@pytest.mark.xfail(reason="twins are known by a label that users can take away", strict=True)
+def _attached(shop: Shop) -> list[str]:
+    """Return the ReplicaSets that the Deployment controls."""
+    return [
+        rs["metadata"]["name"]
+        for rs in shop.replica_sets()
+        if rs["metadata"]["ownerReferences"][0].get("controller")
+    ]
+
+
+def _is_paused(shop: Shop) -> bool:
+    return bool(shop.deployment()["spec"].get("paused"))
+
+
+def _pod_uids(shop: Shop) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in shop.pods()}
+
+
+def _mark(shop: Shop) -> str:
+    return str(shop.deployment()["metadata"].get("annotations", {}).get(MARK, ""))
+
+
 class TestLabelsOfAllDeployments:
-    """`kubectl label deployment --all` meets the twins too, whose label is what splitter knows them by."""
+    """`kubectl label deployment --all` meets the twins too."""
 
     def test_removed_from_all(self, split_shop: Shop) -> None:
         """The label removed with --all gives back as if it were removed from the source alone."""
         shop = split_shop
         with shop.watch() as watched:
-            shop.kubectl("label", "deployment", "--all", "splitter.io/split-")
+            shop.kubectl("label", "deployment", "--all", f"{LABEL}-")
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
         assert shop.deployments() == {"web"}
 
-    @pytest.mark.parametrize("written", ["splitter.io/split-", "splitter.io/split=enabled"])
+    @pytest.mark.parametrize("written", [f"{LABEL}-", f"{LABEL}=enabled"])
     def test_changed_on_a_twin(self, split_shop: Shop, written: str) -> None:
         """A twin whose label somebody removes or overwrites is still the twin: its pods go on serving."""
         shop = split_shop
         with shop.watch() as watched:
             shop.kubectl("label", "--overwrite", "deployment", "web-spot", written)
             shop.until(
-                lambda: shop.deployment("web-spot")["metadata"]["labels"].get("splitter.io/split") == "twin",
+                lambda: shop.deployment("web-spot")["metadata"]["labels"].get(LABEL) == "twin",
                 "the twin's label",
             )
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
+
+
+class TestResume:
+    """`kubectl rollout resume`: kubectl itself leads users there, and it makes N pods beside the twins'."""
+
+    def test_once(self, split_shop: Shop) -> None:
+        """The intruder is parked and drained, the source paused again, and everybody told what to do."""
+        shop = split_shop
+        with shop.watch() as watched:
+            shop.kubectl("rollout", "resume", "deployment/web")
+            shop.until(lambda: shop.events("ForeignUnpause"), "the word about the unpause")
+            shop.until(lambda: _is_paused(shop) and not _attached(shop), "the intruder to be parked")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert (
+                watched.highest() <= REPLICAS + SURGE + REPLICAS
+            )  # its own N, made before anybody could act
+        assert "splitter.io/restarted-at" in shop.events("ForeignUnpause")[0]
+        assert {rs["spec"]["replicas"] for rs in shop.replica_sets()} == {0}
+        assert "conflict" not in shop.status()
+
+    def test_three_times(self, split_shop: Shop) -> None:
+        """Whoever insists gets it back whole; the Split says why, until the label goes and comes again."""
+        shop = split_shop
+        with shop.watch() as watched:
+            for _ in range(3):
+                shop.until(lambda: _is_paused(shop) and not _attached(shop), "the source to be paused")
+                shop.kubectl("rollout", "resume", "deployment/web")
+            shop.until(lambda: shop.status().get("state") == "Conflict", "the conflict")
+            shop.until(lambda: not _mark(shop) and not shop.leftovers(), "all but the Split to be given back")
+            shop.wait_rolled_out()
+            assert watched.lowest() >= REPLICAS
+        assert shop.deployments() == {"web"}
+        assert not _is_paused(shop)
+        conditions = {found["type"]: found["status"] for found in shop.status()["conditions"]}
+        assert conditions["Conflict"] == "True"
+        with shop.watch() as watched:
+            shop.unlabel()
+            shop.wait_given_back()
+            shop.label()
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+
+class TestDeletions:
+    """What is splitter's and is deleted by hand comes back; what others delete is gone."""
+
+    def test_twin(self, split_shop: Shop) -> None:
+        """A twin deleted with its pods comes back with as many, and the other twin is left alone."""
+        shop = split_shop
+        [kept] = [pod["metadata"]["uid"] for pod in shop.pods() if _pool(pod) == "on-demand"]
+        with shop.watch() as watched:
+            former = shop.deployment("web-spot")["metadata"]["uid"]
+            shop.kubectl("delete", "deployment", "web-spot")
+            shop.until(
+                lambda: shop.twins() and shop.deployment("web-spot")["metadata"]["uid"] != former,
+                "another spot twin",
+            )
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= 1  # what the user's own hand left
+            assert watched.highest() <= REPLICAS + SURGE
+        assert kept in _pod_uids(shop)
+
+    def test_twin_but_not_its_pods(self, split_shop: Shop) -> None:
+        """A twin deleted without its pods (--cascade=orphan) comes back around them: they go on serving."""
+        shop = split_shop
+        former = shop.deployment("web-spot")["metadata"]["uid"]
+        with shop.watch() as watched:
+            shop.kubectl("delete", "deployment", "web-spot", "--cascade=orphan")
+            shop.until(
+                lambda: shop.twins() and shop.deployment("web-spot")["metadata"]["uid"] != former,
+                "another spot twin",
+            )
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    def test_split(self, split_shop: Shop) -> None:
+        """The Split comes back, and not one pod is touched."""
+        shop = split_shop
+        pods, former = _pod_uids(shop), shop.split()
+        assert former is not None
+        with shop.watch() as watched:
+            shop.kubectl("delete", "split", "web")
+            shop.until(
+                lambda: (found := shop.split()) and found["metadata"]["uid"] != former["metadata"]["uid"],
+                "another Split",
+            )
+            shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS
+        assert _pod_uids(shop) == pods
+
+    def test_mark(self, split_shop: Shop) -> None:
+        """The mark comes back, and not one pod is touched; the way home is still there."""
+        shop = split_shop
+        pods = _pod_uids(shop)
+        with shop.watch() as watched:
+            shop.kubectl("annotate", "deployment", "web", f"{MARK}-")
+            shop.until(lambda: _mark(shop), "the mark")
+            shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+            assert _pod_uids(shop) == pods
+            shop.unlabel()
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    @pytest.mark.parametrize("cascade", ["background", "foreground"])
+    def test_source(self, split_shop: Shop, cascade: str) -> None:
+        """With the source goes everything of ours, and nothing is made anew."""
+        shop = split_shop
+        shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
+        shop.until(
+            lambda: not shop.deployments() and not shop.pods() and shop.split() is None,
+            "all of web to be gone",
+        )
+        found = shop.kubectl("get", "replicasets,deployments,pods,splits", "--output=name").split()
+        assert [name for name in found if not name.startswith("pod/")] == []
+
+
+def _pool(pod: dict[str, dict[str, dict[str, str]]]) -> str:
+    return pod["metadata"]["labels"].get("splitter.io/pool", "")
+
+
+class TestAfterwards:
+    def test_rolls_out_again(self, split_shop: Shop) -> None:
+        """Scaled while it was split and given back, it rolls out as before splitter (a regression)."""
+        shop = split_shop
+        shop.scale(5)
+        shop.wait_split(on_demand=1, spot=4)
+        shop.unlabel()
+        shop.wait_given_back()
+        with shop.watch() as watched:
+            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.wait_rolled_out()
+            shop.until(lambda: _images(shop) == ["web:2"] * 5, "5 pods of web:2 and no other")
+            assert watched.lowest() >= 5
+        assert sorted(rs["spec"]["replicas"] for rs in shop.replica_sets()) == [0, 5]
+
+
+def _images(shop: Shop) -> list[str]:
+    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods()]
