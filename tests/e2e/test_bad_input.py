@@ -1,0 +1,247 @@
+"""What splitter refuses, what it says about it, and that it leaves alone what it refuses."""
+
+import json
+from typing import Any
+
+import pytest
+
+from e2e.shop import LABEL, Shop, manifest
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+BAD = {"splitter.io/on-demand-base": "1", "splitter.io/spot-percent": "80%"}
+HOW_TO_WRITE_IT = 'splitter.io/spot-percent is "80%"'
+REPLICAS, SURGE = 3, 2
+
+
+class Untouched:
+    """A workload that must stay exactly as it is, but for the Split that reports on it."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._deployment = _identity(shop.deployment())
+        self._replica_sets = [_identity(rs) for rs in shop.replica_sets()]
+        self._pods = {pod["metadata"]["uid"] for pod in shop.pods()}
+        self._deployments = shop.deployments()
+
+    def verify(self) -> None:
+        """Compare with now: neither it nor anything beside it was written by splitter."""
+        shop = self._shop
+        assert _identity(shop.deployment()) == self._deployment
+        assert [_identity(rs) for rs in shop.replica_sets()] == self._replica_sets
+        assert {pod["metadata"]["uid"] for pod in shop.pods()} == self._pods
+        assert shop.deployments() == self._deployments
+
+
+def _identity(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without what its own controllers and the user's kubectl write in passing."""
+    metadata = {
+        name: value
+        for name, value in raw["metadata"].items()
+        if name not in {"resourceVersion", "managedFields"}
+    }
+    managers = sorted({entry["manager"] for entry in raw["metadata"]["managedFields"]})
+    return {"metadata": metadata, "spec": raw["spec"], "managers": managers}
+
+
+def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
+    """Return a condition of the Split: its status, reason and message."""
+    for found in shop.status().get("conditions", ()):
+        if found["type"] == kind:
+            return found["status"], found["reason"], found["message"]
+    return "", "", ""
+
+
+def refused(shop: Shop, reason: str) -> str:
+    """Wait until Split and Event say that web is refused for a reason, alike, and return their sentence."""
+    shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason}")
+    shop.until(lambda: shop.events(reason), f"the Event {reason}")
+    status = shop.status()
+    message: str = status["message"]
+    assert (status["state"], status["reason"]) == ("Refused", reason)
+    assert condition(shop, "Eligible")[2] == message
+    assert shop.events(reason) == [message]
+    return message
+
+
+def refused_and_untouched(shop: Shop, reason: str) -> str:
+    """Label web, and return what is said about the refusal once it is certain that nothing was written."""
+    shop.label()
+    before = Untouched(shop)
+    message = refused(shop, reason)
+    shop.unlabel()
+    shop.until(lambda: shop.split() is None, "the report to be taken away")
+    shop.label()
+    refused_again(shop, reason)
+    before.verify()
+    return message
+
+
+def refused_again(shop: Shop, reason: str) -> None:
+    """Wait until the Split says it once more: a whole round of reporting has passed by then."""
+    shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason} again")
+
+
+class TestLabel:
+    def test_other_value(self, shop: Shop) -> None:
+        """A label value that is no order is refused, with the value to write; written so, it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label(value="yes")
+        before = Untouched(shop)
+        message = refused(shop, "InvalidLabel")
+        assert '"yes"' in message
+        assert '"enabled"' in message
+        before.verify()
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+
+    def test_copied_from_a_twin(self, shop: Shop) -> None:
+        """A Deployment whose label says `twin` is no source and no twin of anybody's: nothing happens."""
+        shop.deploy(replicas=REPLICAS, labels={LABEL: "twin"})
+        before = Untouched(shop)
+        shop.deploy(name="cart", replicas=REPLICAS, labels={LABEL: "enabled"}, annotations=ASKED)
+        shop.wait_split(on_demand=1, spot=2, name="cart")  # so splitter has had its turn
+        assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
+        assert shop.split() is None
+        assert splitters_events(shop, "cart")
+        assert not splitters_events(shop, "web")
+        shop.kubectl("delete", "deployment", "cart")
+        shop.until(lambda: shop.deployments() == {"web"}, "cart and its twins to be gone")
+        before.verify()
+
+
+def splitters_events(shop: Shop, name: str) -> list[str]:
+    """Return the reasons of splitter's Events about a Deployment."""
+    path = f"/apis/events.k8s.io/v1/namespaces/{shop.namespace}/events"
+    return [
+        raw["reason"]
+        for raw in shop.sandbox.api.list(path)
+        if raw.get("reportingController") == "splitter.io/splitter" and raw["regarding"]["name"] == name
+    ]
+
+
+class TestAnnotations:
+    def test_on_an_unsplit_one(self, shop: Shop) -> None:
+        """Refused: nothing is paused, nothing made but the report; mended, it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=BAD)
+        message = refused_and_untouched(shop, "InvalidAnnotation")
+        assert HOW_TO_WRITE_IT in message
+        assert 'Write "80"' in message
+        assert condition(shop, "PolicyValid")[:2] == ("False", "InvalidAnnotation")
+        shop.annotate(spot_percent="100")
+        shop.wait_split(on_demand=1, spot=2)
+        shop.until(lambda: condition(shop, "PolicyValid")[0] == "True", "the policy to be valid")
+        assert condition(shop, "Eligible")[0] == "True"
+
+    def test_on_a_split_one(self, shop: Shop) -> None:
+        """The last good policy stays in force, for a new number of replicas too; mended, the new one is."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        with shop.watch() as watched:
+            shop.annotate(on_demand_base="two")
+            shop.until(
+                lambda: condition(shop, "PolicyValid")[:2] == ("False", "InvalidAnnotation"), "the condition"
+            )
+            shop.until(lambda: shop.events("InvalidAnnotation"), "the Event")
+            assert 'splitter.io/on-demand-base is "two"' in condition(shop, "PolicyValid")[2]
+            assert "last good policy stays in force" in shop.events("InvalidAnnotation")[0]
+            assert condition(shop, "Eligible")[0] == "True"
+            assert shop.twins() == (1, 2)
+            shop.scale(5)
+            shop.wait_split(on_demand=1, spot=4)
+            assert condition(shop, "PolicyValid")[0] == "False"
+            shop.annotate(on_demand_base="2")
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= 5 + SURGE
+        shop.until(lambda: condition(shop, "PolicyValid")[0] == "True", "the policy to be valid")
+
+
+class TestStrategy:
+    def test_recreate(self, shop: Shop) -> None:
+        """Strategy Recreate does not go together with a hand-over; changed, it is split."""
+        body = manifest("web", REPLICAS, annotations=ASKED)
+        body["spec"]["strategy"] = {"type": "Recreate"}
+        shop.apply(body)
+        shop.wait_rolled_out()
+        assert "RollingUpdate" in refused_and_untouched(shop, "StrategyRecreate")
+        rolling = {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
+        patch = json.dumps({"spec": {"strategy": {"type": "RollingUpdate", **rolling}}})
+        shop.kubectl("patch", "deployment", "web", "--patch", patch)
+        shop.wait_split(on_demand=1, spot=2)
+
+
+class TestPause:
+    def test_paused_by_its_user(self, shop: Shop) -> None:
+        """What its user has paused stays paused exactly as it is, with the label and without."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.kubectl("rollout", "pause", "deployment/web")
+        before = shop.found()
+        assert "rollout resume" in refused_and_untouched(shop, "AlreadyPaused")
+        shop.unlabel()
+        shop.until(lambda: shop.split() is None, "the report to be taken away")
+        assert shop.found() == before
+        assert shop.deployment()["spec"]["paused"] is True
+
+    def test_resumed(self, shop: Shop) -> None:
+        """Resumed by its user, it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.kubectl("rollout", "pause", "deployment/web")
+        shop.label()
+        refused(shop, "AlreadyPaused")
+        with shop.watch() as watched:
+            shop.kubectl("rollout", "resume", "deployment/web")
+            shop.wait_split(on_demand=1, spot=2)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    @pytest.mark.parametrize("options", [(), ("--server-side",)], ids=["client-side", "server-side"])
+    def test_false_in_the_manifest(self, shop: Shop, options: tuple[str, ...]) -> None:
+        """A manifest that says `paused: false` would unpause with each apply; without it, it is split."""
+        body = manifest("web", REPLICAS, annotations=ASKED, paused=False)
+        shop.kubectl("apply", *options, "-f", "-", stdin=json.dumps(body))
+        shop.wait_rolled_out()
+        assert "remove that line" in refused_and_untouched(shop, "UnpausedByManifest")
+        del body["spec"]["paused"]
+        shop.kubectl("apply", *options, "-f", "-", stdin=json.dumps(body))
+        shop.wait_split(on_demand=1, spot=2)
+
+
+class TestNeighbours:
+    def test_twins_name_taken(self, shop: Shop) -> None:
+        """A Deployment of the user's under a twin's name is left alone; without it, web is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.deploy(name="web-spot", replicas=1)
+        taken = _identity(shop.deployment("web-spot"))
+        message = refused_and_untouched(shop, "TwinNameTaken")
+        assert "Deployment web-spot exists" in message
+        assert _identity(shop.deployment("web-spot")) == taken
+        shop.kubectl("delete", "deployment", "web-spot", "--cascade=foreground")
+        shop.annotate(grace="20s")  # no watch tells of the other one: looked at again with the next event
+        shop.wait_split(on_demand=1, spot=2)
+
+
+class TestRollout:
+    def test_in_progress(self, shop: Shop) -> None:
+        """A rollout in progress is waited for, and nothing is written meanwhile; then it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with shop.watch() as watched:
+            # A pod of this template never becomes ready: the rollout stays in progress until it is mended.
+            never = {"sandbox.splitter.io/ready-after": "1h"}
+            patch = json.dumps({"spec": {"template": {"metadata": {"annotations": never}}}})
+            shop.kubectl("patch", "deployment", "web", "--patch", patch)
+            shop.until(lambda: len(shop.pods()) == REPLICAS + SURGE, "the surge of the rollout")
+            shop.label()
+            before = Untouched(shop)
+            shop.until(
+                lambda: shop.status().get("reason") == "RolloutInProgress", "the word about the rollout"
+            )
+            assert shop.status()["state"] == "Held"
+            assert f"{REPLICAS} wanted" in shop.status()["message"]
+            before.verify()
+            shop.kubectl("rollout", "undo", "deployment/web")
+            shop.wait_split(on_demand=1, spot=2)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
