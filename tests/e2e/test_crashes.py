@@ -1,0 +1,194 @@
+"""The controller ends in the middle of whatever it does, and comes back: nothing is lost, nothing doubled.
+
+While it is down nothing moves. The other tests' controller is used, and runs again afterwards.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from e2e.controller import Controller
+from e2e.shop import Shop
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.machines import Notice
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "2"}
+# One at a time, so that there are many moments in which it can be killed.
+REPLICAS, SURGE = 5, 1
+MARK = "splitter.io/taken-over"
+
+
+@pytest.fixture
+def mortal(controller: Controller) -> Iterator[Controller]:
+    """Yield the controller; it runs again afterwards."""
+    yield controller
+    if not controller.running:
+        controller.start()
+
+
+@pytest.fixture
+def shop(shop: Shop, mortal: Controller) -> Shop:
+    """Return a namespace with `web`, not split."""
+    assert mortal.running
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    return shop
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Whose replicas there are, as far as splitter decides about it."""
+
+    twins: int
+    own: dict[str, int]  # by ReplicaSet
+    parked: bool
+    paused: bool
+    mark: bool
+
+
+def counts(shop: Shop) -> Counts:
+    """Return the counts of now."""
+    source, sets = shop.deployment(), shop.replica_sets()
+    return Counts(
+        twins=sum(shop.twins() or (0, 0)),
+        own={rs["metadata"]["name"]: rs["spec"]["replicas"] for rs in sets},
+        parked=not all(rs["metadata"]["ownerReferences"][0].get("controller") for rs in sets),
+        paused=bool(source["spec"].get("paused")),
+        mark=MARK in source["metadata"].get("annotations", {}),
+    )
+
+
+def own(shop: Shop) -> int:
+    """Return how many replicas the source's own ReplicaSets are to have."""
+    return sum(counts(shop).own.values())
+
+
+Moment = tuple[str, Callable[[Shop], bool]]
+TAKING_OVER: tuple[Moment, ...] = (
+    ("the Split", lambda shop: shop.split() is not None),
+    ("the first replica of the twins", lambda shop: counts(shop).twins >= 1),
+    ("most of the way", lambda shop: own(shop) <= 2),
+)
+GIVING_BACK: tuple[Moment, ...] = (
+    ("the first replica of its own", lambda shop: own(shop) >= 1),
+    ("most of the way", lambda shop: counts(shop).twins <= 2),
+    ("its own ReplicaSet back", lambda shop: not counts(shop).parked),
+)
+
+
+def _killed_at(shop: Shop, controller: Controller, moments: tuple[Moment, ...]) -> None:
+    """Kill the controller at each of these moments, and start it again."""
+    for what, come in moments:
+        shop.until(lambda come=come: come(shop), what)  # type: ignore[misc]
+        controller.kill()
+        controller.start()
+
+
+def _time_goes_by(shop: Shop, name: str) -> None:
+    """Let the cluster live on for a while: another Deployment is rolled out and taken away."""
+    shop.deploy(name, replicas=2)
+    shop.kubectl("delete", "deployment", name)
+
+
+class TestKilled:
+    def test_on_the_way_in_and_out(self, shop: Shop, mortal: Controller) -> None:
+        """Killed at several moments of taking over and giving back, it goes on, and never below N."""
+        before = shop.found()
+        with shop.watch() as watched:
+            shop.label()
+            _killed_at(shop, mortal, TAKING_OVER)
+            shop.wait_split(on_demand=2, spot=3)
+            shop.unlabel()
+            _killed_at(shop, mortal, GIVING_BACK)
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert shop.found() == before
+        assert shop.deployments() == {"web"}
+
+    def test_turns_round(self, shop: Shop, mortal: Controller) -> None:
+        """Killed half-way, and the label removed before it is back: it gives back what it had taken."""
+        before = shop.found()
+        with shop.watch() as watched:
+            shop.label()
+            shop.until(lambda: counts(shop).twins >= 2, "half of the way")
+            mortal.kill()
+            shop.unlabel()
+            mortal.start()
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert shop.found() == before
+
+    def test_in_an_emergency(self, shop: Shop, mortal: Controller, fleet: Fleet) -> None:
+        """Killed just when a notice comes, it moves what is doomed before the node goes."""
+        shop.label()
+        shop.wait_split(on_demand=2, spot=3)
+        nodes = [node for node in shop.nodes() if node.startswith("spot")]
+        doomed = max(nodes, key=nodes.count)
+        with shop.watch() as watched:
+            fleet.notice(doomed, Notice.TAINT)
+            mortal.kill()
+            mortal.start()
+            shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
+            fleet.kill(doomed)
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+
+
+class TestStopped:
+    def test_in_the_middle(self, shop: Shop, mortal: Controller) -> None:
+        """Told to end half-way, it ends in good order; nothing moves until it is back, then it goes on."""
+        with shop.watch() as watched:
+            shop.label()
+            shop.until(lambda: counts(shop).twins >= 2, "half of the way")
+            assert mortal.stop() == 0
+            before = counts(shop)
+            assert any(before.own.values())
+            _time_goes_by(shop, "cart")
+            assert counts(shop) == before
+            mortal.start()
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    def test_label_removed_while_down(self, shop: Shop, mortal: Controller) -> None:
+        """A label removed while it is down, which no watch will ever tell it, gives back after the start."""
+        found = shop.found()
+        shop.label()
+        shop.wait_split(on_demand=2, spot=3)
+        with shop.watch() as watched:
+            assert mortal.stop() == 0
+            shop.unlabel()
+            before = counts(shop)
+            _time_goes_by(shop, "cart")
+            assert counts(shop) == before
+            mortal.start()
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert shop.found() == found
+
+    def test_all_at_once_while_down(self, shop: Shop, mortal: Controller) -> None:
+        """Scaled, rolled and another one labelled while it is down: all is done after the start."""
+        shop.label()
+        shop.wait_split(on_demand=2, spot=3)
+        assert mortal.stop() == 0
+        with shop.watch() as watched:
+            shop.scale(6)
+            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.deploy("cart", replicas=3)
+            shop.label("cart")
+            assert shop.split("cart") is None
+            mortal.start()
+            shop.wait_split(on_demand=2, spot=4)
+            shop.until(lambda: _images(shop) == {"web:2"}, "both twins to run web:2")
+            shop.wait_split(on_demand=0, spot=3, name="cart")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= 6 + SURGE
+
+
+def _images(shop: Shop) -> set[str]:
+    return {pod["spec"]["containers"][0]["image"] for pod in shop.pods()}
