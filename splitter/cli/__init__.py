@@ -10,7 +10,7 @@ import sys
 import typer
 
 from splitter import __version__
-from splitter.cli import demo, plan, run, uninstall
+from splitter.cli import demo, plan, run, simulate, uninstall
 from splitter.core.errors import SplitterError
 from splitter.kube.client import ApiError
 
@@ -25,6 +25,7 @@ run.register(app)
 plan.register(app)
 uninstall.register(app)
 demo.register(app)
+simulate.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ Events are nodes coming, being announced to go and going, pods becoming ready, a
 timers. After each, the contender is asked until it has nothing more to change, as the reconciler does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from heapq import heapify, heappop, heappush
@@ -17,6 +17,8 @@ from splitter.simulate.world import Pod, World
 DAY_S = 86_400.0
 PASSES_MAX = 16
 """Passes at one instant before a contender is taken to be undecided; `decide` needs at most three."""
+
+_TOLD_EVERY = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,13 @@ class _Sums:
         self.samples.append(sample)
 
 
-def simulate(trace: Trace, contender: Contender, assumptions: Assumptions | None = None) -> SimulationResult:
-    """Play one trace against one contender.
+def simulate(
+    trace: Trace,
+    contender: Contender,
+    assumptions: Assumptions | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> SimulationResult:
+    """Play one trace against one contender; `progress` is told the share that is done, once a percent.
 
     It begins with all replicas ready on on-demand. Costs count replicas as long as they have a node,
     starting ones included. Raises ValueError when no replica is wanted or the trace has no length.
@@ -118,6 +125,7 @@ def simulate(trace: Trace, contender: Contender, assumptions: Assumptions | None
     agenda = [(at_s, next(order), node, what) for at_s, node, what in _node_events(trace, given.notice_s)]
     agenda.append((0.0, next(order), "", ""))  # everybody is asked at the start
     heapify(agenda)
+    told = 0.0
     while agenda:
         at_s = min(agenda[0][0], trace.duration_s)
         if at_s > world.clock_s:
@@ -125,6 +133,9 @@ def simulate(trace: Trace, contender: Contender, assumptions: Assumptions | None
             world.clock_s = at_s
         if at_s >= trace.duration_s:
             break
+        if progress is not None and at_s >= told * trace.duration_s:
+            told = at_s / trace.duration_s + _TOLD_EVERY
+            progress(at_s / trace.duration_s)
         while agenda and agenda[0][0] <= at_s:
             _, _, node, what = heappop(agenda)
             _happen(world, node, what)

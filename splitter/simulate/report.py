@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from splitter.simulate.measures import slices
 from splitter.simulate.replay import DAY_S, SimulationResult
 
 HEADINGS = ("policy", "cost", "availability", "changes/day", "most ready", "short min/day")
@@ -56,7 +57,7 @@ def draw(result: SimulationResult, width: int = 100) -> str:
 
     `#` ready on spot, `+` ready on on-demand, `.` wanted and missing. A line is a replica.
     """
-    columns = [_slice(result, number, width) for number in range(width)]
+    columns = [(sample.spot_ready, sample.serving) for sample in slices(result, width)]
     lines = []
     for level in range(result.desired, 0, -1):
         cells = "".join(
@@ -67,16 +68,6 @@ def draw(result: SimulationResult, width: int = 100) -> str:
     lines.append(f"     {'0 h':<{max(0, width - 8)}}{hours:>6.1f} h")
     lines.append("     # ready on spot   + ready on on-demand   . missing")
     return "\n".join(lines)
-
-
-def _slice(result: SimulationResult, number: int, width: int) -> tuple[int, int]:
-    """Return spot's and all ready replicas at the worst moment of a slice of time."""
-    begin_s, end_s = (result.duration_s * edge / width for edge in (number, number + 1))
-    # A sample holds until the next one, so the last before the slice belongs to it.
-    before = [sample for sample in result.samples if sample.at_s <= begin_s][-1:]
-    within = [sample for sample in result.samples if begin_s < sample.at_s < end_s]
-    worst = min((*before, *within), key=lambda sample: sample.serving)
-    return worst.spot_ready, worst.serving
 
 
 def _names(results: Sequence[SimulationResult]) -> list[str]:

@@ -1,0 +1,87 @@
+"""Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
+
+`simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
+the verb shows on standard error before it ends with exit code 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from splitter.core.division import caps_conflict
+from splitter.core.model import Policy
+from splitter.core.surface import PREFIX, parse_policy
+
+# True of the controller, not of a verb that has no policy in force.
+_LAST_GOOD = " Until then the last good policy stays in force."
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A policy with the name under which it is compared."""
+
+    name: str
+    annotations: dict[str, str]
+
+
+def read_annotations(pairs: Iterable[str]) -> dict[str, str]:
+    """Return annotations from `KEY=VALUE`; `splitter.io/` before the key may be left out.
+
+    Raises ValueError when one is no pair, or a key comes twice.
+
+    >>> read_annotations(["spot-percent=80"])
+    {'splitter.io/spot-percent': '80'}
+    """
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ValueError(f'"{pair}" is no annotation; write KEY=VALUE, such as spot-percent=80')
+        key = key if "/" in key else PREFIX + key
+        if key in found:
+            raise ValueError(f"{key} is there twice; leave one out")
+        found[key] = value.strip()
+    return found
+
+
+def read_named(texts: Iterable[str], common: Mapping[str, str]) -> list[Named]:
+    """Return policies from `NAME:KEY=VALUE,KEY=VALUE`; what a policy does not say, `common` says.
+
+    Raises ValueError as `read_annotations`, with the policy's name, and when a name comes twice.
+
+    >>> read_named(["careful:on-demand-base=4,soak=1h"], {})[0].name
+    'careful'
+    """
+    found: list[Named] = []
+    for text in texts:
+        name, colon, written = text.partition(":")
+        name = name.strip()
+        if not name or (not colon and "=" in name):
+            raise ValueError(f'policy "{text}" has no name; write NAME:KEY=VALUE,KEY=VALUE')
+        if name in {policy.name for policy in found}:
+            raise ValueError(f"policy {name} is there twice; give one another name")
+        try:
+            own = read_annotations(part for part in written.split(",") if part.strip())
+        except ValueError as fault:
+            raise ValueError(f"policy {name}: {fault}") from fault
+        found.append(Named(name, {**common, **own}))
+    return found
+
+
+def policy_of(
+    annotations: Mapping[str, str], defaults: Policy, replicas: int
+) -> tuple[Policy, tuple[str, ...]]:
+    """Return the policy that annotations ask for, and warnings about those that mean nothing.
+
+    Raises ValueError with a sentence for each that cannot be obeyed.
+    """
+    parsed = parse_policy(annotations, defaults)
+    sentences = tuple(f"{note.reason}: {note.message.removesuffix(_LAST_GOOD)}" for note in parsed.problems)
+    if parsed.policy is None:
+        raise ValueError(" ".join(sentences))
+    if caps_conflict(replicas, parsed.policy):
+        raise ValueError(
+            f"InvalidPolicy: on-demand-max {parsed.policy.on_demand_max} and spot-max"
+            f" {parsed.policy.spot_max} hold fewer than the {replicas} replicas; raise one of them."
+        )
+    return parsed.policy, sentences

@@ -1,0 +1,149 @@
+"""`splitter simulate`: how policies would have done on spot capacity that came and went.
+
+No cluster is needed. It reads flags, has `splitter.simulate` play, and writes what came of it.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from math import ceil, isfinite
+from pathlib import Path
+
+import typer
+
+from splitter.cli.annotations import Named, policy_of, read_annotations, read_named
+from splitter.core.model import Policy
+from splitter.simulate import (
+    Assumptions,
+    Rebalancing,
+    SimulationResult,
+    Trace,
+    as_json,
+    compared,
+    parse_outage,
+    read_trace,
+    svg,
+)
+from splitter.simulate import simulate as replay
+
+_LONG = 5_000  # changes of nodes to play: more take seconds
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="simulate")(simulate)
+
+
+def simulate(
+    replicas: int = typer.Option(..., "--replicas", min=1, max=100_000, help="How many are wanted."),
+    trace: Path | None = typer.Option(
+        None, help="A file: SkyPilot's JSON, or lines of milliseconds,add|remove,node."
+    ),
+    outage: str | None = typer.Option(
+        None, help="Instead of a file: every=2h,last=10m,nodes=8,days=7; all spot goes at once."
+    ),
+    annotation: list[str] = typer.Option(
+        [], "--annotation", help="KEY=VALUE of the policy; several times. Holds for every --policy too."
+    ),
+    policy: list[str] = typer.Option(
+        [], "--policy", help="NAME:KEY=VALUE,KEY=VALUE; several times, to compare them."
+    ),
+    spot_price: float = typer.Option(0.30, min=0, help="Of a spot replica; one on on-demand costs 1."),
+    on_demand_start: float = typer.Option(
+        120, min=0, max=86_400, help="Seconds until an on-demand replica is ready."
+    ),
+    spot_start: float = typer.Option(90, min=0, max=86_400, help="Seconds until a spot replica is ready."),
+    notice: float = typer.Option(0, min=0, max=86_400, help="Seconds from a node's notice to its loss."),
+    replicas_per_node: int = typer.Option(1, min=1, help="How many replicas fit on one spot node."),
+    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+    picture: Path | None = typer.Option(None, help="Write an SVG of capacity and replicas over time."),
+) -> None:
+    """Replay spot capacity against policies: availability, cost, moves. No cluster is needed.
+
+    Exit code 1 when a trace or a policy cannot be read.
+    """
+    if (trace is None) == (outage is None):
+        raise typer.BadParameter("give one of --trace FILE and --outage every=2h,last=10m,nodes=8")
+    if not all(map(isfinite, (spot_price, on_demand_start, spot_start, notice))):
+        raise typer.BadParameter("prices and seconds are finite numbers")
+    given = Assumptions(
+        desired=replicas,
+        max_surge=ceil(replicas / 4),  # a Deployment's own default, 25 %
+        on_demand_start_s=on_demand_start,
+        spot_start_s=spot_start,
+        notice_s=notice,
+        spot_price=spot_price,
+        slots_per_node=replicas_per_node,
+    )
+    try:
+        played, asked = _trace(trace, outage), _asked(annotation, policy)
+        results = _play(played, asked, given)
+        if picture is not None:
+            picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
+    except (ValueError, OSError) as fault:
+        sys.stderr.write(f"splitter simulate: {fault}\n")
+        raise typer.Exit(1) from None
+    if output is Output.JSON:
+        annotations = [one.annotations for one in asked]
+        typer.echo(json.dumps(as_json(played, given, list(zip(results, annotations, strict=True))), indent=2))
+        return
+    typer.echo(compared(played, given, results))
+
+
+def _trace(file: Path | None, outage: str | None) -> Trace:
+    return read_trace(file) if file is not None else parse_outage(outage or "")
+
+
+def _asked(annotation: list[str], policy: list[str]) -> list[Named]:
+    """Return the policies to compare; without --policy, the one that --annotation describes."""
+    common = read_annotations(annotation)
+    return read_named(policy, common) if policy else [Named("policy" if common else "defaults", common)]
+
+
+def _play(trace: Trace, asked: list[Named], given: Assumptions) -> list[SimulationResult]:
+    contenders = []
+    for one in asked:
+        try:
+            wanted, warnings = policy_of(one.annotations, Policy(), given.desired)
+        except ValueError as fault:
+            raise ValueError(f"policy {one.name}: {fault}" if len(asked) > 1 else str(fault)) from None
+        for warning in warnings:
+            sys.stderr.write(f"splitter simulate: {warning}\n")
+        contenders.append(Rebalancing(one.name, wanted))
+    with _progress(len(trace.changes) * len(contenders) > _LONG) as told:
+        return [
+            replay(trace, contender, given, partial(told, done, len(contenders)))
+            for done, contender in enumerate(contenders)
+        ]
+
+
+@contextmanager
+def _progress(wanted: bool) -> Iterator[Callable[[int, int, float], None]]:
+    """Show a bar on standard error while long replays go on; nothing where that is no terminal.
+
+    What it yields is told how many replays are done, of how many, and the share of the present one.
+    """
+    if not wanted or not sys.stderr.isatty():
+        yield _quiet
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replaying", total=1.0)
+        yield lambda done, number, share: bar.update(task, completed=(done + share) / number)
+
+
+def _quiet(done: int, number: int, share: float) -> None:
+    """Show nothing."""
+    del done, number, share
