@@ -4,6 +4,9 @@ The reconciler counts here; `operator` serves them. Names end in their unit. A w
 when its Split goes.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from prometheus_client import Counter, Gauge, Histogram
 
 from splitter import __version__
@@ -29,12 +32,12 @@ build_info = Gauge("splitter_build_info", "Always 1; the version is the label", 
 build_info.labels(__version__).set(1)
 
 
-def show(key: Key, status: dict[str, dict[str, int]]) -> None:
+def show(key: Key, status: Mapping[str, Any]) -> None:
     """Show one workload's counts, as its Split's status has them."""
     for pool, field in (("on-demand", "onDemand"), ("spot", "spot")):
         for count, number in status[field].items():
             replicas.labels(key.namespace, key.name, pool, count).set(number)
-    cover_replicas.labels(key.namespace, key.name).set(int(status["cover"]))  # type: ignore[call-overload]
+    cover_replicas.labels(key.namespace, key.name).set(status["cover"])
 
 
 def forget(key: Key) -> None:
