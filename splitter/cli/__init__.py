@@ -10,7 +10,7 @@ import sys
 import typer
 
 from splitter import __version__
-from splitter.cli import demo, plan, run, simulate, uninstall
+from splitter.cli import demo, plan, render, run, simulate, uninstall
 from splitter.core.errors import SplitterError
 from splitter.kube.client import ApiError
 
@@ -26,6 +26,7 @@ plan.register(app)
 uninstall.register(app)
 demo.register(app)
 simulate.register(app)
+render.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -1,7 +1,7 @@
 """Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
 
 `simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
-the verb shows on standard error before it ends with exit code 1.
+the verb shows on standard error (`told`) before it ends with exit code 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,14 @@ from splitter.core.surface import PREFIX, parse_policy
 
 # True of the controller, not of a verb that has no policy in force.
 _LAST_GOOD = " Until then the last good policy stays in force."
+
+
+class PolicyFault(ValueError):  # noqa: N818 - what is wrong with a policy, in sentences
+    """Annotations that cannot be obeyed: one sentence for each."""
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__(" ".join(sentences))
+        self.sentences = sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +81,22 @@ def policy_of(
 ) -> tuple[Policy, tuple[str, ...]]:
     """Return the policy that annotations ask for, and warnings about those that mean nothing.
 
-    Raises ValueError with a sentence for each that cannot be obeyed.
+    Raises PolicyFault with a sentence for each that cannot be obeyed.
     """
     parsed = parse_policy(annotations, defaults)
     sentences = tuple(f"{note.reason}: {note.message.removesuffix(_LAST_GOOD)}" for note in parsed.problems)
     if parsed.policy is None:
-        raise ValueError(" ".join(sentences))
+        raise PolicyFault(*sentences)
     if caps_conflict(replicas, parsed.policy):
-        raise ValueError(
+        raise PolicyFault(
             f"InvalidPolicy: on-demand-max {parsed.policy.on_demand_max} and spot-max"
             f" {parsed.policy.spot_max} hold fewer than the {replicas} replicas; raise one of them."
         )
     return parsed.policy, sentences
+
+
+def told(fault: ValueError | OSError) -> str:
+    """Return a fault as a sentence: a file that cannot be read or written comes with its name."""
+    if isinstance(fault, OSError) and fault.filename is not None:
+        return f"{fault.filename}: {fault.strerror}"
+    return str(fault)

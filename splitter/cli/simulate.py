@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from splitter.cli.annotations import Named, policy_of, read_annotations, read_named
+from splitter.cli.annotations import Named, policy_of, read_annotations, read_named, told
 from splitter.core.model import Policy
 from splitter.simulate import (
     Assumptions,
@@ -91,7 +91,7 @@ def simulate(
         if picture is not None:
             picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
     except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter simulate: {fault}\n")
+        sys.stderr.write(f"splitter simulate: {told(fault)}\n")
         raise typer.Exit(1) from None
     if output is Output.JSON:
         annotations = [one.annotations for one in asked]
@@ -120,9 +120,9 @@ def _play(trace: Trace, asked: list[Named], given: Assumptions) -> list[Simulati
         for warning in warnings:
             sys.stderr.write(f"splitter simulate: {warning}\n")
         contenders.append(Rebalancing(one.name, wanted))
-    with _progress(len(trace.changes) * len(contenders) > _LONG) as told:
+    with _progress(len(trace.changes) * len(contenders) > _LONG) as tell:
         return [
-            replay(trace, contender, given, partial(told, done, len(contenders)))
+            replay(trace, contender, given, partial(tell, done, len(contenders)))
             for done, contender in enumerate(contenders)
         ]
 

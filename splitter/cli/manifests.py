@@ -1,0 +1,86 @@
+"""Reads manifests as people write them: several documents, Lists, and the line where each thing stands.
+
+`render` uses it, offline. What comes out is plain JSON data, as the API server would have stored it but
+for its defaults; nothing here knows what a twin is.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML without dates: `2026-01-31` is a text, as for kubectl."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a file; `manifest` is plain data, `lines` says where annotations stand."""
+
+    manifest: dict[str, object]
+    line: int
+    lines: dict[str, int]
+
+    @property
+    def title(self) -> str:
+        """Return `Service web`, for messages."""
+        metadata = self.manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return " ".join(str(part) for part in (self.manifest.get("kind"), name) if part) or "no kind"
+
+
+def read_documents(text: str, file: str) -> list[Document]:
+    """Return the objects of a file, the items of Lists one by one; empty documents are left out.
+
+    Raises ValueError with file, line and reason.
+    """
+    loader = _Loader(text)
+    try:
+        found: list[Document] = []
+        while loader.check_node():
+            if (node := loader.get_node()) is not None:
+                found.extend(_objects(loader, node, file))
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark or fault.context_mark
+        where = f", line {mark.line + 1}" if mark else ""
+        why = ", ".join(part for part in (fault.context, fault.problem) if part)
+        raise ValueError(f"{file}{where}: this is no YAML: {why}") from fault
+    except (yaml.YAMLError, ValueError, RecursionError) as fault:
+        why = " ".join(str(fault).split()) or type(fault).__name__
+        raise ValueError(why if why.startswith(file) else f"{file}: this is no YAML: {why}") from fault
+    else:
+        return found
+    finally:
+        loader.dispose()
+
+
+def _objects(loader: _Loader, node: yaml.Node, file: str) -> Iterator[Document]:
+    line = node.start_mark.line + 1
+    manifest: object = loader.construct_document(node)
+    if manifest is None:
+        return
+    if not isinstance(manifest, dict) or not isinstance(node, yaml.MappingNode):
+        raise ValueError(f"{file}, line {line}: this is no manifest; it must be one mapping")  # noqa: TRY004
+    items = _value(node, "items")
+    if isinstance(items, yaml.SequenceNode) and str(manifest.get("kind", "")).endswith("List"):
+        for item in items.value:
+            yield from _objects(loader, item, file)
+        return
+    yield Document(manifest, line, _lines(_value(_value(node, "metadata"), "annotations")))
+
+
+def _lines(node: yaml.Node | None) -> dict[str, int]:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return {str(key.value): key.start_mark.line + 1 for key, _ in pairs}
+
+
+def _value(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in pairs if name.value == key), None)

@@ -1,0 +1,177 @@
+"""`splitter render`: the twins of a manifest, with no cluster.
+
+What the controller would make of a Deployment with these annotations and settings, for reviews, for tests
+of templates, and for those who want to know what they are in for. It shares the renderer with the
+controller, so it says what the controller would say about a template that fails.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+import yaml
+
+from splitter.cli.annotations import PolicyFault, policy_of, read_annotations, told
+from splitter.cli.manifests import Document, read_documents
+from splitter.cli.target import SettingsOption
+from splitter.core.desired import mapping_at
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy, Pool
+from splitter.core.surface import LabelState, source_label_state
+from splitter.render import Renderer
+from splitter.settings import load_settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="render")(render)
+
+
+def render(
+    file: str = typer.Option(..., "--filename", "-f", help="A file of manifests; - is standard input."),
+    pool: Pool | None = typer.Option(None, help="One twin only."),
+    annotation: list[str] = typer.Option(
+        [], "--annotation", help="KEY=VALUE over the manifest's own; several times."
+    ),
+    settings: Path | None = SettingsOption,
+) -> None:
+    """Render the twins of Deployments as YAML, with no cluster.
+
+    Exit code 1 when a manifest, an annotation or a template is wrong.
+    """
+    from splitter.assembly import renderer_of, rules_of
+
+    found = load_settings(settings)
+    renderer, defaults = renderer_of(found), rules_of(found).defaults
+    try:
+        over = read_annotations(annotation)
+        name, text = _read(file)
+        deployments = _deployments(read_documents(text, name), name)
+        rendered = [
+            part
+            for document in deployments
+            for part in _twins(document, name, over, defaults, renderer, [pool] if pool else list(Pool))
+        ]
+    except (ValueError, OSError) as fault:
+        sys.stderr.write(f"splitter render: {told(fault)}\n")
+        raise typer.Exit(1) from None
+    typer.echo("---\n".join(rendered), nl=False)
+
+
+def _read(file: str) -> tuple[str, str]:
+    """Return the name for messages, and the text."""
+    try:
+        if file == "-":
+            return "standard input", sys.stdin.read()
+        return file, Path(file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise ValueError(f"{file} is no text: {fault}") from fault
+
+
+def _deployments(documents: list[Document], file: str) -> list[Document]:
+    """Return the Deployments; say on standard error what is left out.
+
+    Raises ValueError when there is none.
+    """
+    found = []
+    for document in documents:
+        manifest = document.manifest
+        if (manifest.get("apiVersion"), manifest.get("kind")) != ("apps/v1", "Deployment"):
+            why = "only apps/v1 Deployments are split"
+        elif _is_ours(manifest):
+            why = "it is a twin itself"
+        else:
+            found.append(document)
+            continue
+        sys.stderr.write(f"{file}, line {document.line}: {document.title} is skipped; {why}\n")
+    if not found:
+        raise ValueError(f"{file} holds no Deployment; only apps/v1 Deployments are split")
+    return found
+
+
+def _is_ours(manifest: dict[str, object]) -> bool:
+    labels = mapping_at(mapping_at(manifest, "metadata"), "labels")
+    return (
+        source_label_state({str(key): str(value) for key, value in labels.items()}).state is LabelState.OURS
+    )
+
+
+def _twins(
+    document: Document,
+    file: str,
+    over: dict[str, str],
+    defaults: Policy,
+    renderer: Renderer,
+    pools: list[Pool],
+) -> list[str]:
+    metadata = _mapping(document, "metadata", file)
+    spec = _mapping(document, "spec", file)
+    if not isinstance(metadata.get("name"), str):
+        where = f"{file}, line {document.line}"
+        raise ValueError(f"{where}: metadata.name is missing; every Deployment has one")  # noqa: TRY004
+    annotations = {**_annotations(document, metadata, file), **over}
+    replicas = spec.get("replicas", 1)  # the API server's default
+    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
+        raise ValueError(f"{file}, line {document.line}: spec.replicas is {replicas!r}; it must be a number")
+    policy = _policy(document, annotations, over, defaults, replicas, file)
+    source = {**document.manifest, "metadata": {**metadata, "annotations": annotations}}
+    on_demand = base_replicas(replicas, policy)
+    shares = {Pool.ON_DEMAND: on_demand, Pool.SPOT: replicas - on_demand}
+    return [
+        f"# {shares[pool]} of {replicas} replicas when all is well; splitter writes the number\n"
+        + yaml.safe_dump(
+            json.loads(renderer.render(source, pool, policy).manifest_json),
+            sort_keys=False,
+            allow_unicode=True,
+            width=10_000,  # a folded line is hard to search
+        )
+        for pool in pools
+    ]
+
+
+def _policy(
+    document: Document,
+    annotations: dict[str, str],
+    over: dict[str, str],
+    defaults: Policy,
+    replicas: int,
+    file: str,
+) -> Policy:
+    """Return the policy; a sentence about the manifest's own annotation begins with its line."""
+
+    def placed(sentence: str) -> str:
+        named = next((key for key in (*over, *document.lines) if f": {key} is " in sentence), None)
+        if named in over:
+            return sentence
+        return f"{file}, line {document.lines.get(str(named), document.line)}: {sentence}"
+
+    try:
+        policy, warnings = policy_of(annotations, defaults, replicas)
+    except PolicyFault as fault:
+        raise ValueError(" ".join(map(placed, fault.sentences))) from fault
+    for warning in warnings:
+        sys.stderr.write(f"{placed(warning)}\n")
+    return policy
+
+
+def _annotations(document: Document, metadata: dict[str, object], file: str) -> dict[str, str]:
+    """Return the annotations; the API server takes texts only, and YAML has other ideas of `true`."""
+    written = metadata.get("annotations") or {}
+    if not isinstance(written, dict):
+        raise ValueError(f"{file}, line {document.line}: metadata.annotations is no mapping")  # noqa: TRY004
+    for key, value in written.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            line = document.lines.get(str(key), document.line)
+            raise ValueError(  # noqa: TRY004
+                f"{file}, line {line}: the annotation {key} is no text but {json.dumps(value, default=str)};"
+                " put the value in quotes"
+            )
+    return {str(key): str(value) for key, value in written.items()}
+
+
+def _mapping(document: Document, key: str, file: str) -> dict[str, object]:
+    value = document.manifest.get(key)
+    if not isinstance(value, dict):
+        raise ValueError(f"{file}, line {document.line}: {document.title} has no {key}")  # noqa: TRY004
+    return value

@@ -1,0 +1,162 @@
+"""`splitter render`: a manifest in, twins out, no cluster."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from splitter.cli import app
+from splitter.cli.manifests import read_documents
+
+RUN = CliRunner()
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  annotations:
+    splitter.io/on-demand-base: "2"
+    splitter.io/spot-percent: "80"
+spec:
+  replicas: 10
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}, annotations: {day: 2026-01-31}}
+    spec: {containers: [{name: web, image: web:1}]}
+"""
+
+
+def render(text: str, *told: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
+    """Return the exit code, the twins, and what was said on standard error."""
+    found = RUN.invoke(app, ["render", "-f", "-", *told], input=text)
+    return found.exit_code, list(yaml.safe_load_all(found.stdout)), found.stderr
+
+
+class TestTheTwins:
+    """What comes out."""
+
+    def test_are_both(self) -> None:
+        """On-demand first; each with its share in a comment."""
+        code, twins, said = render(DEPLOYMENT)
+        assert [twin["metadata"]["name"] for twin in twins] == ["web-on-demand", "web-spot"]
+        assert (code, said) == (0, "")
+        found = RUN.invoke(app, ["render", "-f", "-"], input=DEPLOYMENT).stdout
+        assert found.startswith("# 4 of 10 replicas when all is well; splitter writes the number\n")
+
+    def test_can_be_one(self) -> None:
+        """--pool spot; an annotation of the command line wins over the manifest's."""
+        _, [twin], _ = render(DEPLOYMENT, "--pool", "spot", "--annotation", "spot-affinity=preferred")
+        assert "preferredDuringSchedulingIgnoredDuringExecution" in yaml.safe_dump(twin)
+
+    def test_have_no_dates(self) -> None:
+        """A date in YAML is a text, as for kubectl."""
+        _, [twin, _], _ = render(DEPLOYMENT)
+        assert "day: '2026-01-31'" in yaml.safe_dump(twin)
+
+    def test_come_from_a_file_and_settings(self, tmp_path: Path) -> None:
+        """Settings choose providers; the file may hold a byte order mark."""
+        manifest, settings = tmp_path / "web.yaml", tmp_path / "settings.yaml"
+        manifest.write_text("\ufeff" + DEPLOYMENT, encoding="utf-8")
+        settings.write_text("provider_presets: [eks]\n", encoding="utf-8")
+        found = RUN.invoke(app, ["render", "-f", str(manifest), "--settings", str(settings)])
+        assert "eks.amazonaws.com/capacityType" in found.stdout
+        assert "gke" not in found.stdout
+
+
+class TestOtherDocuments:
+    """Files hold more than Deployments."""
+
+    def test_are_named_and_skipped(self) -> None:
+        """Each with its line; empty documents in silence."""
+        code, twins, said = render(f"{SERVICE}---\n# nothing\n---\n{DEPLOYMENT}")
+        assert (code, len(twins)) == (0, 2)
+        assert said == "standard input, line 1: Service web is skipped; only apps/v1 Deployments are split\n"
+
+    def test_may_be_a_list(self) -> None:
+        """What `kubectl get -o yaml` prints; a twin is not split again."""
+        twin = DEPLOYMENT.replace("  name: web\n", "  name: web-spot\n  labels: {splitter.io/split: twin}\n")
+        items = [yaml.safe_load(SERVICE), yaml.safe_load(DEPLOYMENT), yaml.safe_load(twin)]
+        items[1]["spec"]["template"]["metadata"]["annotations"] = {}
+        items[2]["spec"]["template"]["metadata"]["annotations"] = {}
+        code, twins, said = render(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items}))
+        assert (code, len(twins)) == (0, 2)
+        assert "Deployment web-spot is skipped; it is a twin itself" in said
+
+    def test_know_their_lines(self) -> None:
+        """Where a document and its annotations stand."""
+        [_, deployment] = read_documents(f"{SERVICE}---\n{DEPLOYMENT}", "web.yaml")
+        assert deployment.line == 5
+        assert deployment.lines == {"splitter.io/on-demand-base": 10, "splitter.io/spot-percent": 11}
+
+
+class TestRefusals:
+    """Exit code 1, one sentence with the line, no traceback."""
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            (DEPLOYMENT.replace('"80"', '"80%"'), "line 7: InvalidAnnotation: splitter.io/spot-percent is"),
+            (DEPLOYMENT.replace('"80"', "80"), "line 7: the annotation splitter.io/spot-percent is no text"),
+            (DEPLOYMENT.replace("replicas: 10", "replicas: ten"), "line 1: spec.replicas is 'ten'"),
+            (DEPLOYMENT.replace("  name: web\n", ""), "line 1: metadata.name is missing"),
+            (DEPLOYMENT.replace("spec:\n", "apec:\n"), "line 1: Deployment web has no spec"),
+            (DEPLOYMENT + "   x: [\n", "line 14: this is no YAML"),
+            ("- a\n", "line 1: this is no manifest"),
+            (SERVICE, "holds no Deployment"),
+            ("", "holds no Deployment"),
+            ("a: \x00", "this is no YAML"),
+        ],
+    )
+    def test_name_the_line(self, text: str, sentence: str) -> None:
+        """Where, what, and what to write."""
+        code, twins, said = render(text)
+        assert (code, twins) == (1, [])
+        assert said.splitlines()[-1].startswith("splitter render: standard input")
+        assert sentence in said
+
+    def test_name_every_bad_annotation(self) -> None:
+        """Two faults, two lines; one on the command line has none."""
+        text = DEPLOYMENT.replace('"80"', '"80%"').replace('"2"', '"x"')
+        _, _, said = render(text)
+        assert "line 6: " in said
+        assert "line 7: " in said
+        _, _, said = render(DEPLOYMENT, "--annotation", "soak=x")
+        assert said.startswith("splitter render: InvalidAnnotation: splitter.io/soak is ")
+
+    def test_name_a_file_that_is_not_there(self) -> None:
+        """A path, and why."""
+        found = RUN.invoke(app, ["render", "-f", "/nowhere/web.yaml"])
+        assert found.stderr == "splitter render: /nowhere/web.yaml: No such file or directory\n"
+
+    def test_name_the_line_of_a_template(self, tmp_path: Path) -> None:
+        """A template that fails: file, line, reason, and no traceback."""
+        template = tmp_path / "templates" / "default" / "deployment" / "spot.yaml.j2"
+        template.parent.mkdir(parents=True)
+        template.write_text("apiVersion: apps/v1\nkind: {{ nothing }}\n", encoding="utf-8")
+        (tmp_path / "settings.yaml").write_text(f"templates_dir: {tmp_path}/templates\n", encoding="utf-8")
+        found = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "splitter",
+                *("render", "-f", "-", "--pool", "spot"),
+                "--settings",
+                "settings.yaml",
+            ],
+            cwd=tmp_path,
+            input=DEPLOYMENT,
+            env={"PATH": "", "PYTHONPATH": str(Path(__file__).parent.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert found.returncode == 1
+        assert (
+            "TemplateInvalid: default/deployment/spot.yaml.j2, line 2: 'nothing' is undefined" in found.stderr
+        )
+        assert "Traceback" not in found.stderr
