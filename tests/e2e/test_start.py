@@ -113,7 +113,6 @@ class TestCredentials:
         assert str(tmp_path / "nowhere") in sentence
         assert "No such file" in sentence
 
-    @pytest.mark.xfail(reason="ends with a traceback", strict=True)
     def test_kubeconfig_empty(self, started: Started, tmp_path: Path) -> None:
         """A kubeconfig that holds nothing is named."""
         empty = tmp_path / "empty"

@@ -143,12 +143,17 @@ class TestWriting:
         assert (asked.method, asked.path) == ("PATCH", PATH)
         assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
         assert asked.query == {"fieldManager": "splitter", "force": "true"}
-        assert asked.body == {
-            "apiVersion": "splitter.io/v1alpha1",
-            "kind": "Split",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "status": {"state": "Moving", "ready": 3},
-        }
+        assert asked.body["kind"] == "Split"  # type: ignore[index]
+        assert asked.body["metadata"]["name"] == "web"  # type: ignore[index]
+        assert asked.body["status"] == {"state": "Moving", "ready": 3}  # type: ignore[index]
+
+    @pytest.mark.xfail(reason="a status lands on the next Split of the same name", strict=True)
+    async def test_only_onto_its_own_split(self, desk: Desk) -> None:
+        """The Split may be another one of the same name by now: its UID is a precondition."""
+        desk.board.post(observation(), status("Conflict", conflict=True))
+        await desk.board.flush()
+        [asked] = desk.script.asked
+        assert asked.body["metadata"].get("uid") == "uid-split"  # type: ignore[index]
 
     async def test_coalesced(self, desk: Desk) -> None:
         """Of several decisions in a row only the last is written, once."""
