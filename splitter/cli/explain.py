@@ -1,0 +1,206 @@
+"""`splitter explain`: why a workload is as it is: state, policy, conditions, the last decisions.
+
+Everything comes from the Split; the source's own annotations only tell on which level a value was written.
+`explained` is pure: the JSON of a Split in, lines of text out.
+"""
+
+import asyncio
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from itertools import groupby
+from pathlib import Path
+
+import typer
+
+from splitter.cli.splits import condition, key_of, read_splits, status_of
+from splitter.cli.target import ContextOption, NamespaceOption, SettingsOption, Target, connected, target_of
+from splitter.core.rebalance import RebalanceState
+from splitter.core.surface import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
+from splitter.kube.client import ApiError, Client, Json
+
+_COLUMNS = 80
+_POLICY = (
+    ("onDemandBase", "on-demand-base"),
+    ("spotPercent", "spot-percent"),
+    ("onDemandMax", "on-demand-max"),
+    ("spotMax", "spot-max"),
+    ("spotAffinity", "spot-affinity"),
+    ("grace", "grace"),
+    ("soak", "soak"),
+    ("freeze", "freeze"),
+    ("dryRun", "dry-run"),
+    ("templateSet", "template"),
+    ("rolloutOrder", "rollout-order"),
+)
+_EXPECTED = {
+    "Eligible": "True",
+    "PolicyValid": "True",
+    "Ready": "True",
+    "SpotAvailable": "True",
+    "Conflict": "False",
+}  # Progressing is neither well nor ill
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="explain")(explain)
+
+
+def explain(
+    workload: str = typer.Argument(..., help="deploy/NAME."),
+    namespace: str | None = NamespaceOption,
+    context: str | None = ContextOption,
+    settings: Path | None = SettingsOption,
+) -> None:
+    """Say why a workload is as it is: state, policy in force, what is not as it should be, decisions.
+
+    Exit code 0; 3 when the workload is not split.
+    """
+    target = target_of(workload, namespace, everywhere=False)
+    split, source = asyncio.run(_look(target, settings, context))
+    if split is None:
+        sys.stderr.write(f"deployment {target.namespace}/{target.name} {_why_not(source)}\n")
+        raise typer.Exit(3)
+    typer.echo("\n".join(explained(split, source)))
+
+
+async def _look(
+    target: Target, settings: Path | None, context: str | None
+) -> tuple[Json | None, Json | None]:
+    """Return the Split and the source; None for what is not there or may not be read."""
+    async with connected(settings, context) as (client, _):
+        splits = await read_splits(client, target)
+        return (splits[0] if splits else None), await _source(client, target)
+
+
+async def _source(client: Client, target: Target) -> Json | None:
+    try:
+        return await client.get(f"/apis/apps/v1/namespaces/{target.namespace}/deployments/{target.name}")
+    except ApiError as error:
+        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
+            return None
+        raise
+
+
+def _why_not(source: Json | None) -> str:
+    if source is None:
+        return "is not there, or may not be read, and is not split"
+    label = (source["metadata"].get("labels") or {}).get(LABEL_SPLIT)
+    if label is None:
+        return f"is not split: kubectl label deployment NAME {LABEL_SPLIT}={SPLIT_ENABLED} would do it"
+    return f"is labelled {LABEL_SPLIT}={label}, but no controller has reported on it; is one running?"
+
+
+def explained(split: Json, source: Json | None) -> list[str]:
+    """Return the whole story of one Split, in lines of at most 80 columns where words allow it."""
+    key, status = key_of(split), status_of(split)
+    if not status:
+        return [f"{key}: nothing is reported yet; is the controller running?"]
+    lines = [f"{key}  {status.get('state', '-')}  {status.get('reason', '-')}"]
+    lines += _wrapped(str(status.get("message", "")), "  ")
+    lines += _section("Replicas", _replicas(status))
+    lines += _section("Policy in force", _policy(status, source))
+    lines += _section("Spot", _spot(status))
+    lines += _section("Not as it should be", _faults(status))
+    return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
+
+
+def _section(title: str, lines: Iterator[str]) -> list[str]:
+    found = list(lines)
+    return ["", title, *found] if found else []
+
+
+def _replicas(status: Json) -> Iterator[str]:
+    cover = status.get("cover", 0)
+    yield f"  {'all':<10} {status.get('ready', '-')} ready of {status.get('desired', '-')} wanted"
+    for name, field in (("on-demand", "onDemand"), ("spot", "spot")):
+        counts = status.get(field) or {}
+        text = f"  {name:<10} {counts.get('ready', '-')} ready of {counts.get('wanted', '-')} wanted"
+        more = [f"{counts[extra]} {extra}" for extra in ("doomed", "pending") if counts.get(extra)]
+        if counts.get("spec") != counts.get("wanted"):
+            more.insert(0, f"{counts.get('spec', '-')} asked for now")
+        if name == "on-demand" and cover:
+            more.append(f"{cover} cover for spot")
+        yield ", ".join([text, *more])
+
+
+def _policy(status: Json, source: Json | None) -> Iterator[str]:
+    policy = status.get("policy") or {}
+    shown = [(name, _word(policy[field])) for field, name in _POLICY if field in policy]
+    width = max((len(value) for _, value in shown), default=0)
+    for name, value in shown:
+        yield f"  {name:<15} {value:<{width}}  {_level(PREFIX + name, status, source)}"
+
+
+def _level(annotation: str, status: Json, source: Json | None) -> str:
+    """Return where a value in force was written.
+
+    The Split keeps the annotations in force, those of source and namespace together: what is not on the
+    source comes from the namespace.
+    """
+    if annotation not in (status.get("policyAnnotations") or {}):
+        return "default"
+    if condition(status, "PolicyValid").get("status") == "False":
+        return "last good annotation"
+    if source is None:
+        return "annotation"
+    own = source["metadata"].get("annotations") or {}
+    return f"on the {source.get('kind', 'Deployment')}" if annotation in own else "on the Namespace"
+
+
+def _spot(status: Json) -> Iterator[str]:
+    """Say what the rebalancing remembers, in so far as it explains why on-demand still covers."""
+    state = RebalanceState.from_json(status.get("rebalance"))
+    if state.last_loss is not None:
+        yield f"  lost last at {state.last_loss:%Y-%m-%d %H:%M:%S}" + (
+            ", and not made good yet" if state.lost else ""
+        )
+    if state.soak_s is not None:
+        yield f"  flapping: replicas are trusted after {state.soak_s:.0f} s instead of the policy's soak"
+    if state.short_since is not None:
+        yield f"  short since {state.short_since:%Y-%m-%d %H:%M:%S}"
+
+
+def _faults(status: Json) -> Iterator[str]:
+    for kind, expected in _EXPECTED.items():
+        found = condition(status, kind)
+        if found and found.get("status") != expected:
+            since = _time(found.get("lastTransitionTime"))
+            yield f"  {kind} is {found.get('status')} since {since}: {found.get('reason')}"
+            yield from _wrapped(str(found.get("message", "")), "    ")
+
+
+def _decisions(status: Json) -> Iterator[str]:
+    """Say each decision once, with how often it was repeated in a row."""
+    decisions: list[Mapping[str, object]] = status.get("decisions") or []
+    for (reason, message), group in groupby(decisions, lambda one: (one.get("reason"), one.get("message"))):
+        same = list(group)
+        again = f", {len(same)} times, last at {_time(same[-1].get('time'))}" if len(same) > 1 else ""
+        head = f"  {_time(same[0].get('time'))}  {reason}{again}"
+        if len(whole := f"{head}: {message}") <= _COLUMNS:
+            yield whole
+            continue
+        yield head
+        yield from _wrapped(str(message), "    ")
+
+
+def _time(written: object) -> str:
+    """Return an instant as people read it; the seconds are exact."""
+    return str(written or "-").replace("T", " ").removesuffix("Z")
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _COLUMNS,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,137 @@
+"""Reads Splits, and shows them as a table: what `status` and `explain` are made of.
+
+`cells` and `table` are pure: the JSON of Splits in, text out. A field that is missing is shown as `-`: a
+Split may be newer or older than this command, or not reported on yet.
+"""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from rich.text import Text
+
+from splitter.cli.target import Target
+from splitter.core.errors import SplitterError
+from splitter.core.model import Key, State
+from splitter.core.reasons import Reason
+from splitter.kube.client import ApiError, Client, Json
+
+_HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
+_STATE = _HEADINGS.index("STATE")
+_NUMBERS = range(1, _STATE)
+_NAME_MIN = 12  # of a name that is shortened: less tells nobody anything
+
+_STYLES = {
+    State.STEADY.value: "green",
+    State.REFUSED.value: "red",
+    State.CONFLICT.value: "red",
+    State.HELD.value: "yellow",
+}
+_MOVING = "cyan"
+
+
+async def read_splits(client: Client, target: Target) -> list[Json]:
+    """Return the Splits of what was asked about, by namespace and name.
+
+    Raises SplitterError where the kind Split is not known, ApiError when they cannot be read.
+    """
+    scope = f"/namespaces/{target.namespace}" if target.namespace else ""
+    try:
+        found = (await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits"))["items"]
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            message = f"{client.server} knows no Splits; install splitter there: kubectl apply -k manifests/"
+            raise SplitterError(Reason.API_UNREACHABLE, message) from error
+        raise
+    chosen = [split for split in found if target.includes(key_of(split))]
+    return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
+
+
+def key_of(split: Json) -> Key:
+    """Return which workload a Split is about."""
+    metadata = split.get("metadata") or {}
+    source = (split.get("spec") or {}).get("source") or {}
+    return Key(
+        str(source.get("kind", "Deployment")),
+        str(metadata.get("namespace", "default")),
+        str(source.get("name") or metadata.get("name", "")),
+    )
+
+
+def status_of(split: Json) -> Json:
+    """Return the status; empty before the first report."""
+    return split.get("status") or {}
+
+
+def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
+    """Return one row: ready of desired; each pool ready of wanted.
+
+    >>> cells({"metadata": {"name": "web"}, "status": {"state": "Steady"}}, namespaced=False)
+    ('web', '-/-', '-/-', '-/-', '-', 'Steady', '-')
+    """
+    key, status = key_of(split), status_of(split)
+    name = key.name if key.kind == "Deployment" else f"{key.kind.lower()}/{key.name}"
+
+    def pool(field: str) -> str:
+        counts = status.get(field) or {}
+        return f"{counts.get('ready', '-')}/{counts.get('wanted', '-')}"
+
+    return (
+        f"{key.namespace}/{name}" if namespaced else name,
+        f"{status.get('ready', '-')}/{status.get('desired', '-')}",
+        pool("onDemand"),
+        pool("spot"),
+        str(status.get("cover", "-")),
+        str(status.get("state", "-")),
+        str(status.get("reason", "-")),
+    )
+
+
+def table(
+    splits: Sequence[Json], *, namespaced: bool = False, wide: bool = False, width: int | None = None
+) -> Text:
+    """Return the table; long names are shortened in their middle where it would be wider than `width`."""
+    rows = [cells(split, namespaced=namespaced) for split in splits]
+    widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
+    if width is not None and not wide:
+        room = max(_NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        widths[0] = min(widths[0], room)
+    messages = [str(status_of(split).get("message", "-")) for split in splits]
+    lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
+    lines += [
+        _line(row, widths, message if wide else "") for row, message in zip(rows, messages, strict=True)
+    ]
+    return Text("\n").join(lines)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], message: str) -> Text:
+    line = Text()
+    for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        shown = cell.rjust(width) if column in _NUMBERS else _shortened(cell, width).ljust(width)
+        style = _style(cell) if column == _STATE else ""
+        line.append(shown, style)
+        line.append("  ")
+    line.append(message)
+    line.rstrip()
+    return line
+
+
+def _style(state: str) -> str:
+    """Return the colour of a state; the word says it too."""
+    if state not in {known.value for known in State}:
+        return ""
+    return _STYLES.get(state, _MOVING)
+
+
+def _shortened(text: str, width: int) -> str:
+    """Return a text that fits, its beginning and its end."""
+    if len(text) <= width:
+        return text
+    head = (width - 3) // 2
+    return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"
+
+
+def condition(status: Mapping[str, object], kind: str) -> Mapping[str, object]:
+    """Return one condition of a status; empty when it is not there."""
+    found = status.get("conditions")
+    every = found if isinstance(found, list) else []
+    return next((one for one in every if isinstance(one, dict) and one.get("type") == kind), {})

@@ -1,0 +1,307 @@
+"""`splitter status` and `explain`: what they show of Splits, and what they refuse."""
+
+import copy
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from splitter.cli import app
+from splitter.cli.explain import explained
+from splitter.cli.splits import cells, key_of, table
+from splitter.core.model import Key
+
+RUN = CliRunner()
+
+
+def condition(kind: str, status: str, message: str = "") -> dict[str, str]:
+    """Make one condition."""
+    return {
+        "type": kind,
+        "status": status,
+        "reason": "SpotInterrupted",
+        "message": message,
+        "lastTransitionTime": "2026-11-21T14:10:00Z",
+    }
+
+
+SPLIT: dict[str, Any] = {
+    "metadata": {"namespace": "shop", "name": "web"},
+    "spec": {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+    "status": {
+        "state": "Moving",
+        "reason": "SpotInterrupted",
+        "message": "scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes",
+        "desired": 10,
+        "ready": 7,
+        "cover": 3,
+        "onDemand": {"wanted": 4, "spec": 7, "ready": 4, "doomed": 0, "pending": 1},
+        "spot": {"wanted": 6, "spec": 6, "ready": 3, "doomed": 3, "pending": 0},
+        "policy": {"onDemandBase": 2, "spotPercent": 80, "soak": "600s", "freeze": False},
+        "policyAnnotations": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"},
+        "rebalance": {"lastLoss": "2026-11-21T14:10:00Z", "lost": True, "soakSeconds": 1200.0},
+        "conditions": [
+            condition("Eligible", "True"),
+            condition("PolicyValid", "True"),
+            condition("Ready", "False", "7 of 10 replicas are available"),
+            condition("Progressing", "True"),
+            condition("SpotAvailable", "False", "3 of 6 wanted spot replicas are available"),
+            condition("Conflict", "False"),
+        ],
+        "decisions": [
+            {"time": "2026-11-21T14:00:00Z", "reason": "Balanced", "message": "4 on on-demand and 6 on spot"},
+            {"time": "2026-11-21T14:09:00Z", "reason": "WriteDenied", "message": "no"},
+            {"time": "2026-11-21T14:09:30Z", "reason": "WriteDenied", "message": "no"},
+        ],
+    },
+}
+SOURCE = {"kind": "Deployment", "metadata": {"annotations": {"splitter.io/on-demand-base": "2"}}}
+
+
+def split(name: str = "web", namespace: str = "shop", **status: object) -> dict[str, Any]:
+    """Return the example under another name, with some fields of its status replaced."""
+    found = copy.deepcopy(SPLIT)
+    found["metadata"] = {"namespace": namespace, "name": name}
+    found["spec"]["source"]["name"] = name
+    found["status"].update(status)
+    return found
+
+
+class TestTheTable:
+    """One line for each workload."""
+
+    def test_shows_ready_of_wanted(self) -> None:
+        """All of desired; each pool's ready of what it should hold."""
+        assert table([split(), split("api", state="Steady", reason="Balanced")]).plain.splitlines() == [
+            "WORKLOAD  READY  ON-DEMAND  SPOT  COVER  STATE   REASON",
+            "web        7/10        4/4   3/6      3  Moving  SpotInterrupted",
+            "api        7/10        4/4   3/6      3  Steady  Balanced",
+        ]
+
+    def test_names_the_namespace_where_there_are_several(self) -> None:
+        """As kubectl users write it."""
+        assert table([split()], namespaced=True).plain.splitlines()[1].startswith("shop/web  ")
+
+    def test_shows_the_sentence_when_wide(self) -> None:
+        """The message comes last, whole."""
+        line = table([split()], wide=True, width=80).plain.splitlines()[1]
+        assert line.endswith("SpotInterrupted  " + SPLIT["status"]["message"])
+
+    @pytest.mark.parametrize("reason", ["SpotInterrupted", "RolloutInProgress", "WaitingForController"])
+    def test_fits_a_small_terminal(self, reason: str) -> None:
+        """80 columns hold a long name, a long state and a long reason; both ends of the name stay."""
+        one = split("a-very-long-name-of-a-workload", "production", state="GivingBack", reason=reason)
+        shown = table([one], namespaced=True, width=80).plain.splitlines()
+        assert max(map(len, shown)) <= 80
+        assert shown[1].startswith("produ")
+        assert "load  " in shown[1]
+
+    def test_does_not_shorten_what_is_piped(self) -> None:
+        """Without a width every name is whole, however long."""
+        assert "a" * 200 in table([split("a" * 200)]).plain
+
+    def test_says_in_words_what_it_says_in_colour(self) -> None:
+        """The state alone is coloured, and an unknown state is not."""
+        coloured = table([split(state="Refused"), split(state="Novel")])
+        assert [(coloured.plain[span.start : span.end].strip(), span.style) for span in coloured.spans] == [
+            ("Refused", "red")
+        ]
+
+    def test_survives_a_split_without_a_report(self) -> None:
+        """A Split just created has no status: dashes."""
+        assert cells({"metadata": {"name": "web"}}, namespaced=False) == (
+            *("web", "-/-", "-/-", "-/-"),
+            *("-", "-", "-"),
+        )
+
+    def test_names_the_source_of_another_kind(self) -> None:
+        """The Split of a StatefulSet has another name than its source."""
+        one = split("db-sts")
+        one["spec"]["source"] = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}
+        assert key_of(one) == Key("StatefulSet", "shop", "db")
+        assert cells(one, namespaced=True)[0] == "shop/statefulset/db"
+
+
+class TestTheExplanation:
+    """The whole story of one workload."""
+
+    def test_is_told_from_what_is_to_why(self) -> None:
+        """State, counts, policy with its levels, what is wrong, what was decided."""
+        assert explained(split(), SOURCE) == [
+            "shop/web  Moving  SpotInterrupted",
+            "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes",
+            "",
+            "Replicas",
+            "  all        7 ready of 10 wanted",
+            "  on-demand  4 ready of 4 wanted, 7 asked for now, 1 pending, 3 cover for spot",
+            "  spot       3 ready of 6 wanted, 3 doomed",
+            "",
+            "Policy in force",
+            "  on-demand-base  2      on the Deployment",
+            "  spot-percent    80     on the Namespace",
+            "  soak            600s   default",
+            "  freeze          false  default",
+            "",
+            "Spot",
+            "  lost last at 2026-11-21 14:10:00, and not made good yet",
+            "  flapping: replicas are trusted after 1200 s instead of the policy's soak",
+            "",
+            "Not as it should be",
+            "  Ready is False since 2026-11-21 14:10:00: SpotInterrupted",
+            "    7 of 10 replicas are available",
+            "  SpotAvailable is False since 2026-11-21 14:10:00: SpotInterrupted",
+            "    3 of 6 wanted spot replicas are available",
+            "",
+            "Last decisions (UTC, newest last)",
+            "  2026-11-21 14:00:00  Balanced: 4 on on-demand and 6 on spot",
+            "  2026-11-21 14:09:00  WriteDenied, 2 times, last at 2026-11-21 14:09:30: no",
+        ]
+
+    def test_leaves_out_what_is_as_it_should_be(self) -> None:
+        """No loss, no fault, no decision: no such section."""
+        calm = split(conditions=[condition("Eligible", "True")], rebalance={}, decisions=[])
+        assert [line for line in explained(calm, SOURCE) if line and not line.startswith(" ")] == [
+            "shop/web  Moving  SpotInterrupted",
+            "Replicas",
+            "Policy in force",
+        ]
+
+    def test_says_when_the_last_good_policy_is_in_force(self) -> None:
+        """What is written now cannot be read: the levels are those of the past."""
+        bad = split(conditions=[condition("PolicyValid", "False", "splitter.io/soak is wrong")])
+        lines = explained(bad, SOURCE)
+        assert "  on-demand-base  2      last good annotation" in lines
+        assert "  PolicyValid is False since 2026-11-21 14:10:00: SpotInterrupted" in lines
+
+    def test_does_not_guess_a_level(self) -> None:
+        """The source may not be read: an annotation, on the one or the other."""
+        assert "  on-demand-base  2      annotation" in explained(split(), None)
+
+    def test_wraps_long_sentences(self) -> None:
+        """80 columns, indented; a long word stays whole, to be copied."""
+        word = "x" * 90
+        lines = explained(split(message=f"{'word ' * 40}{word}"), SOURCE)
+        assert f"  {word}" in lines
+        assert max(len(line) for line in lines if word not in line) <= 80
+
+    def test_of_a_split_without_a_report_says_so(self) -> None:
+        """A Split just created."""
+        assert explained({"metadata": {"name": "web", "namespace": "shop"}}, None) == [
+            "shop/web: nothing is reported yet; is the controller running?"
+        ]
+
+    @pytest.mark.parametrize(
+        "broken", [{"conditions": None}, {"decisions": None}, {"rebalance": "x"}, {"spot": None}]
+    )
+    def test_survives_a_broken_status(self, broken: dict[str, Any]) -> None:
+        """Anyone may have edited it."""
+        assert explained(split(**broken), SOURCE)[0] == "shop/web  Moving  SpotInterrupted"
+
+
+class Server(BaseHTTPRequestHandler):
+    """An API server with one Split, `shop/web`, and one Deployment that is not split, `shop/api`."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        answers: dict[str, Any] = {
+            "/version": {"gitVersion": "v1.36.3"},
+            "/apis/splitter.io/v1alpha1/splits": {"items": [split(), split("api", "bank")]},
+            "/apis/splitter.io/v1alpha1/namespaces/shop/splits": {"items": [split()]},
+            "/apis/splitter.io/v1alpha1/namespaces/default/splits": {"items": []},
+            "/apis/apps/v1/namespaces/shop/deployments/web": SOURCE,
+            "/apis/apps/v1/namespaces/shop/deployments/api": {"metadata": {"name": "api"}},
+        }
+        found = answers.get(self.path.partition("?")[0])
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(found or {"reason": "NotFound", "message": "not there"}).encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
+        """Say nothing."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve on loopback, and point KUBECONFIG there."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    named = {"cluster": "c", "user": "u"}
+    kubeconfig = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": named}],
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig), encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.usefixtures("cluster")
+class TestWithACluster:
+    """What is asked of the API server, and the exit codes."""
+
+    @pytest.mark.parametrize("told", [["web", "-n", "shop"], ["-n", "shop"], ["-A"]])
+    def test_status_shows_a_table(self, told: list[str]) -> None:
+        """One workload, one namespace, all of them."""
+        found = RUN.invoke(app, ["status", *told])
+        assert found.exit_code == 0
+        assert "web  " in found.stdout
+
+    def test_status_of_nothing_is_a_sentence(self) -> None:
+        """A namespace without split workloads is no error."""
+        found = RUN.invoke(app, ["status"])
+        assert (found.exit_code, found.stdout) == (0, "no workload is split here\n")
+
+    def test_status_writes_what_programs_read(self) -> None:
+        """A named one alone, several as a List; the same in YAML."""
+        assert json.loads(RUN.invoke(app, ["status", "web", "-n", "shop", "-o", "json"]).stdout) == SPLIT
+        listed = yaml.safe_load(RUN.invoke(app, ["status", "-A", "-o", "yaml"]).stdout)
+        assert [one["metadata"]["name"] for one in listed["items"]] == ["api", "web"]
+
+    def test_status_of_what_is_not_split_is_3(self) -> None:
+        """A named workload without a Split; -w does not wait for one."""
+        for told in (["status", "api", "-n", "shop"], ["status", "api", "-n", "shop", "-w"]):
+            found = RUN.invoke(app, told)
+            assert (found.exit_code, found.stdout) == (3, "")
+            assert found.stderr == "deployment shop/api is not split\n"
+
+    def test_explain_tells_the_story(self) -> None:
+        """The Split and the source's own annotations."""
+        found = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
+        assert found.exit_code == 0
+        assert found.stdout.splitlines() == explained(SPLIT, SOURCE)
+
+    def test_explain_says_why_there_is_nothing(self) -> None:
+        """Not labelled, or not there: exit code 3."""
+        found = RUN.invoke(app, ["explain", "api", "-n", "shop"])
+        assert found.exit_code == 3
+        assert "is not split: kubectl label deployment" in found.stderr
+        assert "is not there" in RUN.invoke(app, ["explain", "db", "-n", "shop"]).stderr
+
+    def test_an_api_without_splits_is_named(self) -> None:
+        """No CRD: what to do."""
+        found = RUN.invoke(app, ["status", "-n", "elsewhere"])
+        assert "knows no Splits; install splitter there" in str(found.exception)
+
+
+class TestTheCommands:
+    """Wrong usage."""
+
+    @pytest.mark.parametrize(
+        "told", [["status", "-w", "-o", "json"], ["status", "web", "-A"], ["explain"], ["explain", "sts/db"]]
+    )
+    def test_are_used_wrongly(self, told: list[str]) -> None:
+        """Exit code 2, before anything is looked at."""
+        assert RUN.invoke(app, told).exit_code == 2
