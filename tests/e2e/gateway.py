@@ -1,0 +1,208 @@
+"""A gateway on loopback between one controller and the API server, which can let it die at a write.
+
+The controller's kubeconfig names the gateway; requests, answers and watches pass through as they are. A
+write that `Gateway.fatal` picks is carried out, but its answer is not delivered, and from that moment on
+nothing passes any more: as far as the cluster is concerned, the controller died between that write and
+the next. A write that changed nothing (the answer shows the resourceVersion of an earlier one) is noted
+and never fatal: the cluster cannot tell it from none. `struck` tells the test, which kills the process,
+calls `reopen` and starts another one.
+"""
+
+import asyncio
+import base64
+import json
+import re
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+import yaml
+from aiohttp import web
+from yarl import URL
+
+from splitter.sandbox.credentials import write_private
+from splitter.sandbox.instants import Instant
+
+_WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_WATCHED_KINDS = frozenset({"deployments", "replicasets", "pods", "splits"})
+_OBJECT = re.compile(r"/apis?/.*?/?namespaces/(?P<namespace>[^/]+)/(?P<kind>[a-z]+)(?P<rest>/.*)?")
+# What belongs to one connection and not to the message (RFC 9110, 7.6.1), what aiohttp counts itself, and
+# compression, so that answers can be read.
+_OF_THE_CONNECTION = frozenset(
+    {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "accept-encoding"}
+)
+_START_DEADLINE_S = 30.0
+_SHOWN = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write to a Deployment, ReplicaSet, pod or Split that the API server has answered."""
+
+    at: Instant
+    method: str
+    namespace: str
+    kind: str
+    rest: str
+    body: str
+    status: int
+    changed: bool
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        """Return one line for a person."""
+        end = "  -> dies" if self.fatal else "" if self.changed else "  (changes nothing)"
+        return f"{self.method} {self.kind}{self.rest} {self.body[:_SHOWN]} {self.status}{end}"
+
+
+def never(_write: Write) -> bool:
+    """Let the controller live."""
+    return False
+
+
+class Gateway:
+    """Forwards everything, keeps a list of the writes, and closes at those that `fatal` picks.
+
+    Runs in a thread of its own, within a `with`. `fatal` is asked in that thread, once for each write.
+    """
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._config = yaml.safe_load(kubeconfig.read_text())
+        cluster = self._config["clusters"][0]["cluster"]
+        self._server = cluster["server"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._trust = ssl.create_default_context(cadata=authority)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
+        self._port = 0
+        self._close: Callable[[], Coroutine[None, None, None]] | None = None
+        self.fatal: Callable[[Write], bool] = never
+        self.struck = threading.Event()
+        self.writes: list[Write] = []
+        self._versions: set[str] = set()
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Write a kubeconfig of the same user that leads through the gateway, and return its path."""
+        cluster = {"name": self._config["clusters"][0]["name"], "cluster": {"server": self._url}}
+        return write_private(path, yaml.safe_dump({**self._config, "clusters": [cluster]}))
+
+    def reopen(self) -> None:
+        """Let requests through again; those that came while it was closed stay unanswered for ever."""
+        self.struck.clear()
+
+    @property
+    def _url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(_START_DEADLINE_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End; whoever is still connected is cut off."""
+        if self._close is not None:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(_START_DEADLINE_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(_START_DEADLINE_S)
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._trust, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+        app = web.Application(client_max_size=0)
+
+        async def forward(request: web.Request) -> web.StreamResponse:
+            return await self._forward(session, request)
+
+        app.router.add_route("*", "/{path:.*}", forward)
+        # Cancelled with its connection: what a killed controller had asked for does not outlive it.
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = runner.addresses[0][1]
+
+        async def close() -> None:
+            await runner.cleanup()
+            await session.close()
+
+        self._close = close
+
+    async def _forward(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        await self._pass()
+        async with session.request(
+            request.method,
+            URL(self._server + request.raw_path, encoded=True),
+            headers=_of_the_message(request.headers.items()),
+            data=body or None,
+            skip_auto_headers=("Accept-Encoding", "Content-Type", "User-Agent"),
+        ) as answer:
+            if "watch" in request.query:
+                return await self._stream(request, answer)
+            content = await answer.read()
+            self._note(request, body, answer.status, content)
+            await self._pass()
+            headers = _of_the_message(answer.headers.items())
+            return web.Response(status=answer.status, body=content, headers=headers)
+
+    async def _stream(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=_of_the_message(answer.headers.items()))
+        with suppress(ConnectionError, aiohttp.ClientError):  # either side may end it
+            await response.prepare(request)
+            async for piece in answer.content.iter_any():
+                await self._pass()
+                await response.write(piece)
+            await response.write_eof()
+        return response
+
+    async def _pass(self) -> None:
+        """Wait for ever when it is closed: until the connection ends, and the handler with it."""
+        if self.struck.is_set():
+            await asyncio.Event().wait()
+
+    def _note(self, request: web.Request, body: bytes, status: int, answer: bytes) -> None:
+        found = _OBJECT.fullmatch(request.path)
+        if request.method not in _WRITING or found is None or found["kind"] not in _WATCHED_KINDS:
+            return
+        if "dryRun" in request.query:
+            return
+        write = Write(
+            at=Instant.now(),
+            method=request.method,
+            namespace=found["namespace"],
+            kind=found["kind"],
+            rest=found["rest"] or "",
+            body=body.decode(errors="replace"),
+            status=status,
+            changed=status < HTTPStatus.BAD_REQUEST and self._is_new(answer),
+        )
+        # One that was under way when another one's answer was kept back is not asked about.
+        if write.changed and not self.struck.is_set() and self.fatal(write):
+            write = replace(write, fatal=True)
+            self.struck.set()
+        self.writes.append(write)
+
+    def _is_new(self, answer: bytes) -> bool:
+        """Whether no earlier write was answered with this version; versions are unique in a cluster."""
+        version = json.loads(answer).get("metadata", {}).get("resourceVersion", "")
+        if version in self._versions:
+            return False
+        if version:
+            self._versions.add(version)
+        return True
+
+
+def _of_the_message(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in headers if name.lower() not in _OF_THE_CONNECTION]
