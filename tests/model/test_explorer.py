@@ -1,0 +1,133 @@
+"""Every order of events in a small world: no promise broken, and a steady state always within reach.
+
+Each line of `COMPLETE` is explored to its end. `BOUNDED` are looked into until a number of states, in the
+order of their distance from the start. `SPLITTER_EXPLORE=full pytest -s tests/model` goes as far as
+`SPLITTER_EXPLORE_SECONDS` (15 minutes when it is not set) allow and says how far that was. A violation
+comes with one of the shortest ways to it.
+"""
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from model.explore import Explorer, Found
+from model.world import Config
+from splitter.core import planner, transfer
+from splitter.core.handover import Step
+
+HANDS = ("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota")
+LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked")
+NODES = ("notice", "od-notice", "gone", "unready")
+
+COMPLETE = (
+    Config(replicas=1, surge=1, faults=("unlabelled",)),
+    Config(replicas=2, surge=1, crashes=1),
+    Config(replicas=2, surge=0, unavailable=1, crashes=1),
+    Config(replicas=2, surge=1, faults=("split-deleted", "unmarked")),
+    Config(replicas=2, surge=1, start="split", faults=(*HANDS, *LABELS)),
+    Config(replicas=2, surge=0, unavailable=1, start="split", faults=("scaled", "bad-image", *LABELS)),
+    Config(replicas=2, surge=1, start="split", faults=("gone",)),
+    Config(replicas=2, surge=1, start="given-back", faults=("scaled",)),
+)
+BOUNDED = (
+    Config(replicas=3, surge=1, unavailable=1, faults=(*HANDS, *LABELS, *NODES), crashes=1),
+    Config(replicas=2, surge=1, start="split", faults=("notice",), late=True, crashes=1),
+    Config(replicas=2, surge=0, unavailable=1, start="given-back", faults=(*HANDS, *NODES, "labelled")),
+)
+BOUNDED_STATES = 1_500
+PLANNED = planner._STEPS  # noqa: SLF001 - its table of steps, to leave one out
+FULL = os.environ.get("SPLITTER_EXPLORE") == "full"
+
+
+def explored(config: Config, states_max: int = 10**9, seconds_max: float = 1e9) -> Found:
+    """Explore, say how far it went, and fail with the shortest way to what went wrong."""
+    found = Explorer(config, states_max, seconds_max).run()
+    print(found)  # noqa: T201 - the report of the big exploration
+    for violation in found.violations:
+        print(violation)  # noqa: T201 - the same
+    return found
+
+
+@pytest.mark.parametrize("config", COMPLETE, ids=str)
+def test_nothing_breaks_in_any_order(config: Config) -> None:
+    """Explored to the end: each step keeps the promises, and rest is always within reach."""
+    found = explored(config)
+    assert not found.violations, found.violations[0]
+    assert found.complete
+    assert found.steady
+
+
+@pytest.mark.parametrize("config", BOUNDED, ids=str)
+def test_nothing_breaks_nearby(config: Config) -> None:
+    """Explored as far as the bound allows: the promises hold, and whatever is left alone comes to rest."""
+    found = explored(config, BOUNDED_STATES)
+    assert not found.violations, found.violations[0]
+
+
+class TestTheExplorerItself:
+    """An explorer that finds nothing must be able to find something."""
+
+    def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Breaking before making is seen, with the way to it."""
+        monkeypatch.setattr(transfer, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        found = explored(Config(replicas=2, surge=1, faults=("quota",)))
+        assert any("promise 1" in violation for violation in found.violations)
+
+    def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Making without counting is seen."""
+        monkeypatch.setattr(transfer, "room", lambda *_, **__: 9)
+        found = explored(Config(replicas=2, surge=1))
+        assert any("promise 2" in violation for violation in found.violations)
+
+    def test_finds_a_standstill(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A state that nothing leads home from is seen."""
+        monkeypatch.setitem(PLANNED, Step.PARK, PLANNED[Step.WAIT_CONTROLLER])
+        found = explored(Config(replicas=2, surge=1))
+        assert any("no rest" in violation for violation in found.violations)
+
+
+def full() -> list[Config]:
+    """Return what the big exploration looks into, the smaller ones first."""
+    sizes = ((1, 1, 0), (2, 1, 0), (2, 0, 1), (3, 1, 1), (3, 0, 1))
+    found = [
+        Config(replicas=replicas, surge=surge, unavailable=unavailable, start=start, faults=kinds, crashes=1)
+        for replicas, surge, unavailable in sizes
+        for start in ("split", "labelled", "given-back")
+        for kinds in (LABELS, HANDS, NODES)
+    ]
+    small = ((2, 1, 0), (2, 0, 1))
+    late = [
+        Config(replicas=2, surge=surge, unavailable=unavailable, start="split", faults=(kind,), late=True)
+        for _, surge, unavailable in small
+        for kind in ("notice", "gone")
+    ]
+    two = [
+        Config(
+            replicas=2,
+            surge=surge,
+            unavailable=unavailable,
+            start="split",
+            faults=(*HANDS, *LABELS, *NODES, "labelled"),
+            faults_max=2,
+            whole_passes=True,
+        )
+        for _, surge, unavailable in small
+    ]
+    single = [replace(one, scheduled_late=True, lingering=True) for one in COMPLETE[:3]]
+    return [*single, *late, *two, *found]
+
+
+@pytest.mark.skipif(not FULL, reason="takes a quarter of an hour: SPLITTER_EXPLORE=full")
+def test_nothing_breaks_far_away() -> None:
+    """As many states as time allows, fairly divided."""
+    end = time.monotonic() + float(os.environ.get("SPLITTER_EXPLORE_SECONDS", "900"))
+    configs, states, violations = full(), 0, []
+    for number, config in enumerate(configs):
+        left_s = (end - time.monotonic()) / (len(configs) - number)
+        found = explored(config, seconds_max=max(0.5, left_s))
+        states += found.states
+        violations += found.violations
+    print(f"{states} states in all, {len(violations)} violations")  # noqa: T201 - the report
+    assert not violations, violations[0]
