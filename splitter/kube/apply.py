@@ -86,8 +86,13 @@ class Writer:
         return await rehearse(self._client, observed, rendered)
 
     async def write_status(self, observed: Observation, status: Json) -> None:
-        """Replace the Split's status. Raises ApiError; 404 when it is gone by now."""
+        """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between."""
         body = {**split_identity(observed.key), "status": status}
+        known = self._cache.splits.get(observed.split.uid) if observed.split is not None else None
+        if known is None:
+            raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"the Split of {observed.key} is gone")
+        # Never onto a later Split of the same name: an apply to a status takes no notice of a UID.
+        body["metadata"]["resourceVersion"] = str(known.version)
         path = f"{split_path(observed.key)}/status"
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 

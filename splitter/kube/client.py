@@ -7,6 +7,7 @@ that never leave this folder. It never decides anything and never caches.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -223,6 +224,7 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
     configuration.connection_pool_maxsize = connections
     try:
         if kubeconfig is not None:
+            await asyncio.to_thread(_must_be_readable, kubeconfig)
             await load_kube_config(
                 config_file=str(kubeconfig),
                 context=context,
@@ -243,6 +245,13 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
             f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",
         ) from error
     return Client(ApiClient(configuration=configuration), timeout_s)
+
+
+def _must_be_readable(kubeconfig: Path) -> None:
+    """Raise OSError for a file that is not there: the library would miss a context in it instead."""
+    for path in str(kubeconfig).split(os.pathsep):
+        with Path(path).open(encoding="utf-8"):
+            pass
 
 
 async def probe(client: Client) -> str:

@@ -41,10 +41,12 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "spot": _pool(observed.spot, plan.wanted_spot),
         "policy": _policy(in_force.policy),
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
-        "rebalance": rebalance,
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
-    if in_force.good_annotations:  # an empty map would be written as null, which the schema refuses
+    # An empty map would be written as null, which the schema refuses.
+    if rebalance:
+        status["rebalance"] = rebalance
+    if in_force.good_annotations:
         status["policyAnnotations"] = dict(in_force.good_annotations)
     if fights:
         status["fights"] = [_time(at) for at in fights[-10:]]

@@ -88,10 +88,6 @@ class TestResume:
         assert {rs["spec"]["replicas"] for rs in shop.replica_sets()} == {0}
         assert "conflict" not in shop.status()
 
-    @pytest.mark.xfail(
-        reason="the former Split's conflict may be written onto the next one",
-        strict=False,  # the strict one is in tests/kube/test_board.py
-    )
     def test_three_times(self, split_shop: Shop) -> None:
         """Whoever insists gets it back whole; the Split says why, until the label goes and comes again."""
         shop = split_shop

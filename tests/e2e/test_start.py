@@ -106,7 +106,6 @@ class TestCredentials:
         assert "there are no credentials" in sentence
         assert "Set KUBECONFIG" in sentence
 
-    @pytest.mark.xfail(reason="says that current-context is missing, and the library warns", strict=True)
     def test_kubeconfig_missing(self, started: Started, tmp_path: Path) -> None:
         """A kubeconfig that is not there is named, and said not to be there."""
         sentence = started.sentence(tmp_path / "nowhere")

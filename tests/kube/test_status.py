@@ -222,7 +222,6 @@ class TestMemory:
         """An empty map would arrive as null, which the schema refuses."""
         assert "policyAnnotations" not in show(None, None, replace(IN_FORCE, good_annotations={}))
 
-    @pytest.mark.xfail(reason="422 when the Split had one before", strict=True)
     def test_empty_rebalance_is_left_out(self) -> None:
         """So would an empty rebalancing state, where one was written before."""
         assert "rebalance" not in show()
