@@ -14,6 +14,7 @@ from splitter.core.actions import (
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
+    EnsureSplit,
     Reattach,
     SetMark,
     SetPaused,
@@ -44,6 +45,13 @@ def shrink_ours(this: Pass) -> Plan:
 
 def clean_up(this: Pass) -> Plan:
     """Take every trace away: same-template ReplicaSets, then the others back, twins, mark, Split."""
+    if this.observed.split is None and (
+        this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
+    ):
+        # Without it nothing would lead back here once the twins are gone: no watch selects a mark.
+        note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
+        anew = (EnsureSplit(takes_over=True),)
+        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, anew, wake_after_s=POLL_S)
     taken = {rs.template_hash for rs in this.observed.tied(Tie.ATTACHED)} | {this.source.template_hash}
     parked = this.observed.tied(Tie.PARKED)
     twice = [rs for rs in parked if rs.template_hash in taken]

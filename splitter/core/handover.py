@@ -105,7 +105,8 @@ def _step_with_label(c: Columns) -> Step:
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         # Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
-        return Step.CLEAN_UP if c.split or c.report else Step.NOTHING
+        # Or a copy of our mark, whose Split somebody has deleted.
+        return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
     if c.returning:
         return Step.WAIT_CONTROLLER  # 13: another attached here would make two
     if c.attached:

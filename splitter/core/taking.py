@@ -16,7 +16,9 @@ from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3
-_REHEARSE_AGAIN_S = 60.0
+# Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
+_ABOUT_OTHERS = frozenset({Reason.WRITE_DENIED, Reason.TWIN_NAME_TAKEN, Reason.AUTOSCALER_ON_TWIN})
+_LOOK_AGAIN_S = 60.0
 
 
 def nothing(this: Pass) -> Plan:
@@ -34,8 +36,7 @@ def consider(this: Pass) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        # No watch tells us of a policy, a quota or a right that was mended.
-        again_s = _REHEARSE_AGAIN_S if objection.reason is Reason.WRITE_DENIED else None
+        again_s = _LOOK_AGAIN_S if objection.reason in _ABOUT_OTHERS else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     limit = this.rules.max_concurrent_moves
