@@ -182,9 +182,10 @@ class TestEveryCombination:
                 assert next_step(columns) is expected, columns
 
     def test_a_stranger_is_left_alone(self) -> None:
-        """Without label, Split and anything of ours there is nothing to do."""
+        """Without label, Split, copied mark and anything of ours there is nothing to do."""
         for columns in every():
-            if not columns.label and not columns.holds and not (columns.split or columns.report):
+            known = columns.split or columns.report or columns.copied
+            if not (columns.label or columns.holds or known):
                 assert next_step(columns) is Step.NOTHING, columns
 
     def test_parks_only_behind_an_observed_pause(self) -> None:

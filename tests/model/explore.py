@@ -12,7 +12,7 @@ from array import array
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from model.moves import TIME_MOVES, Judged, Move, labelled, moves
+from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
 from model.world import POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
 from splitter.core.surface import LABEL_SPLIT
@@ -124,6 +124,18 @@ class Explorer:
         if idle:
             for move in TIME_MOVES:
                 self._follow(number, world, move)
+            self._check_alarm(number, world)
+
+    def _check_alarm(self, number: int, world: World) -> None:
+        """What time alone lets splitter do, it must have asked to be woken for."""
+        if not concerns(world) or planned(world).wake_after_s is not None:
+            return
+        for move in TIME_MOVES:
+            after = next_world(world, move, self.config)
+            alike = sum(pod.active for pod in world.cluster.pods.values())
+            if alike == sum(pod.active for pod in after.cluster.pods.values()) and planned(after).actions:
+                what = f"splitter sleeps, and would {planned(after).verdict.message}"
+                self._violated(number, move.name, what)
 
     def _follow(self, number: int, world: World, move: Move) -> int | None:
         self.found.steps += 1

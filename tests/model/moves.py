@@ -24,7 +24,7 @@ from model.world import (
 )
 from splitter.core.actions import Action
 from splitter.core.model import Pool
-from splitter.core.plan import Rules
+from splitter.core.plan import Plan, Rules
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
@@ -82,7 +82,12 @@ class Judged(Promises):
 
 
 def concerns(world: World) -> bool:
-    """Whether splitter has a key for it: a label, a Split, or something that the source owns."""
+    """Whether splitter has a key for it, or remembers that it wanted to look again."""
+    return world.awake or _has_key(world)
+
+
+def _has_key(world: World) -> bool:
+    """Whether a label, a Split, or something that the source owns leads to it, even after a restart."""
     cluster = world.cluster
     return bool(LABEL_SPLIT in cluster.source.labels or cluster.split or cluster.twins or cluster.released())
 
@@ -96,6 +101,7 @@ def _begin(world: World) -> None:
         process.cache = world.copied().cluster
         process.cache.nodes = dict(world.nodes_seen or {})
     found = process.begin()
+    world.awake = found.wake_after_s is not None
     world.pending, world.last = tuple(process.pending), process.last
     world.seen, world.seen_ceiling, world.excused = promises.seen, promises.seen_ceiling, late
     world.report = None
@@ -103,6 +109,11 @@ def _begin(world: World) -> None:
         world.report = kept_report(build(process.last[0], found, process.last[2], written=True))
     if not world.pending:
         _write_report(world)
+
+
+def planned(world: World) -> Plan:
+    """Return what splitter would plan now."""
+    return _process(world.copied()).begin()
 
 
 def _write_report(world: World) -> None:
@@ -120,6 +131,7 @@ def _forget(world: World) -> None:
 
 def _crash(world: World) -> None:
     world.crashes -= 1
+    world.awake = False
     _forget(world)
 
 

@@ -94,6 +94,8 @@ class World:
     excused: bool = False
     """The world did something after this pass looked, or something that it could not see."""
     allowance: int = 0
+    awake: bool = False
+    """Its last pass asked to be called again, which a crash forgets."""
     faults: tuple[str, ...] = ()
     crashes: int = 0
     quota: int | None = None
@@ -248,6 +250,7 @@ def key(world: World) -> bytes:
         world.seen_ceiling if world.pending else 0,
         world.excused,
         world.allowance,
+        world.awake,
         world.faults,
         world.crashes,
         -1 if world.quota is None else world.quota,
