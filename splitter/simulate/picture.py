@@ -12,6 +12,7 @@ from itertools import groupby
 
 from splitter.simulate.measures import slices
 from splitter.simulate.replay import Sample, SimulationResult
+from splitter.simulate.summary import available
 
 _WIDTH, _LEFT, _RIGHT = 960, 64, 28
 _PLOT = _WIDTH - _LEFT - _RIGHT
@@ -93,7 +94,7 @@ def _panel(result: SimulationResult, top: float, replicas_per_node: int) -> list
     base = [(0, _SLICES, bottom)]
     kept = _steps(samples, lambda sample: y_of(max(sample.serving, result.desired)))
     figures = (
-        f"{result.availability:.2%} available, cost {result.cost:.3f} of all on-demand, "
+        f"{available(result)} available, cost {result.cost:.3f} of all on-demand, "
         f"{result.on_demand_changes_per_day:.1f} moves a day"
     )
     return [

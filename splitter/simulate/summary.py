@@ -27,6 +27,12 @@ def compared(trace: Trace, assumptions: Assumptions, results: Sequence[Simulatio
     return "\n".join([*_played(trace, assumptions), "", *table, "", *_NOTES])
 
 
+def available(result: SimulationResult) -> str:
+    """Return the availability in percent, never rounded up to a promise: 99.9996 % is not 100 %."""
+    whole = result.availability >= 1 - 1e-12  # sums of floats
+    return "100 %" if whole else f"{int(result.availability * 1e5) / 1e3:.3f} %"
+
+
 def as_json(
     trace: Trace, assumptions: Assumptions, results: Sequence[tuple[SimulationResult, dict[str, str]]]
 ) -> dict[str, object]:
@@ -82,8 +88,7 @@ def _row(result: SimulationResult) -> tuple[str, ...]:
     short_s = result.seconds_short * DAY_S / result.duration_s
     return (
         result.contender,
-        # Never rounded up to a promise: 99.9996 % is not 100 %.
-        "100 %" if result.availability >= 1 - 1e-12 else f"{int(result.availability * 1e5) / 1e3:.3f} %",
+        available(result),
         f"{result.cost:.3f}",
         f"{spot_share(result):.0%}".replace("%", " %"),
         f"{result.on_demand_changes_per_day:.1f}",
