@@ -53,13 +53,9 @@ class TestTheCommand:
 
     def test_names_its_verbs(self) -> None:
         """--help lists every verb."""
-        result = RUN.invoke(app, ["--help"])
-        assert {verb for verb in ("run", "plan", "uninstall", "demo") if verb in result.output} == {
-            "run",
-            "plan",
-            "uninstall",
-            "demo",
-        }
+        output = RUN.invoke(app, ["--help"]).output
+        verbs = ("run", "plan", "status", "explain", "render", "simulate", "uninstall", "demo")
+        assert [verb for verb in verbs if f" {verb} " not in output] == []
 
     def test_says_in_one_sentence_what_is_wrong(self) -> None:
         """A kubeconfig that is not there: exit code 1, the reason, no traceback."""
