@@ -6,9 +6,12 @@ recorded all the time.
 """
 
 import copy
+import random
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -16,10 +19,12 @@ import pytest
 from e2e.conftest import open_shop
 from e2e.controller import SHORT, Controller
 from e2e.gateway import Gateway, Write, never
-from e2e.shop import Found, JsonObject, Shop, Watched
+from e2e.shop import POOL, Found, JsonObject, Shop, Watched
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import Notice
+from splitter.sandbox.recorder import Recorder
 from splitter.sandbox.timeline import Timeline
 from splitter.sandbox.waiting import wait_until
 
@@ -29,6 +34,10 @@ REPLICAS, SURGE = 4, 1
 ASKED = {"splitter.io/on-demand-base": "2"}
 # A start takes about a second, and there may be one after each of some dozens of writes on a busy machine.
 DEADLINE_S = 180.0
+# While N jumps. Four replicas of at most ten change with each jump, so on-demand has its two all the time.
+FEWEST, MOST, ROOM = 6, 10, 2
+JUMPS, JUMP_EVERY_S = 20, 1.0
+A_THIRD = 0.3
 
 
 class Mortal:
@@ -191,20 +200,50 @@ def with_image(found: Found, image: str) -> Found:
     return replace(found, spec=spec, managers=found.managers | {"kubectl-set"})
 
 
+def surged_together(recorder: Recorder, replicas: int, since: Instant) -> bool:
+    """Whether both twins, of so many replicas each, ever had more pods than that at the same moment."""
+    both = [
+        recorder.timeline(labels={"app": "web", POOL: pool}).total_without_terminating
+        for pool in ("on-demand", "spot")
+    ]
+    moments = [Instant(time_s, 0) for steps in both for time_s in steps.times if time_s >= since.monotonic_s]
+    return any(all(steps.at(moment) > replicas for steps in both) for moment in moments)
+
+
+def deletes_pod(write: Write) -> bool:
+    """Whether a write deletes a pod."""
+    return write.method == "DELETE" and write.kind == "pods"
+
+
+def jump(shop: Shop, dice: random.Random) -> int:
+    """Scale `web` to another N once a second, as an autoscaler gone mad would; return the last N."""
+    never_set = threading.Event()
+    path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web"
+    replicas = FEWEST
+    for _ in range(JUMPS):
+        replicas = dice.choice([n for n in range(FEWEST, MOST + 1) if n != replicas])
+        shop.sandbox.api.patch(path, {"spec": {"replicas": replicas}}, field_manager="autoscaler")
+        never_set.wait(JUMP_EVERY_S)
+    return replicas
+
+
 class TestEveryWrite:
     def test_of_a_whole_life(self, mortal: Mortal) -> None:
         """Killed after each single write of on-boarding, image change and off-boarding, it completes them.
 
         There are N available pods at every moment, never more than N + S, and in the end the Deployment
-        is its user's again as it was, but for the image.
+        is its user's again as it was, but for the image. In the image change one twin rolls at a time,
+        and one pod more is excused: as in any rollout, the Deployment controller lowers the old ReplicaSet
+        and raises the new one, and for a millisecond the new pod may be there before the old one goes.
         """
         shop = mortal.shop
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         before = shop.found()
-        with shop.watch() as watched:
+        with shop.record() as recorder:
+            watched = Watched(recorder, {"app": "web"})
             mortal.dies_at(every)
 
-            def lives(name: str, act: Callable[[], object], reached: Callable[[], bool], least: int) -> None:
+            def lives(name: str, act: Callable[[], object], reached: Callable[[], bool], least: int) -> Life:
                 life = Life(name, mortal, watched)
                 act()
                 try:
@@ -213,7 +252,7 @@ class TestEveryWrite:
                     story = life.tell()
                 assert life.deaths == len(life.writes) >= least, story
                 assert life.lowest >= REPLICAS, story
-                assert life.highest <= REPLICAS + SURGE, story
+                return life
 
             def is_whole(image: str) -> bool:
                 return is_split(shop, on_demand=2, spot=2) and images(shop) == {image}
@@ -221,8 +260,112 @@ class TestEveryWrite:
             def change_image() -> None:
                 shop.kubectl("set", "image", "deployment/web", "web=web:2")
 
-            lives("on-boarding", shop.label, lambda: is_whole("web:1"), least=10)
-            lives("image change", change_image, lambda: is_whole("web:2"), least=3)
-            lives("off-boarding", shop.unlabel, lambda: is_given_back(shop, REPLICAS), least=10)
+            life = lives("on-boarding", shop.label, lambda: is_whole("web:1"), least=10)
+            assert life.highest <= REPLICAS + SURGE, life.tell()
+            life = lives("image change", change_image, lambda: is_whole("web:2"), least=3)
+            assert life.highest <= REPLICAS + SURGE + 1, life.tell()
+            assert not surged_together(recorder, 2, life.since), life.tell()
+            life = lives("off-boarding", shop.unlabel, lambda: is_given_back(shop, REPLICAS), least=10)
+            assert life.highest <= REPLICAS + SURGE, life.tell()
         assert shop.found() == with_image(before, "web:2")
         assert images(shop) == {"web:2"}
+
+    def test_of_an_emergency(self, mortal: Mortal, fleet: Fleet) -> None:
+        """Killed after each single write of a spot notice, the loss and the return, it covers and returns.
+
+        N pods are available all the time. Those on the node that goes are excused from the upper bound
+        (promise 2: they do not take the place of their replacements), so the others are counted: N + S.
+        """
+        shop = mortal.shop
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        mortal.until(lambda: is_split(shop, on_demand=2, spot=2), "the split")
+        doomed = next(node for node in shop.nodes() if node.startswith("spot"))
+        with shop.record() as recorder:
+            life = Life("notice, loss and return", mortal, Watched(recorder, {"app": "web"}))
+            mortal.dies_at(every)
+            fleet.notice(doomed, Notice.TAINT)
+            try:
+                mortal.until(lambda: shop.available_off(doomed) >= REPLICAS, f"cover for {doomed}")
+                mortal.until(lambda: doomed not in shop.nodes(), f"{doomed} to be left")
+                fleet.kill(doomed)
+                mortal.until(lambda: is_split(shop, on_demand=2, spot=2), "the return to spot")
+            finally:
+                story = life.tell()
+            staying = recorder.timeline(labels={"app": "web"}, where=lambda pod: pod.node != doomed)
+        assert life.deaths == len(life.writes) >= 3, story
+        assert life.lowest >= REPLICAS, story
+        assert staying.highest_total(with_terminating=False) <= REPLICAS + SURGE, story
+
+    @pytest.mark.xfail(
+        strict=True,
+        reason="a node that vanished while no controller ran is not in Cache.vanished: its pods count as"
+        " UNSEEN, and nothing replaces them until Kubernetes' garbage collection comes after a minute",
+    )
+    def test_of_a_node_that_vanished_while_it_was_dead(self, mortal: Mortal, fleet: Fleet) -> None:
+        """Started after a spot node has vanished, it deletes the pods left of it, killed at each write.
+
+        Otherwise Kubernetes' garbage collection would, a minute later.
+        """
+        shop = mortal.shop
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        mortal.until(lambda: is_split(shop, on_demand=2, spot=2), "the split")
+        lost = next(node for node in shop.nodes() if node.startswith("spot"))
+        with shop.watch() as watched:
+            life = Life("a node that vanished", mortal, watched)
+            mortal.controller.kill()
+            fleet.kill(lost)
+            mortal.dies_at(every)
+            mortal.controller.start()
+            try:
+                mortal.until(lambda: any(map(deletes_pod, life.writes)), "the pods to be deleted", 30)
+                mortal.until(lambda: is_split(shop, on_demand=2, spot=2), "the return to spot")
+            finally:
+                story = life.tell()
+        assert life.deaths == len(life.writes), story
+
+
+class TestWhileReplicasJump:
+    def test_at_random_writes(self, mortal: Mortal) -> None:
+        """Killed at 30 % of its writes while N jumps between 6 and 10, it keeps 6 available and 12 at most.
+
+        *At least 6.* With S >= 1 no write lowers anything below the N that the pass saw (F = N), and N is
+        never under 6; the resourceVersion it carries refuses one that was computed from older counts.
+
+        *At most 10 + 2.* A write raises something only within N + S of the N that the pass saw, less all
+        that any holder has in spec, in status or as pods; N is never over 10. A jump excuses that this N
+        is already an old one: just after 10 became 6 there may be 12 pods of 6 + 2 allowed ones. It never
+        excuses more than the largest N allows, since what is there is counted before anything is added.
+        """
+        shop = mortal.shop
+        shop.deploy(replicas=FEWEST, surge=ROOM, unavailable=2, annotations=ASKED)
+        before = shop.found()
+        dice = random.Random(2026)
+        deaths = random.Random(11)
+        with shop.watch() as watched, ThreadPoolExecutor(1) as autoscaler:
+            mortal.dies_at(lambda _: deaths.random() < A_THIRD)
+
+            def lives(name: str, act: Callable[[], object], reached: Callable[[int], bool]) -> int:
+                life = Life(name, mortal, watched)
+                act()
+                jumping = autoscaler.submit(jump, shop, dice)
+                try:
+                    mortal.until(jumping.done, "the last jump")
+                    replicas = jumping.result()
+                    mortal.until(lambda: reached(replicas), f"the end of {name}")
+                finally:
+                    story = life.tell()
+                assert len(life.writes) > life.deaths >= 3, story
+                assert life.lowest >= FEWEST, story
+                assert life.highest <= MOST + ROOM, story
+                return replicas
+
+            def is_divided(replicas: int) -> bool:
+                return is_split(shop, on_demand=2, spot=replicas - 2)
+
+            lives("jumps from on-boarding on", shop.label, is_divided)
+            last = lives("jumps from off-boarding on", shop.unlabel, lambda n: is_given_back(shop, n))
+        after = shop.found()
+        assert after.spec == {**before.spec, "replicas": last}
+        assert (after.labels, after.annotations) == (before.labels, before.annotations)
