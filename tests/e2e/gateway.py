@@ -67,7 +67,7 @@ def never(_write: Write) -> bool:
 
 
 class Gateway:
-    """Forwards everything, keeps a list of the writes, and closes at those that `fatal` picks.
+    """Forwards everything (writes one at a time, noted in `writes`) and closes at those that `fatal` picks.
 
     Runs in a thread of its own, within a `with`. `fatal` is asked in that thread, once for each write.
     """
@@ -86,6 +86,8 @@ class Gateway:
         self.struck = threading.Event()
         self.writes: list[Write] = []
         self._versions: set[str] = set()
+        self._life = 0  # of the controller that is connected
+        self._one_write = asyncio.Lock()  # so that none is under way when it dies at another
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig of the same user that leads through the gateway, and return its path."""
@@ -94,6 +96,7 @@ class Gateway:
 
     def reopen(self) -> None:
         """Let requests through again; those that came while it was closed stay unanswered for ever."""
+        self._life += 1
         self.struck.clear()
 
     @property
@@ -140,8 +143,22 @@ class Gateway:
         self._close = close
 
     async def _forward(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
+        life = self._life
         body = await request.read()
-        await self._pass()
+        target = _target_of(request)
+        if target is None:
+            await self._pass(life)
+            return await self._carried_out(session, request, body, life)
+        async with self._one_write:
+            await self._pass(life)
+            answer = await self._carried_out(session, request, body, life)
+            self._note(request, target, body, answer)
+        await self._pass(life)
+        return answer
+
+    async def _carried_out(
+        self, session: aiohttp.ClientSession, request: web.Request, body: bytes, life: int
+    ) -> web.StreamResponse:
         async with session.request(
             request.method,
             URL(self._server + request.raw_path, encoded=True),
@@ -149,47 +166,40 @@ class Gateway:
             data=body or None,
             skip_auto_headers=("Accept-Encoding", "Content-Type", "User-Agent"),
         ) as answer:
-            if "watch" in request.query:
-                return await self._stream(request, answer)
-            content = await answer.read()
-            self._note(request, body, answer.status, content)
-            await self._pass()
             headers = _of_the_message(answer.headers.items())
-            return web.Response(status=answer.status, body=content, headers=headers)
+            if "watch" not in request.query:
+                return web.Response(status=answer.status, body=await answer.read(), headers=headers)
+            response = web.StreamResponse(status=answer.status, headers=headers)
+            with suppress(ConnectionError, aiohttp.ClientError):  # either side may end it
+                await response.prepare(request)
+                async for piece in answer.content.iter_any():
+                    await self._pass(life)
+                    await response.write(piece)
+                await response.write_eof()
+            return response
 
-    async def _stream(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        response = web.StreamResponse(status=answer.status, headers=_of_the_message(answer.headers.items()))
-        with suppress(ConnectionError, aiohttp.ClientError):  # either side may end it
-            await response.prepare(request)
-            async for piece in answer.content.iter_any():
-                await self._pass()
-                await response.write(piece)
-            await response.write_eof()
-        return response
-
-    async def _pass(self) -> None:
-        """Wait for ever when it is closed: until the connection ends, and the handler with it."""
-        if self.struck.is_set():
+    async def _pass(self, life: int) -> None:
+        """Wait for ever when its sender is as good as dead: until the connection ends, and this with it."""
+        if self.struck.is_set() or life != self._life:
             await asyncio.Event().wait()
 
-    def _note(self, request: web.Request, body: bytes, status: int, answer: bytes) -> None:
-        found = _OBJECT.fullmatch(request.path)
-        if request.method not in _WRITING or found is None or found["kind"] not in _WATCHED_KINDS:
-            return
-        if "dryRun" in request.query:
-            return
+    def _note(
+        self, request: web.Request, target: re.Match[str], body: bytes, answer: web.StreamResponse
+    ) -> None:
+        content = answer.body if isinstance(answer, web.Response) else b""
         write = Write(
             at=Instant.now(),
             method=request.method,
-            namespace=found["namespace"],
-            kind=found["kind"],
-            rest=found["rest"] or "",
+            namespace=target["namespace"],
+            kind=target["kind"],
+            rest=target["rest"] or "",
             body=body.decode(errors="replace"),
-            status=status,
-            changed=status < HTTPStatus.BAD_REQUEST and self._is_new(answer),
+            status=answer.status,
+            changed=answer.status < HTTPStatus.BAD_REQUEST
+            and isinstance(content, bytes)
+            and self._is_new(content),
         )
-        # One that was under way when another one's answer was kept back is not asked about.
-        if write.changed and not self.struck.is_set() and self.fatal(write):
+        if write.changed and self.fatal(write):
             write = replace(write, fatal=True)
             self.struck.set()
         self.writes.append(write)
@@ -202,6 +212,14 @@ class Gateway:
         if version:
             self._versions.add(version)
         return True
+
+
+def _target_of(request: web.Request) -> re.Match[str] | None:
+    """Return what a request writes to, None for everything else."""
+    found = _OBJECT.fullmatch(request.path)
+    if request.method not in _WRITING or "dryRun" in request.query:
+        return None
+    return found if found is not None and found["kind"] in _WATCHED_KINDS else None
 
 
 def _of_the_message(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
