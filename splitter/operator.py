@@ -125,6 +125,7 @@ class _Doorway:
             message = f"could not list {late} within {_SYNC_S:.0f} s; check the rights in manifests/rbac.yaml"
             self.failure = SplitterError(Reason.API_UNREACHABLE, message)
             raise kopf.PermanentError(message) from error
+        self._cache.find_vanished()
         self._wake_all()
         self._spawn(self._reconciler.run(self._settings.workers, self._settings.emergency_workers))
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))

@@ -44,7 +44,7 @@ def consider(this: Pass) -> Plan:
         turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
-    actions = (EnsureSplit(takes_over=True), _mark(this))
+    actions = (*_split_if_missing(this), _mark(this))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
 
 
@@ -69,6 +69,11 @@ def _objection(this: Pass) -> Note | None:
     return refusal(this.observed, this.source, this.rules.excluded_namespaces)
 
 
+def _split_if_missing(this: Pass) -> tuple[Action, ...]:
+    split = this.observed.split
+    return () if split is not None and split.takes_over else (EnsureSplit(takes_over=True),)
+
+
 def _mark(this: Pass) -> SetMark:
     return SetMark(mark_value(this.source.uid, this.observed.now))
 
@@ -76,7 +81,8 @@ def _mark(this: Pass) -> SetMark:
 def adopt(this: Pass) -> Plan:
     """Take as ours again what bears no valid mark (row 4)."""
     note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
-    return Plan(Step.ADOPT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True), _mark(this)), (note,))
+    actions = (*_split_if_missing(this), _mark(this))
+    return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
 
 
 def create_split(_: Pass) -> Plan:

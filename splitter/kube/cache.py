@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from splitter.core.model import Key
-from splitter.core.nodes import NodeState, gone
+from splitter.core.model import Key, Pool
+from splitter.core.nodes import CapacityClass, NodeState, gone
 from splitter.core.surface import SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -95,6 +95,23 @@ class Cache:
                 ),
             ]
         return found
+
+    def find_vanished(self) -> None:
+        """Find the nodes that went while we were not there: of pods that are older than the list of nodes.
+
+        Called once, after the first complete lists. A pod seen before its brand-new node is younger than
+        that list, and its node stays "not seen yet".
+        """
+        for pod in self.pods.values():
+            if pod.node is None or pod.version > self.nodes.listed_version:
+                continue
+            if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
+                continue
+            replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
+            twin = self.twins.get(replica_set.controller_uid or "") if replica_set else None
+            on_spot = twin is not None and twin.pool is Pool.SPOT
+            capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
+            self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""

@@ -58,6 +58,7 @@ class Shelf(Generic[R]):
         self._index: dict[str, dict[Hashable, dict[str, R]]] = {name: defaultdict(dict) for name in indexes}
         self._tombstones: OrderedDict[str, int] = OrderedDict()
         self._odd: set[str] = set()
+        self.listed_version = 0  # of the last complete list
 
     def __len__(self) -> int:
         """Return how many records there are."""
@@ -85,6 +86,7 @@ class Shelf(Generic[R]):
 
         But for what is newer than the list: we have written it since.
         """
+        self.listed_version = version
         listed = set()
         for raw in pages:
             listed.add(raw["metadata"]["uid"])

@@ -41,6 +41,7 @@ async def preview(
     Raises ApiError when the cluster cannot be read.
     """
     await asyncio.gather(*(reflector.list_once() for reflector in cache.reflectors(client, namespaces)))
+    cache.find_vanished()
     observer, rendering = Observer(client, cache), Rendering(renderer)
     found = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):

@@ -297,11 +297,6 @@ class TestEveryWrite:
         assert life.lowest >= REPLICAS, story
         assert staying.highest_total(with_terminating=False) <= REPLICAS + SURGE, story
 
-    @pytest.mark.xfail(
-        strict=True,
-        reason="a node that vanished while no controller ran is not in Cache.vanished: its pods count as"
-        " UNSEEN, and nothing replaces them until Kubernetes' garbage collection comes after a minute",
-    )
     def test_of_a_node_that_vanished_while_it_was_dead(self, mortal: Mortal, fleet: Fleet) -> None:
         """Started after a spot node has vanished, it deletes the pods left of it, killed at each write.
 
