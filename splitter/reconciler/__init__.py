@@ -113,14 +113,17 @@ class Reconciler:
         twins = self._rendering.twins_of(observed, in_force.policy)
         found = plan(observed, in_force, twins, self._rules)
         if isinstance(twins, Mapping) and begins(found):
-            observed = replace(observed, denied=await self._writer.rehearse(observed, twins))
+            denied = await self._writer.rehearse(observed, twins)
+            observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
             found = plan(observed, in_force, twins, self._rules)
+        self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
+            if begins(found):
+                self._moving.discard(key)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
             raise
-        self._count_moving(key, found)
         self._promise(key, observed, found)
         self._report(observed, found, in_force)
         took_s = time.perf_counter() - began

@@ -153,8 +153,10 @@ class TestEnding:
 
 
 def _script(root: Path, body: str) -> str:
+    # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
     head = (
-        f"import signal, pathlib\nfrom splitter.sandbox import Sandbox\nROOT = pathlib.Path({str(root)!r})\n"
+        "import signal, pathlib\nfrom splitter.sandbox import Sandbox\n"
+        f"ROOT = pathlib.Path({str(root)!r})\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     )
     return head + textwrap.dedent(body)
 
