@@ -9,7 +9,6 @@ from dataclasses import replace
 from splitter.core import transfer
 from splitter.core.actions import (
     Action,
-    ApplyTwin,
     CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
@@ -25,7 +24,7 @@ from splitter.core.model import Note, ReplicaSetView, SourceView, State, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rollout import kept_numbers
-from splitter.core.running import moving, restored_costs
+from splitter.core.running import moving, restored_costs, rolled
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.taking import wait_controller
 
@@ -147,14 +146,6 @@ def _roll_on(this: Pass) -> Plan | None:
         if not is_rolling(twin) or twin.rendered_hash == rendered.hash or not (surge or unavailable):
             continue
         note = Note(Reason.ROLLING, f"{twin.name} is stuck in a roll; it gets the source's template first")
-        action = ApplyTwin(
-            pool=twin.pool,
-            manifest_json=rendered.manifest_json,
-            hash=rendered.hash,
-            replicas=twin.spec_replicas,
-            max_surge=surge,
-            max_unavailable=unavailable,
-            resource_version=twin.resource_version,
-        )
+        action = rolled(twin, rendered, surge, unavailable)
         return Plan(Step.HAND_BACK, State.GIVING_BACK, note, (action,), (note,), wake_after_s=POLL_S)
     return None

@@ -36,7 +36,7 @@ from splitter.core.model import (
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceState, decide
-from splitter.core.rollout import Circumstances, Roll, last_available, next_roll
+from splitter.core.rollout import Circumstances, last_available, next_roll
 from splitter.core.situation import rebalance_input
 from splitter.core.surface import twin_name
 
@@ -311,23 +311,19 @@ def _roll(
         return counted
     if isinstance(due, Note):
         return replace(counted, state=State.ROLLING, verdict=due)
-    return replace(
-        counted,
-        state=State.ROLLING,
-        verdict=due.note,
-        actions=(_template(this, due, rendered),),
-        notes=(due.note,),
-    )
+    twin = on_demand if due.pool is Pool.ON_DEMAND else spot
+    action = rolled(twin, rendered[due.pool], due.max_surge, due.max_unavailable)
+    return replace(counted, state=State.ROLLING, verdict=due.note, actions=(action,), notes=(due.note,))
 
 
-def _template(this: Pass, due: Roll, rendered: Mapping[Pool, Rendered]) -> ApplyTwin:
-    twin = this.observed.twin(due.pool)
+def rolled(twin: TwinView, rendered: Rendered, surge: int, unavailable: int) -> ApplyTwin:
+    """Return the write that gives a twin a template, with its replicas as they are."""
     return ApplyTwin(
-        pool=due.pool,
-        manifest_json=rendered[due.pool].manifest_json,
-        hash=rendered[due.pool].hash,
-        replicas=twin.spec_replicas if twin else 0,
-        max_surge=due.max_surge,
-        max_unavailable=due.max_unavailable,
-        resource_version=twin.resource_version if twin else None,
+        pool=twin.pool,
+        manifest_json=rendered.manifest_json,
+        hash=rendered.hash,
+        replicas=twin.spec_replicas,
+        max_surge=surge,
+        max_unavailable=unavailable,
+        resource_version=twin.resource_version,
     )

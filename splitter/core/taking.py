@@ -44,7 +44,7 @@ def consider(this: Pass) -> Plan:
         turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
-    actions = (*_split_if_missing(this), _mark(this))
+    actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
 
 
@@ -52,8 +52,7 @@ def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
     """Return what makes a Split that only reports, where there is none; none in an excluded namespace."""
     if why.reason is Reason.NAMESPACE_EXCLUDED:
         return ()
-    split = this.observed.split
-    return () if split is not None and not split.takes_over else (EnsureSplit(takes_over=False),)
+    return _split(this, takes_over=False)
 
 
 def _objection(this: Pass) -> Note | None:
@@ -69,9 +68,11 @@ def _objection(this: Pass) -> Note | None:
     return refusal(this.observed, this.source, this.rules.excluded_namespaces)
 
 
-def _split_if_missing(this: Pass) -> tuple[Action, ...]:
+def _split(this: Pass, *, takes_over: bool) -> tuple[Action, ...]:
+    """Return what makes the Split say so, where it does not say so already."""
     split = this.observed.split
-    return () if split is not None and split.takes_over else (EnsureSplit(takes_over=True),)
+    says_so = split is not None and split.takes_over is takes_over
+    return () if says_so else (EnsureSplit(takes_over=takes_over),)
 
 
 def _mark(this: Pass) -> SetMark:
@@ -81,7 +82,7 @@ def _mark(this: Pass) -> SetMark:
 def adopt(this: Pass) -> Plan:
     """Take as ours again what bears no valid mark (row 4)."""
     note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
-    actions = (*_split_if_missing(this), _mark(this))
+    actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
 
 

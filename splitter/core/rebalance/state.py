@@ -104,11 +104,6 @@ class RebalanceInput:
         """Return the replicas that have a healthy spot node, ready or not."""
         return self.spot_ready + self.spot_starting
 
-    @property
-    def on_demand_serving(self) -> int:
-        """Return what on-demand holds or will hold without the doomed."""
-        return self.on_demand_spec - self.on_demand_doomed
-
     def age_s(self, since: datetime | None) -> float:
         """Return the seconds since an instant; minus infinity when there is none yet."""
         return (self.now - since).total_seconds() if since is not None else float("-inf")
