@@ -1,0 +1,26 @@
+"""Turns raw API objects into slim records: with `observe`, the only code that knows their shape.
+
+The stores call one function a kind for each watch event. Unknown or missing fields are read as
+Kubernetes itself defaults them; nothing here judges. A module a kind; `fields` has what they share.
+"""
+
+from splitter.kube.parse.fields import Raw, instant, quantity
+from splitter.kube.parse.nodes import node_facts
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod
+from splitter.kube.parse.splits import namespace, split
+from splitter.kube.parse.workloads import replica_set, source, twin
+
+__all__ = [
+    "COST_BEFORE",
+    "DELETION_COST",
+    "Raw",
+    "instant",
+    "namespace",
+    "node_facts",
+    "pod",
+    "quantity",
+    "replica_set",
+    "source",
+    "split",
+    "twin",
+]

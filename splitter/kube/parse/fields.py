@@ -1,0 +1,50 @@
+"""The fields that many kinds have: times, quantities, owners, conditions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from math import ceil
+from typing import Any
+
+Raw = Mapping[str, Any]
+
+_SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
+_SUFFIXES |= {unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)}
+_SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)}
+
+
+def instant(text: str) -> datetime:
+    """Parse an RFC 3339 time as the API writes it; always aware, UTC."""
+    return datetime.fromisoformat(text)
+
+
+def maybe_instant(text: str | None) -> datetime | None:
+    """Parse a time that may be missing."""
+    return instant(text) if text else None
+
+
+def quantity(resource: str, text: str | float) -> int:
+    """Return a quantity as a whole number: millicores for cpu, bytes or pieces otherwise, rounded up.
+
+    An unreadable one counts 0: the API server has accepted it, and fit is an estimate.
+
+    >>> quantity("cpu", "250m"), quantity("memory", "1Gi"), quantity("cpu", "1.5")
+    (250, 1073741824, 1500)
+    """
+    written = str(text)
+    digits = written.rstrip("numkKMGTPEi")
+    try:
+        value = Decimal(digits) * _SUFFIXES[written[len(digits) :]]
+    except (InvalidOperation, KeyError):
+        return 0
+    return ceil(value * 1000) if resource == "cpu" else ceil(value)
+
+
+def controller(metadata: Raw) -> Raw | None:
+    """Return the owner that controls an object."""
+    return next((ref for ref in metadata.get("ownerReferences", ()) if ref.get("controller")), None)
+
+
+def condition(status: Raw, kind: str) -> Raw | None:
+    """Return the condition of one type."""
+    return next((found for found in status.get("conditions", ()) if found["type"] == kind), None)

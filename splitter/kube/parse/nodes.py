@@ -1,0 +1,35 @@
+"""Nodes."""
+
+from collections.abc import Sequence
+
+from splitter.core.nodes import Condition, NodeFacts, Taint
+from splitter.kube.parse.fields import Raw, maybe_instant, quantity
+
+
+def node_facts(raw: Raw) -> NodeFacts:
+    """Parse a node: what the classifier of the core reads."""
+    metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    return NodeFacts(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        taints=_taints(spec.get("taints", ())),
+        conditions=tuple(
+            Condition(
+                condition["type"],
+                condition["status"],
+                condition.get("reason", ""),
+                condition.get("message", ""),
+                maybe_instant(condition.get("lastTransitionTime")),
+            )
+            for condition in status.get("conditions", ())
+        ),
+        unschedulable=bool(spec.get("unschedulable")),
+        deletion_timestamp=maybe_instant(metadata.get("deletionTimestamp")),
+        allocatable={name: quantity(name, text) for name, text in status.get("allocatable", {}).items()},
+    )
+
+
+def _taints(raw: Sequence[Raw]) -> tuple[Taint, ...]:
+    return tuple(Taint(taint["key"], taint.get("value", ""), taint["effect"]) for taint in raw)

@@ -1,0 +1,112 @@
+"""Pods, and the pods that a template would make."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from sys import intern
+
+from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
+from splitter.kube.parse.fields import Raw, condition, controller, instant, quantity
+from splitter.kube.records import PodRecord
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+COST_BEFORE = "splitter.io/deletion-cost-before"
+
+
+def pod(raw: Raw) -> PodRecord:
+    """Parse a pod."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    controlling = controller(metadata)
+    ready = condition(status, "Ready")
+    scheduled = condition(status, "PodScheduled")
+    unschedulable = (
+        scheduled is not None
+        and scheduled["status"] == "False"
+        and scheduled.get("reason") == "Unschedulable"
+    )
+    annotations = metadata.get("annotations", {})
+    return PodRecord(
+        namespace=intern(metadata["namespace"]),
+        name=metadata["name"],
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        owner_uid=intern(controlling["uid"]) if controlling else None,
+        node=intern(spec["nodeName"]) if spec.get("nodeName") else None,
+        ready_since=_since(ready, metadata) if ready and ready["status"] == "True" else None,
+        created=instant(metadata["creationTimestamp"]),
+        terminating="deletionTimestamp" in metadata,
+        finished=status.get("phase") in {"Succeeded", "Failed"},
+        bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
+        unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
+        waiting=_waiting(status),
+        deletion_cost=annotations.get(DELETION_COST),
+        cost_before=annotations.get(COST_BEFORE),
+        requests=_requests(spec),
+    )
+
+
+def _since(found: Raw, metadata: Raw) -> datetime:
+    """Return when a condition became so; some kubelets leave it out."""
+    return instant(found.get("lastTransitionTime") or metadata["creationTimestamp"])
+
+
+def _waiting(status: Raw) -> str:
+    """Return why a container waits (ImagePullBackOff, CrashLoopBackOff, ...), or nothing."""
+    for container in status.get("containerStatuses", ()):
+        reason = (container.get("state", {}).get("waiting") or {}).get("reason", "")
+        if reason and reason not in {"ContainerCreating", "PodInitializing"}:
+            return intern(reason)
+    return ""
+
+
+def pod_request(spec: Raw) -> PodRequest:
+    """Parse what the scheduler looks at, for the count of free room."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return PodRequest(
+        requests=dict(_requests(spec)),
+        node_selector=spec.get("nodeSelector") or {},
+        affinity=tuple(
+            NodeTerm(_expressions(term.get("matchExpressions")), _expressions(term.get("matchFields")))
+            for term in required.get("nodeSelectorTerms", ())
+        ),
+        tolerations=tuple(
+            Toleration(
+                key=toleration.get("key", ""),
+                operator=toleration.get("operator", "Equal"),
+                value=toleration.get("value", ""),
+                effect=toleration.get("effect", ""),
+            )
+            for toleration in spec.get("tolerations") or ()
+        ),
+    )
+
+
+def _expressions(raw: Sequence[Raw] | None) -> tuple[MatchExpression, ...]:
+    return tuple(
+        MatchExpression(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
+        for expression in raw or ()
+    )
+
+
+def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
+    """Return what the scheduler reserves: containers and sidecars, or the largest init container."""
+    running: dict[str, int] = {}
+    largest_init: dict[str, int] = {}
+    for container in spec.get("containers", ()):
+        _add(running, container)
+    for container in spec.get("initContainers", ()):
+        if container.get("restartPolicy") == "Always":
+            _add(running, container)
+            continue
+        for resource, text in container.get("resources", {}).get("requests", {}).items():
+            largest_init[resource] = max(largest_init.get(resource, 0), quantity(resource, text))
+    for resource, amount in largest_init.items():
+        running[resource] = max(running.get(resource, 0), amount)
+    for resource, text in (spec.get("overhead") or {}).items():
+        running[resource] = running.get(resource, 0) + quantity(resource, text)
+    return tuple(sorted((intern(resource), amount) for resource, amount in running.items()))
+
+
+def _add(total: dict[str, int], container: Raw) -> None:
+    for resource, text in container.get("resources", {}).get("requests", {}).items():
+        total[resource] = total.get(resource, 0) + quantity(resource, text)

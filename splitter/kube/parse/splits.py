@@ -1,0 +1,37 @@
+"""Splits, and the namespaces whose annotations are defaults of the policy."""
+
+import orjson
+
+from splitter.core.model import Key, SplitView
+from splitter.kube.parse.fields import Raw, maybe_instant
+from splitter.kube.records import NamespaceRecord, SplitRecord
+
+
+def split(raw: Raw) -> SplitRecord:
+    """Parse a Split. A hand-edited status is read as far as it makes sense."""
+    metadata, spec = raw["metadata"], raw.get("spec", {})
+    status = raw.get("status") or {}
+    named = spec.get("source", {})
+    good = status.get("policyAnnotations")
+    view = SplitView(
+        uid=metadata["uid"],
+        takes_over=bool(spec.get("takeOver")),
+        state=str(status.get("state", "")),
+        conflict=bool(status.get("conflict")),
+        fights=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
+        rebalance=status.get("rebalance") or {},
+        good_annotations=good if isinstance(good, dict) else None,
+        status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
+    )
+    # By its own name: a copy of a Split under another name says nothing about the source.
+    key = Key(named.get("kind", "Deployment"), metadata["namespace"], metadata["name"])
+    return SplitRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), key, view)
+
+
+def namespace(raw: Raw) -> NamespaceRecord:
+    """Parse a namespace: only our own annotations."""
+    metadata = raw["metadata"]
+    ours = {
+        key: text for key, text in metadata.get("annotations", {}).items() if key.startswith("splitter.io/")
+    }
+    return NamespaceRecord("", metadata["uid"], int(metadata["resourceVersion"]), metadata["name"], ours)

@@ -1,0 +1,177 @@
+"""Deployments, the users' and ours, and ReplicaSets."""
+
+from collections.abc import Callable
+from math import ceil, floor
+from sys import intern
+
+import orjson
+
+from splitter.core.desired import template_hash
+from splitter.core.model import Key, Pool, SourceView
+from splitter.core.surface import (
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_POOL,
+    LABEL_SOURCE,
+    LABEL_SPLIT,
+    SPLIT_TWIN,
+)
+from splitter.kube.client import FIELD_MANAGER
+from splitter.kube.parse.fields import Raw, controller, instant
+from splitter.kube.parse.pods import pod_request
+from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def replica_set(raw: Raw) -> ReplicaSetRecord:
+    """Parse a ReplicaSet; the hash of its template tells whose revision it is."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    owners = [ref for ref in metadata.get("ownerReferences", ()) if ref["kind"] == "Deployment"]
+    controlling = controller(metadata)
+    return ReplicaSetRecord(
+        namespace=intern(metadata["namespace"]),
+        name=metadata["name"],
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        controller_uid=controlling["uid"] if controlling else None,
+        owner_uids=tuple(ref["uid"] for ref in owners),
+        owner_name=owners[0]["name"] if owners else None,
+        labels=metadata.get("labels", {}),
+        marked=ANNOTATION_TAKEN_OVER in metadata.get("annotations", {}),
+        template_labels=spec["template"]["metadata"].get("labels", {}),
+        template_hash=template_hash(spec["template"]),
+        spec_replicas=spec.get("replicas", 1),
+        status_replicas=status.get("replicas", 0),
+        available_replicas=status.get("availableReplicas", 0),
+        created=instant(metadata["creationTimestamp"]),
+        deleting="deletionTimestamp" in metadata,
+    )
+
+
+def twin(raw: Raw) -> TwinRecord:
+    """Parse a twin (the selector of its watch is our own label)."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    labels = metadata["labels"]
+    # An owner that was taken away is put back; until then the label says whose twin it is.
+    orphan = {"kind": "Deployment", "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
+    owner: Raw = controller(metadata) or orphan
+    intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
+    replicas = spec.get("replicas", 1)
+    surge, unavailable = _rolling_numbers(spec, replicas)
+    return TwinRecord(
+        namespace=intern(metadata["namespace"]),
+        name=metadata["name"],
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        source=Key(owner["kind"], metadata["namespace"], owner["name"]),
+        source_uid=owner["uid"],
+        pool=Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
+        # Without its label or its owner it is out of date, and is written whole again.
+        rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
+        template_hash=template_hash(spec["template"]),
+        spec_replicas=replicas,
+        status_replicas=status.get("replicas", 0),
+        available_replicas=status.get("availableReplicas", 0),
+        updated_replicas=status.get("updatedReplicas", 0),
+        observed=status.get("observedGeneration", 0) >= metadata["generation"],
+        max_surge=surge,
+        max_unavailable=unavailable,
+        deleting="deletionTimestamp" in metadata,
+        request=pod_request(spec["template"].get("spec", {})),
+    )
+
+
+def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
+    """Resolve maxSurge (rounded up) and maxUnavailable (down) as the Deployment controller does."""
+    rolling = spec.get("strategy", {}).get("rollingUpdate") or {}
+    surge = _of(rolling.get("maxSurge", "25%"), replicas, ceil)
+    unavailable = _of(rolling.get("maxUnavailable", "25%"), replicas, floor)
+    return (surge, unavailable) if surge or unavailable else (0, 1)
+
+
+def _of(written: int | str, replicas: int, rounding: Callable[[float], int]) -> int:
+    if isinstance(written, int):
+        return written
+    return rounding(int(written.rstrip("%")) * replicas / 100)
+
+
+def source(raw: Raw) -> SourceRecord:
+    """Parse the user's Deployment."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    replicas = spec.get("replicas", 1)
+    surge, unavailable = _rolling_numbers(spec, replicas)
+    controlling = controller(metadata)
+    observed = status.get("observedGeneration", 0) >= metadata["generation"]
+    counts = [status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas")]
+    keys = _selector_keys(spec["selector"])
+    view = SourceView(
+        key=Key("Deployment", metadata["namespace"], metadata["name"]),
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        generation=metadata["generation"],
+        replicas=replicas,
+        max_surge=surge,
+        max_unavailable=unavailable,
+        paused=bool(spec.get("paused")),
+        observed=observed,
+        template_hash=template_hash(spec["template"]),
+        labels=metadata.get("labels", {}),
+        annotations=metadata.get("annotations", {}),
+        selector_keys=keys,
+        manifest_json=_manifest(raw),
+        deleting="deletionTimestamp" in metadata,
+        paused_by_us=_paused_by(metadata, ours=True) is not None,
+        unpaused_by_manifest=_unpaused_by_manifest(metadata, spec),
+        recreate=spec.get("strategy", {}).get("type") == "Recreate",
+        releasable=bool(keys),
+        controller=f"{controlling['kind']}/{controlling['name']}" if controlling else None,
+        rollout_complete=observed and all(count == replicas for count in counts),
+        rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
+    )
+    return SourceRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), view)
+
+
+def _selector_keys(selector: Raw) -> tuple[str, ...]:
+    """Return the labels whose absence takes a ReplicaSet out of the selector."""
+    positive = [
+        term["key"] for term in selector.get("matchExpressions", ()) if term["operator"] in {"In", "Exists"}
+    ]
+    return tuple(sorted({*selector.get("matchLabels", {}), *positive}))
+
+
+def _manifest(raw: Raw) -> str:
+    """Return what templates and the hand-back may read of the source, as canonical JSON."""
+    metadata = raw["metadata"]
+    kept = {
+        name: metadata[name]
+        for name in ("name", "namespace", "uid", "labels", "annotations")
+        if name in metadata
+    }
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": kept, "spec": raw["spec"]}
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _paused_by(metadata: Raw, *, ours: bool) -> str | None:
+    """Name the manager, ours or another's apply, that owns spec.paused."""
+    for entry in metadata.get("managedFields", ()):
+        is_ours = entry.get("manager") == FIELD_MANAGER
+        if is_ours is not ours or (not ours and entry.get("operation") != "Apply"):
+            continue
+        if "f:paused" in (entry.get("fieldsV1") or {}).get("f:spec", {}):
+            return str(entry.get("manager"))
+    return None
+
+
+def _unpaused_by_manifest(metadata: Raw, spec: Raw) -> str | None:
+    """Name the writer whose manifest says `paused: false` (handover.md, "Eligibility")."""
+    if not spec.get("paused") and (manager := _paused_by(metadata, ours=False)) is not None:
+        return f"the manifest applied by {manager}"
+    applied = metadata.get("annotations", {}).get(_LAST_APPLIED)
+    if applied:
+        try:
+            if orjson.loads(applied).get("spec", {}).get("paused") is False:
+                return "the manifest applied with kubectl"
+        except (orjson.JSONDecodeError, AttributeError):
+            return None
+    return None
