@@ -90,6 +90,8 @@ def _plain(one: Preview) -> dict[str, Any]:
         "reason": one.plan.verdict.reason.value,
         "message": one.plan.verdict.message,
         "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
+        "objection": one.plan.objection.message if one.plan.objection else "",
+        "unrehearsed": one.unrehearsed,
         "problems": [problem.message for problem in one.in_force.problems],
         "actions": [describe(action) for action in one.plan.actions],
     }
@@ -101,6 +103,10 @@ def _text(one: Preview) -> str:
         f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
     ]
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]
+    if one.plan.objection is not None:
+        lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
+    if one.unrehearsed:
+        lines.append(f"  ? not rehearsed with these credentials: {one.unrehearsed}")
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:
         lines.append("  would write nothing")

@@ -1,8 +1,9 @@
 """Which sources may be split: each refusal with its reason word and its remedy (promise 7).
 
-The planner asks before the first write, and never again for a workload that is already split. The
-checks are tried in order; the first that objects is the answer, so that people mend one thing at a
-time. Source of the rules: handover.md, "Eligibility".
+The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
+the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
+workload that is split: it is kept as it is, and the objection is reported. `advice` says what is allowed,
+but better known. Source of the rules: handover.md, "Eligibility" and "Neighbours".
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +24,33 @@ def refusal(observed: Observation, source: SourceView, excluded_namespaces: Sequ
         if (objection := check(observed, source)) is not None:
             return objection
     return None
+
+
+def objection_while_split(observed: Observation, source: SourceView) -> Note | None:
+    """Return why a workload that is split would not be split today; it stays split, and is kept safe."""
+    for check in _CHECKS_WHILE_SPLIT:
+        if (objection := check(observed, source)) is not None:
+            message = f"{objection.message}. It stays split and is kept safe until its label is removed"
+            return Note(objection.reason, message, warning=True)
+    return None
+
+
+def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
+    """Return what people should know about a workload that is being taken over."""
+    found = []
+    if source.one_a_node and source.max_surge:
+        message = (
+            f"{source.one_a_node} lets one pod stand on a node: where nodes are few, surge replicas stay"
+            " Pending and moves wait for the grace; they are never forced"
+        )
+        found.append(Note(Reason.SURGE_MAY_PEND, message))
+    if who := observed.neighbours.untolerant_autoscaler:
+        message = (
+            f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
+            " tolerance while the Deployment is split; set behavior.scaleUp.stabilizationWindowSeconds"
+        )
+        found.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
+    return tuple(found)
 
 
 def _note(reason: Reason, message: str) -> Note:
@@ -79,9 +107,9 @@ def _selector_not_releasable(_: Observation, source: SourceView) -> Note | None:
 
 
 def _name_taken(observed: Observation, _: SourceView) -> Note | None:
-    if not observed.taken_names:
+    if not observed.neighbours.taken_names:
         return None
-    names = ", ".join(observed.taken_names)
+    names = ", ".join(observed.neighbours.taken_names)
     return _note(
         Reason.TWIN_NAME_TAKEN,
         f"Deployment {names} exists and is not splitter's; rename or delete it",
@@ -89,12 +117,24 @@ def _name_taken(observed: Observation, _: SourceView) -> Note | None:
 
 
 def _autoscaler_on_twin(observed: Observation, _: SourceView) -> Note | None:
-    if not observed.autoscaled_twin:
+    if not observed.neighbours.autoscaled_twin:
         return None
     return _note(
         Reason.AUTOSCALER_ON_TWIN,
-        f"{observed.autoscaled_twin} is aimed at a twin; autoscalers belong on the source, the one handle of"
-        " the count (two whose pods overlap disable each other): aim it at the source, or delete it",
+        f"{observed.neighbours.autoscaled_twin} is aimed at a twin; autoscalers belong on the source, the one"
+        " handle of the count (two whose pods overlap disable each other): aim it at the source, or delete"
+        " it",
+    )
+
+
+def _one_node_volume(observed: Observation, source: SourceView) -> Note | None:
+    claim = observed.neighbours.one_node_claim
+    if not claim or (source.replicas <= 1 and not source.max_surge):
+        return None
+    return _note(
+        Reason.VOLUME_READ_WRITE_ONCE,
+        f"all replicas mount the volume claim {claim}, which is ReadWriteOnce: pods on a second node would"
+        " never start; use a ReadWriteMany claim, or leave this Deployment on its node",
     )
 
 
@@ -121,6 +161,9 @@ _CHECKS: tuple[Callable[[Observation, SourceView], Note | None], ...] = (
     _selector_not_releasable,
     _name_taken,
     _autoscaler_on_twin,
+    _one_node_volume,
     _rollout_in_progress,
     _denied,
 )
+# What is ours already is paused, rolled and named by us: only these still say something.
+_CHECKS_WHILE_SPLIT = (_controlled_by_another, _recreate, _autoscaler_on_twin, _one_node_volume)

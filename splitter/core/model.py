@@ -212,6 +212,9 @@ class SourceView:
     controller: str | None = None  # the kind/name that controls it
     rollout_complete: bool = True
     rollout: str = ""
+    claims: tuple[str, ...] = ()  # the PersistentVolumeClaims that its pod template names
+    one_a_node: str = ""  # what lets only one of its pods stand on a node
+    revisions_kept: int = 10  # spec.revisionHistoryLimit: old ReplicaSets kept for `kubectl rollout undo`
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +240,16 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Other objects of the namespace that matter for a split."""
+
+    taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
+    autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
+    untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
+    one_node_claim: str = ""  # a volume of the template that only one node may mount at a time
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything that one pass may know about one source."""
 
@@ -247,12 +260,11 @@ class Observation:
     replica_sets: tuple[ReplicaSetView, ...] = ()
     on_demand: TwinView | None = None
     spot: TwinView | None = None
-    taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
+    neighbours: Neighbours = Neighbours()
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
-    autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     denied: Note | None = None  # what the rehearsal of the writes to come was answered
     others_moving: int = 0  # other workloads that are being taken over now
 

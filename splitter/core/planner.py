@@ -12,6 +12,7 @@ from dataclasses import replace
 from splitter.core import giving, running, taking, transfer
 from splitter.core.actions import Action, EnsureSplit
 from splitter.core.division import caps_conflict
+from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State, Tie
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules
@@ -90,6 +91,8 @@ def plan(
     step = next_step(columns_of(observed, source))
     this = Pass(observed, source, in_force, rendered, rules)
     found = _STEPS[step](this)
+    if step is Step.RUN:
+        found = replace(found, objection=objection_while_split(observed, source))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found

@@ -13,6 +13,7 @@ from splitter.core import transfer
 from splitter.core.actions import (
     Action,
     ApplyTwin,
+    DeleteReplicaSet,
     DeleteVanishedPod,
     HolderKind,
     RestoreTemplate,
@@ -20,7 +21,7 @@ from splitter.core.actions import (
     SetDeletionCost,
 )
 from splitter.core.division import base_replicas
-from splitter.core.handover import Step
+from splitter.core.handover import Step, hand_back_of
 from splitter.core.model import (
     Note,
     PodView,
@@ -63,7 +64,27 @@ def run(this: Pass) -> Plan:
     counted = _awake_at_grace(this, counted)
     if counted.actions or isinstance(this.rendered, Note):
         return _with_template_problem(this, counted)
-    return _roll(this, counted, on_demand, spot, this.rendered)
+    return _trimmed(this, _roll(this, counted, on_demand, spot, this.rendered))
+
+
+def _trimmed(this: Pass, found: Plan) -> Plan:
+    """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (row 12).
+
+    Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. The one
+    with the source's template stays whatever the limit says: it is the way back.
+    """
+    parked = this.observed.tied(Tie.PARKED)
+    if found.actions or not transfer.at_zero((), parked):
+        return found
+    way_back = hand_back_of(this.observed)
+    old = sorted(
+        (rs for rs in parked if way_back is None or rs.uid != way_back.uid),
+        key=lambda rs: (rs.created, rs.name),
+    )
+    surplus = old[: max(0, len(old) - this.source.revisions_kept)]
+    return replace(
+        found, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
+    )
 
 
 def _awake_at_grace(this: Pass, counted: Plan) -> Plan:

@@ -7,7 +7,7 @@ replicas.
 from datetime import datetime
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
-from splitter.core.eligibility import refusal
+from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, State, Tie, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
@@ -17,7 +17,14 @@ from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3
 # Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
-_ABOUT_OTHERS = frozenset({Reason.WRITE_DENIED, Reason.TWIN_NAME_TAKEN, Reason.AUTOSCALER_ON_TWIN})
+_ABOUT_OTHERS = frozenset(
+    {
+        Reason.WRITE_DENIED,
+        Reason.TWIN_NAME_TAKEN,
+        Reason.AUTOSCALER_ON_TWIN,
+        Reason.VOLUME_READ_WRITE_ONCE,
+    }
+)
 _LOOK_AGAIN_S = 60.0
 
 
@@ -45,7 +52,8 @@ def consider(this: Pass) -> Plan:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
     actions = (*_split(this, takes_over=True), _mark(this))
-    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, (note,))
+    notes = (note, *advice(this.observed, this.source))
+    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes)
 
 
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
@@ -101,10 +109,16 @@ def pause(this: Pass) -> Plan:
     fights = recent_fights(this.observed, this.observed.now)
     message = (
         f"somebody unpaused the source ({len(fights) + 1} of {FIGHTS} times within"
-        f" {FIGHT_WINDOW_S / 60:.0f} min); paused again. For a restart, annotate splitter.io/restarted-at"
+        f" {FIGHT_WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
     )
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
     return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), fight=True)
+
+
+def _what_unpauses(this: Pass) -> str:
+    if (who := this.source.unpaused_by_manifest) is not None:
+        return f"{who} says `paused: false`: remove that line from it"
+    return "For a restart, annotate splitter.io/restarted-at"
 
 
 def recent_fights(observed: Observation, now: datetime) -> tuple[datetime, ...]:

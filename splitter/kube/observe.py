@@ -1,11 +1,11 @@
 """Joins the cache's records into one Observation: everything a pass may know about one source.
 
 The reconciler calls `observe` at the start of each pass. It looks up the standing of each pod's node,
-reads live only what no watch tells us (a source whose label is gone; whether a foreign object has a
-twin's name), and never decides.
+reads live only what no watch tells us (a source whose label is gone; its `neighbours`), and never decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from typing import assert_never
 
 from splitter.core.model import (
     Key,
+    Neighbours,
     Observation,
     PodView,
     Pool,
@@ -20,18 +21,22 @@ from splitter.core.model import (
     SourceView,
     SplitView,
     Standing,
+    State,
     Tie,
     TwinView,
+    seconds_between,
 )
 from splitter.core.nodes import Health, NodeState, Room, free_room, gone
-from splitter.core.surface import LABEL_POOL, twin_name
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
+from splitter.kube.neighbours import look_around
 from splitter.kube.records import PodRecord, ReplicaSetRecord, TwinRecord
 
 # Fewer on-demand nodes than this prove nothing about our view when half of them are NotReady.
 _FEW_NODES = 3
+# A workload that is split may become one that we would refuse; who made it so may wait for the answer.
+_LOOK_AGAIN_S = 300.0
 
 
 class Observer:
@@ -40,6 +45,7 @@ class Observer:
     def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
         self._cache = cache
+        self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
         """Return what is known now. Raises ApiError when a live look-up fails.
@@ -60,7 +66,11 @@ class Observer:
         spot = twins.get(Pool.SPOT)
         blocked = _blocked(spot)
         fits = spot is not None and _fit_matters(split.view if split else None, spot, blocked)
-        fresh = source is not None and not twins and (split is None or not split.view.takes_over)
+        around = Neighbours()
+        if source is not None:
+            around = await self._neighbours(source, split.view if split else None, twins.values(), now)
+        else:
+            self._looked_around.pop(key, None)
         return Observation(
             key=key,
             now=now,
@@ -69,8 +79,7 @@ class Observer:
             replica_sets=self._replica_sets(source) if source else (),
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
-            taken_names=await self._taken_names(key) if fresh else (),
-            autoscaled_twin=await self._autoscaled_twin(key) if fresh else "",
+            neighbours=around,
             fit_spot=self._fit(records[Pool.SPOT], promised) if fits else 0,
             blocked=blocked,
             view_broken=self._view_broken(),
@@ -90,30 +99,19 @@ class Observer:
             raise
         return parse.source(raw).view
 
-    async def _taken_names(self, key: Key) -> tuple[str, ...]:
-        """Return the twins' names that an object which is not ours has already."""
-        taken = []
-        for pool in Pool:
-            name = twin_name(key.name, pool)
-            try:
-                raw = await self._client.get(f"/apis/apps/v1/namespaces/{key.namespace}/deployments/{name}")
-            except ApiError as error:
-                if error.status == HTTPStatus.NOT_FOUND:
-                    continue
-                raise
-            if LABEL_POOL not in raw["metadata"].get("labels", {}):
-                taken.append(name)
-        return tuple(taken)
-
-    async def _autoscaled_twin(self, key: Key) -> str:
-        """Return an autoscaler that is aimed at a name that a twin would have."""
-        path = f"/apis/autoscaling/v2/namespaces/{key.namespace}/horizontalpodautoscalers"
-        names = {twin_name(key.name, pool) for pool in Pool}
-        for raw in (await self._client.get(path))["items"]:
-            aim = raw["spec"]["scaleTargetRef"]
-            if aim["kind"] == "Deployment" and aim["name"] in names:
-                return f"HorizontalPodAutoscaler/{raw['metadata']['name']}"
-        return ""
+    async def _neighbours(
+        self, source: SourceView, split: SplitView | None, twins: Iterable[TwinView], now: datetime
+    ) -> Neighbours:
+        """Look around before a take-over; while it is split now and then, and never in an emergency."""
+        key = source.key
+        if split is None or not split.takes_over:
+            return await look_around(self._client, source)
+        looked = self._looked_around.get(key)
+        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
+        if due and split.state == State.STEADY and not any(_is_losing(twin) for twin in twins):
+            with suppress(ApiError):  # it is split already: the pass has more urgent business than this
+                looked = self._looked_around[key] = (now, await look_around(self._client, source))
+        return looked[1] if looked is not None else Neighbours()
 
     def _replica_sets(self, source: SourceView) -> tuple[ReplicaSetView, ...]:
         found = [
@@ -204,6 +202,10 @@ class Observer:
                 pods = [pod for pod in self._cache.pods.find("node", record.state.name) if not pod.finished]
                 rooms.append(Room(record.state, _sum_of_requests(pods)))
         return rooms
+
+
+def _is_losing(twin: TwinView) -> bool:
+    return any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in twin.pods)
 
 
 def _blocked(spot: TwinView | None) -> str:

@@ -1,7 +1,8 @@
 """The rehearsal: every kind of write to come, as a server-side dry run, before the first real one.
 
-The reconciler calls it as the last step of eligibility. Policies such as "no bare ReplicaSets", quotas on
-replicasets, webhooks and missing rights answer now, with their own words, instead of after the pause.
+The reconciler calls it as the last step of eligibility, and `splitter plan` for the same answer. Policies
+such as "no bare ReplicaSets", quotas on replicasets, webhooks and missing rights answer now, with their own
+words, instead of after the pause.
 It writes nothing. Source: handover.md, "Eligibility".
 """
 
@@ -39,6 +40,11 @@ async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool
             )
             return Note(Reason.WRITE_DENIED, message, warning=True)
     return None
+
+
+def lacks_rights(denied: Note) -> bool:
+    """Whether who asked was refused, not what was asked: a preview runs with a user's own rights."""
+    return 'User "' in denied.message and " cannot " in denied.message
 
 
 def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[Write]:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -125,10 +125,12 @@ class Reconciler:
             self._report_failure(observed, found, in_force, error)
             raise
         self._promise(key, observed, found)
-        self._report(observed, found, in_force)
+        told = self._report(observed, found, in_force)
         took_s = time.perf_counter() - began
         metrics.reconcile_seconds.observe(took_s)
-        level = logging.INFO if found.actions else logging.DEBUG
+        level = logging.INFO if found.actions or told else logging.DEBUG
+        if any(note.warning and note.reason is found.verdict.reason for note in told):
+            level = logging.WARNING  # somebody must act; said as seldom as its Event
         logger.log(
             level,
             "reconciled workload=%s state=%s reason=%s actions=%d took_ms=%.0f message=%s",
@@ -149,11 +151,14 @@ class Reconciler:
         else:
             self._moving.discard(key)
 
-    def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> None:
+    def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
+        """Show what was done and why; return what was said that had not been said lately."""
         if found.actions:
             metrics.decisions_total.labels(found.verdict.reason.value).inc()
+        objection = found.verdict if found.state is State.REFUSED else found.objection
+        metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
-            return
+            return ()
         if observed.split is not None:
             status = build(observed, found, in_force, written=True)
             self._board.post(observed, status)
@@ -161,7 +166,11 @@ class Reconciler:
         elif found.step is Step.NOTHING or found.step is Step.CLEAN_UP:
             metrics.forget(observed.key)
         problems = in_force.problems if found.step is not Step.NOTHING else ()
-        self._herald.tell(observed.source, (*found.notes, *problems), observed.now)
+        objections = (found.objection,) if found.objection is not None else ()
+        done, stands = (
+            (found.notes, ()) if found.actions and objection is not found.verdict else ((), found.notes)
+        )
+        return self._herald.tell(observed.source, observed.now, done, (*stands, *objections, *problems))
 
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
@@ -176,7 +185,7 @@ class Reconciler:
             refused = Plan(found.step, found.state, note)
             self._board.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
-            self._herald.tell(observed.source, (note,), observed.now)
+            self._herald.tell(observed.source, observed.now, (), (note,))
 
     def _failed(self, key: Key, error: ApiError) -> None:
         if _is_lost_race(error) and self._failures.get(key, 0) < _RACES:

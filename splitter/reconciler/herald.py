@@ -1,8 +1,8 @@
 """Events on their way to the API server, never in a pass's way.
 
-The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again
-within ten minutes, and when more wait than can be posted the oldest are dropped: an Event is a courtesy,
-the Split's status and the log have it too.
+The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again in
+each pass (`report.events`), and when more wait than can be posted the oldest are dropped: an Event is a
+courtesy, the Split's status and the log have it too.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Any
 from splitter.core.model import Note, SourceView
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
-from splitter.report.events import Said, event
+from splitter.report.events import DONE_S, Said, event
 
 logger = logging.getLogger("splitter.events")
 
@@ -33,12 +33,18 @@ class Herald:
         self._something = asyncio.Event()
         self._instance = gethostname()
 
-    def tell(self, source: SourceView, notes: Sequence[Note], now: datetime) -> None:
-        """Have the notes posted that were not said lately."""
-        loud = [note for note in notes if not note.quiet]
-        for note in self._said.due(source.key, loud, now):
+    def tell(
+        self, source: SourceView, now: datetime, done: Sequence[Note], standing: Sequence[Note] = ()
+    ) -> Sequence[Note]:
+        """Have those posted, of what was done and what stands, that were not said lately; return them."""
+        due = [
+            *self._said.due(source.key, [note for note in done if not note.quiet], now, DONE_S),
+            *self._said.due(source.key, [note for note in standing if not note.quiet], now),
+        ]
+        for note in due:
             self._waiting.append((source.key.namespace, event(source, note, now, self._instance)))
             self._something.set()
+        return due
 
     async def run(self) -> None:
         """Post what waits, until cancelled."""

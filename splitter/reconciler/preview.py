@@ -1,19 +1,21 @@
 """The same look as a pass, once and with nothing written: what `splitter plan` shows.
 
-It fills a cache by plain lists, observes, and plans with the very functions of the reconciler.
+It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the rehearsal
+by server-side dry run included.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from splitter.core.model import Key, Observation
-from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.kube.cache import Cache
 from splitter.kube.client import Client
 from splitter.kube.observe import Observer
+from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer
 
@@ -25,6 +27,8 @@ class Preview:
     observed: Observation
     in_force: PolicyInForce
     plan: Plan
+    unrehearsed: str = ""
+    """Why nobody could say whether the API server would take the first writes; empty when it is known."""
 
 
 async def preview(
@@ -48,5 +52,14 @@ async def preview(
         observed = await observer.observe(key, datetime.now(UTC))
         in_force = policy_in_force(observed, rules.defaults)
         twins = rendering.twins_of(observed, in_force.policy)
-        found.append(Preview(observed, in_force, plan(observed, in_force, twins, rules)))
+        planned = plan(observed, in_force, twins, rules)
+        unrehearsed = ""
+        if isinstance(twins, Mapping) and begins(planned):
+            denied = await rehearse(client, observed, twins)
+            if denied is not None and lacks_rights(denied):
+                unrehearsed = denied.message
+            else:
+                observed = replace(observed, denied=denied)
+                planned = plan(observed, in_force, twins, rules)
+        found.append(Preview(observed, in_force, planned, unrehearsed))
     return found

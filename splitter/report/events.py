@@ -1,7 +1,7 @@
 """Kubernetes Events about a source, from the notes of a pass.
 
-The reconciler asks `due` which notes to say now (the same sentence is not repeated within ten minutes)
-and has `kube.apply` post what `event` builds. Source of the form: events.k8s.io/v1.
+The reconciler asks `due` which notes to say now (what stands is not repeated while its Event is still kept,
+what was done again soon) and has `kube.apply` post what `event` builds. Source of the form: events.k8s.io/v1.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,10 @@ from uuid import uuid4
 
 from splitter.core.model import Key, Note, SourceView, seconds_between
 
-_REPEAT_S = 600.0
+STANDING_S = 3600.0
+"""What still stands is said again when the API server has forgotten its Event (its default: an hour)."""
+DONE_S = 60.0
+"""The same write twice within this time is one piece of news; later, it has happened again."""
 _REMEMBERED = 10_000
 _NOTE = 1024  # the API server refuses a longer one
 
@@ -23,13 +26,13 @@ class Said:
     def __init__(self) -> None:
         self._said: OrderedDict[tuple[Key, str, str], datetime] = OrderedDict()
 
-    def due(self, key: Key, notes: Sequence[Note], now: datetime) -> list[Note]:
-        """Return the notes that were not said in the last ten minutes, and remember them as said."""
+    def due(self, key: Key, notes: Sequence[Note], now: datetime, repeat_s: float = STANDING_S) -> list[Note]:
+        """Return the notes that were not said in the last `repeat_s` seconds, and remember them as said."""
         found = []
         for note in notes:
             sentence = (key, note.reason.value, note.message)
             last = self._said.get(sentence)
-            if last is not None and seconds_between(last, now) < _REPEAT_S:
+            if last is not None and seconds_between(last, now) < repeat_s:
                 continue
             self._said[sentence] = now
             self._said.move_to_end(sentence)

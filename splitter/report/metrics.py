@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import Counter, Gauge, Histogram
 
 from splitter import __version__
-from splitter.core.model import Key
+from splitter.core.model import Key, Note
 
 _WORKLOAD = ("namespace", "name")
 
@@ -20,6 +20,11 @@ replicas = Gauge(
     (*_WORKLOAD, "pool", "count"),
 )
 cover_replicas = Gauge("splitter_cover_replicas", "On-demand replicas standing in for spot", _WORKLOAD)
+refused = Gauge(
+    "splitter_refused",
+    "1 for a labelled workload that splitter does not split, or would not split today, by reason",
+    (*_WORKLOAD, "reason"),
+)
 decisions_total = Counter("splitter_decisions_total", "Decisions carried out, by reason", ("reason",))
 reconcile_seconds = Histogram(
     "splitter_reconcile_seconds",
@@ -38,6 +43,13 @@ def show(key: Key, status: Mapping[str, Any]) -> None:
         for count, number in status[field].items():
             replicas.labels(key.namespace, key.name, pool, count).set(number)
     cover_replicas.labels(key.namespace, key.name).set(status["cover"])
+
+
+def show_refusal(key: Key, objection: Note | None) -> None:
+    """Show why one workload is refused, or that it is not; it has one reason at a time."""
+    refused.remove_by_labels({"namespace": key.namespace, "name": key.name})
+    if objection is not None:
+        refused.labels(key.namespace, key.name, objection.reason.value).set(1)
 
 
 def forget(key: Key) -> None:

@@ -113,13 +113,13 @@ def _conditions(
     """Return the conditions in the Kubernetes convention; a transition time changes with its status only."""
     ready, desired = _ready(observed), observed.source.replicas if observed.source else 0
     verdict = plan.verdict
-    refused = plan.state is State.REFUSED
+    objection = verdict if plan.state is State.REFUSED else plan.objection
     wanting = plan.wanted_spot
     spot_ready = _pool(observed.spot, wanting)["ready"]
     problem = in_force.problems[0] if in_force.problems else None
     moving = plan.state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
     found = [
-        _condition("Eligible", not refused, verdict if refused else None),
+        _condition("Eligible", objection is None, objection),
         _condition("PolicyValid", in_force.valid, problem),
         _condition(
             "Ready", ready >= desired, Note(verdict.reason, f"{ready} of {desired} replicas are available")

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from builders import free_source, observation
-from splitter.core.eligibility import refusal
+from builders import free_source, observation, source
+from splitter.core.eligibility import advice, objection_while_split, refusal
+from splitter.core.model import Neighbours
 from splitter.core.reasons import Reason
 
 
@@ -44,7 +45,8 @@ def test_a_rollout_in_progress_only_waits() -> None:
 
 def test_a_foreign_object_under_a_twins_name() -> None:
     """It is not ours to overwrite."""
-    found = refusal(observation(taken_names=("web-spot",)), free_source(), ())
+    around = Neighbours(taken_names=("web-spot",))
+    found = refusal(observation(neighbours=around), free_source(), ())
     assert found is not None
     assert found.reason is Reason.TWIN_NAME_TAKEN
     assert "web-spot" in found.message
@@ -62,3 +64,77 @@ def test_one_thing_at_a_time() -> None:
     found = refusal(observation(), free_source(paused=True, recreate=True), ())
     assert found is not None
     assert found.reason is Reason.ALREADY_PAUSED
+
+
+class TestOneNodeVolume:
+    """All replicas of a Deployment share its claims, and twins never share a node."""
+
+    AROUND = Neighbours(one_node_claim="uploads")
+
+    def test_is_refused(self) -> None:
+        """With the claim's name and the remedy."""
+        found = refusal(observation(neighbours=self.AROUND), free_source(), ())
+        assert found is not None
+        assert found.reason is Reason.VOLUME_READ_WRITE_ONCE
+        assert "uploads" in found.message
+        assert "ReadWriteMany" in found.message
+
+    @pytest.mark.parametrize(("replicas", "surge", "refused"), [(1, 1, True), (2, 0, True), (1, 0, False)])
+    def test_only_where_two_pods_exist_at_a_time(self, replicas: int, surge: int, refused: bool) -> None:
+        """A single replica that goes before its replacement comes may take its volume along."""
+        lone = free_source(replicas, max_surge=surge, max_unavailable=1)
+        assert (refusal(observation(neighbours=self.AROUND), lone, ()) is not None) is refused
+
+
+class TestWhileSplit:
+    """A workload that becomes ineligible is kept safe and reported, never dropped."""
+
+    @pytest.mark.parametrize(
+        ("fields", "around", "reason"),
+        [
+            ({"recreate": True}, Neighbours(), Reason.STRATEGY_RECREATE),
+            ({"controller": "Shop/web"}, Neighbours(), Reason.OWNED_BY_CONTROLLER),
+            (
+                {},
+                Neighbours(autoscaled_twin="HorizontalPodAutoscaler/web-spot"),
+                Reason.AUTOSCALER_ON_TWIN,
+            ),
+            ({}, Neighbours(one_node_claim="uploads"), Reason.VOLUME_READ_WRITE_ONCE),
+        ],
+    )
+    def test_is_reported(self, fields: dict[str, Any], around: Neighbours, reason: Reason) -> None:
+        """With the reason that would refuse it, and what happens meanwhile."""
+        found = objection_while_split(observation(neighbours=around), source(**fields))
+        assert found is not None
+        assert found.reason is reason
+        assert found.message.endswith("It stays split and is kept safe until its label is removed")
+
+    def test_what_we_did_ourselves_is_no_objection(self) -> None:
+        """It is paused by us, its twins have their names, and it never looks rolled out."""
+        ours = source(paused=True, rollout_complete=False)
+        assert (
+            objection_while_split(observation(neighbours=Neighbours(taken_names=("web-spot",))), ours) is None
+        )
+
+
+class TestAdvice:
+    """What is allowed, but better known."""
+
+    def test_nothing_to_say(self) -> None:
+        """A plain workload needs no advice."""
+        assert advice(observation(), free_source()) == ()
+
+    def test_one_pod_a_node(self) -> None:
+        """Surge replicas may stay Pending."""
+        (found,) = advice(observation(), free_source(one_a_node="hostPort 8080"))
+        assert found.reason is Reason.SURGE_MAY_PEND
+        assert found.message.startswith("hostPort 8080 lets one pod stand on a node")
+        assert advice(observation(), free_source(one_a_node="hostPort 8080", max_surge=0)) == ()
+
+    def test_an_autoscaler_that_loses_its_tolerance(self) -> None:
+        """With the setting that makes up for it."""
+        around = Neighbours(untolerant_autoscaler="ScaledObject/web")
+        (found,) = advice(observation(neighbours=around), free_source())
+        assert found.reason is Reason.AUTOSCALER_WITHOUT_TOLERANCE
+        assert "stabilizationWindowSeconds" in found.message
+        assert not found.warning

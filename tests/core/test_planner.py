@@ -282,3 +282,50 @@ def test_the_fights_of_today_are_counted() -> None:
         observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
     )
     assert "2 of 3" in found.verdict.message
+
+
+class TestTrimming:
+    """Old parked ReplicaSets, beyond the source's own limit (row 12)."""
+
+    def parked(self, *templates: str) -> Observation:
+        """Return a workload at rest with these parked at 0, oldest first."""
+        sets = [
+            replica_set(f"web-{n}", spec=0, template=template, age_s=1000 - n)
+            for n, template in enumerate(templates)
+        ]
+        return at_rest(source=source(revisions_kept=1), replica_sets=tuple(sets))
+
+    def test_the_oldest_go(self) -> None:
+        """The way back stays beside them, however old it is."""
+        found = planned(self.parked("v1", "v-3", "v-2", "v-1"))
+        assert found.actions == (
+            DeleteReplicaSet("web-1", "uid-web-1", "rv-web-1"),
+            DeleteReplicaSet("web-2", "uid-web-2", "rv-web-2"),
+        )
+
+    def test_within_the_limit_nothing_goes(self) -> None:
+        """As many as the Deployment controller would keep."""
+        assert planned(self.parked("v-1", "v1")).actions == ()
+
+    def test_what_still_has_pods_stays(self) -> None:
+        """A hand-over is under way."""
+        busy = replica_set("web-9", of=pods(1), template="v-9")
+        observed = self.parked("v-3", "v-2", "v1")
+        found = planned(replace(observed, replica_sets=(*observed.replica_sets, busy)))
+        assert DeleteReplicaSet not in kinds(found)
+
+
+class TestIneligibleWhileSplit:
+    """Kept safe and reported, never dropped."""
+
+    def test_strategy_recreate(self) -> None:
+        """Nothing is written, nothing is given back; the objection goes along."""
+        found = planned(at_rest(source=source(recreate=True)))
+        assert found.actions == ()
+        assert found.state is State.STEADY
+        assert found.objection is not None
+        assert found.objection.reason is Reason.STRATEGY_RECREATE
+
+    def test_none_for_a_sound_one(self) -> None:
+        """The rule, not the exception."""
+        assert planned(at_rest()).objection is None

@@ -7,7 +7,7 @@ import pytest
 from builders import KEY, NOW, source
 from splitter.core.model import Key, Note
 from splitter.core.reasons import Reason
-from splitter.report.events import Said, event
+from splitter.report.events import DONE_S, Said, event
 
 SCALED = Note(Reason.SCALED, "scale web-spot 3 -> 5")
 REFUSED = Note(Reason.STRATEGY_RECREATE, "strategy Recreate is refused", warning=True)
@@ -18,20 +18,28 @@ class TestRepeats:
         """What was never said is said, in order."""
         assert Said().due(KEY, [SCALED, REFUSED], NOW) == [SCALED, REFUSED]
 
-    @pytest.mark.parametrize(("after_s", "again"), [(0, False), (1, False), (599, False), (600, True)])
-    def test_ten_minutes(self, after_s: float, again: bool) -> None:
-        """The same sentence is said again after ten minutes at the earliest."""
+    @pytest.mark.parametrize(("after_s", "again"), [(0, False), (1, False), (3599, False), (3600, True)])
+    def test_what_stands(self, after_s: float, again: bool) -> None:
+        """It is said again when its Event is no longer kept."""
         said = Said()
         said.due(KEY, [REFUSED], NOW)
         due = said.due(KEY, [REFUSED], NOW + timedelta(seconds=after_s))
         assert due == ([REFUSED] if again else [])
 
+    @pytest.mark.parametrize(("after_s", "again"), [(0, False), (59, False), (60, True)])
+    def test_what_was_done(self, after_s: float, again: bool) -> None:
+        """A second loss with the numbers of the first is news, a second pass over the same one is not."""
+        said = Said()
+        said.due(KEY, [SCALED], NOW, DONE_S)
+        due = said.due(KEY, [SCALED], NOW + timedelta(seconds=after_s), DONE_S)
+        assert due == ([SCALED] if again else [])
+
     def test_counted_from_when_it_was_said(self) -> None:
         """A pass in which it was not said does not put it off any further."""
         said = Said()
         said.due(KEY, [REFUSED], NOW)
-        said.due(KEY, [REFUSED], NOW + timedelta(seconds=300))
-        assert said.due(KEY, [REFUSED], NOW + timedelta(seconds=601)) == [REFUSED]
+        said.due(KEY, [REFUSED], NOW + timedelta(seconds=1800))
+        assert said.due(KEY, [REFUSED], NOW + timedelta(seconds=3601)) == [REFUSED]
 
     def test_twice_in_one_pass(self) -> None:
         """Said twice in one pass, it is said once."""

@@ -127,9 +127,35 @@ def source(raw: Raw) -> SourceRecord:
         releasable=bool(keys),
         controller=f"{controlling['kind']}/{controlling['name']}" if controlling else None,
         rollout_complete=observed and all(count == replicas for count in counts),
+        claims=_claims(spec["template"].get("spec", {})),
+        one_a_node=_one_a_node(spec["template"]),
+        revisions_kept=spec.get("revisionHistoryLimit", 10),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), view)
+
+
+def _claims(pod_spec: Raw) -> tuple[str, ...]:
+    """Return the claims by name; a template of a claim makes one a pod, and is nobody's trouble."""
+    sources = (volume.get("persistentVolumeClaim") for volume in pod_spec.get("volumes") or ())
+    return tuple(claim["claimName"] for claim in sources if claim is not None)
+
+
+def _one_a_node(template: Raw) -> str:
+    """Say what keeps a second pod of the template off a node; empty when nothing does."""
+    pod_spec, labels = template.get("spec", {}), template["metadata"].get("labels", {})
+    for container in pod_spec.get("containers", ()):
+        for port in container.get("ports") or ():
+            if "hostPort" in port:
+                return f"hostPort {port['hostPort']}"
+    rules = ((pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    for rule in rules or ():
+        wanted = (rule.get("labelSelector") or {}).get("matchLabels") or {}
+        if wanted and wanted.items() <= labels.items() and rule["topologyKey"] == "kubernetes.io/hostname":
+            return "required pod anti-affinity to itself"
+    return ""
 
 
 def _selector_keys(selector: Raw) -> tuple[str, ...]:
