@@ -1,8 +1,9 @@
 """`python -m splitter.sandbox`: one control plane that runs until Ctrl-C, for people who develop.
 
 `python -m splitter.sandbox build` only builds the programs (`make sandbox`). A running one prints the path
-of its kubeconfig on standard output, everything else on standard error. It decides nothing; `controlplane`
-and `fleet` do the work.
+of its kubeconfig on standard output, everything else on standard error. With `--karpenter` it begins without
+machines, and Karpenter buys what pending pods ask for. It decides nothing; `controlplane`, `fleet` and
+`karpenter` do the work.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _POOLS: tuple[Pool, ...] = get_args(Pool)
 _LOOK_EVERY_S = 1.0
+_MACHINES = "on-demand=4,spot=8"
 
 
 def parse_nodes(text: str) -> dict[Pool, int]:
@@ -49,14 +51,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m splitter.sandbox", description="A control plane on loopback."
     )
     parser.add_argument("action", nargs="?", choices=("run", "build"), default="run")
-    parser.add_argument("--nodes", type=parse_nodes, default="on-demand=4,spot=8", metavar="POOL=COUNT,...")
+    parser.add_argument(
+        "--nodes",
+        type=parse_nodes,
+        metavar="POOL=COUNT,...",
+        help=f"machines to begin with (default: {_MACHINES}; none with --karpenter)",
+    )
+    parser.add_argument("--karpenter", action="store_true", help="have Karpenter buy machines of both pools")
     parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
     chosen = parser.parse_args(arguments)
+    nodes = chosen.nodes
+    if nodes is None:
+        nodes = {} if chosen.karpenter else parse_nodes(_MACHINES)
     try:
         if chosen.action == "build":
             sys.stdout.write(f"{build.programs(_tell).kwok.parent}\n")
+            if chosen.karpenter:
+                sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
         else:
-            _run(chosen.nodes, chosen.kubeconfig_out)
+            _run(nodes, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:
         return 0
     except SandboxError as fault:
@@ -65,8 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None) -> None:
-    with Sandbox.start(progress=_tell) as sandbox:
+def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None, *, karpenter: bool) -> None:
+    with Sandbox.start(progress=_tell, karpenter=karpenter) as sandbox:
+        for pool in _POOLS if karpenter else ():
+            sandbox.karpenter.offer(pool, consolidate_after="30s")
         for pool, count in nodes.items():
             sandbox.fleet.add(pool, count)
         try:

@@ -1,10 +1,10 @@
-"""Builds the control plane and KWOK once and keeps them in the user's cache directory.
+"""Builds the control plane and KWOK once, and Karpenter when asked, and keeps them in the user's cache.
 
-`Sandbox.start` calls `programs`; what it returns is run by `controlplane`. The cache is keyed by the
-versions, the platform and the Go module's own files, so a second clone of the repository builds nothing
-and a changed main.go builds anew. One build at a time (a file lock), and never half a result: it is built
-in a temporary directory and renamed. Nothing is written outside the cache directory, except into Go's own
-caches.
+`Sandbox.start` calls `programs` and, when it shall have an autoscaler, `karpenter`; what they return is run
+by `controlplane`. The cache is keyed by the versions, the platform and the Go module's own files, so a
+second clone of the repository builds nothing and a changed main.go builds anew. One build at a time (a file
+lock), and never half a result: it is built in a temporary directory and renamed. Nothing is written outside
+the cache directory, except into Go's own caches.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from splitter.sandbox import toolchain
@@ -32,11 +33,22 @@ if TYPE_CHECKING:
 
 KUBERNETES_VERSION = "1.36.3"
 KWOK_VERSION = "0.8.0"
+KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-SOURCES = ("go.mod", "go.sum", "main.go")
+# Go module -> its files. Karpenter's only pins versions: the program is upstream's own, a tool of the module.
+SOURCES = {"controlplane": ("go.mod", "go.sum", "main.go"), "karpenter": ("go.mod", "go.sum")}
 
 _REPORT_EVERY_S = 15.0
 _STAMP = "k8s.io/component-base/version"
+_BUILD = ("build", "-trimpath", "-ldflags")
+_SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
+_KARPENTER = "sigs.k8s.io/karpenter"
+# The kinds that Karpenter's KWOK provider works with. It has more, which stand behind feature gates.
+_CRDS = (
+    "pkg/apis/crds/karpenter.sh_nodepools.yaml",
+    "pkg/apis/crds/karpenter.sh_nodeclaims.yaml",
+    "kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +63,24 @@ class Programs:
     kwok: Path
 
 
+@dataclass(frozen=True, slots=True)
+class KarpenterFiles:
+    """Where Karpenter lies, and its own CustomResourceDefinitions."""
+
+    program: Path
+    crds: tuple[Path, ...]
+
+
 def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
     """Return where built programs are kept: `$XDG_CACHE_HOME/splitter/sandbox`, by default under ~/.cache."""
     base = environment.get("XDG_CACHE_HOME")
     return Path(base or Path.home() / ".cache") / "splitter" / "sandbox"
 
 
-def module_sources() -> dict[str, bytes]:
-    """Return the Go module's files by name, as they lie in the package."""
-    module = resources.files("splitter.sandbox").joinpath("controlplane")
-    return {name: module.joinpath(name).read_bytes() for name in SOURCES}
+def module_sources(module: str = "controlplane") -> dict[str, bytes]:
+    """Return a Go module's files by name, as they lie in the package."""
+    folder = resources.files("splitter.sandbox").joinpath(module)
+    return {name: folder.joinpath(name).read_bytes() for name in SOURCES[module]}
 
 
 def build_key(
@@ -68,18 +88,27 @@ def build_key(
     *,
     kubernetes: str = KUBERNETES_VERSION,
     kwok: str = KWOK_VERSION,
-    system: str = f"{platform.system()}-{platform.machine()}".lower(),
+    system: str = _SYSTEM,
 ) -> str:
     """Return the name of a build: the same inputs give the same name, any changed one another.
 
     Example: `kubernetes-1.36.3-kwok-0.8.0-linux-x86_64-3f2a...`.
     """
+    return f"kubernetes-{kubernetes}-kwok-{kwok}-{system}-{_digest(sources)}"
+
+
+def karpenter_key(system: str = _SYSTEM) -> str:
+    """Return the name of the build of Karpenter, such as `karpenter-1.15.0-linux-x86_64-6cf0...`."""
+    return f"karpenter-{KARPENTER_VERSION}-{system}-{_digest(module_sources('karpenter'))}"
+
+
+def _digest(sources: Mapping[str, bytes]) -> str:
     digest = hashlib.sha256()
     for name in sorted(sources):
         # The length keeps two files from being read as one another's beginning.
         digest.update(f"{name} {len(sources[name])}\n".encode())
         digest.update(sources[name])
-    return f"kubernetes-{kubernetes}-kwok-{kwok}-{system}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]
 
 
 def programs(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Programs:
@@ -96,7 +125,7 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
     assets = environment.get("KUBEBUILDER_ASSETS")
     if assets:
         ready_made = _ready_made(Path(assets))
-        home = cache / f"kwok-{KWOK_VERSION}-{platform.system()}-{platform.machine()}".lower()
+        home = cache / f"kwok-{KWOK_VERSION}-{_SYSTEM}"
         _once(home, progress, lambda into: _build_kwok(go, into, progress))
         return Programs(*(*ready_made, home / "kwok"))
     home = cache / build_key(sources)
@@ -111,6 +140,24 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
 
     _once(home, progress, build_both)
     return Programs(*(home / name for name in (*NAMES, "kwok")))
+
+
+def karpenter(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> KarpenterFiles:
+    """Return Karpenter with its KWOK provider, building it when it is missing (3 minutes on 2 cores).
+
+    It needs a newer Go than the control plane. Raises SandboxError as `programs` does.
+    """
+    cache = cache_directory(environment)
+    sources = module_sources("karpenter")
+    go = _GoOnDemand(sources["go.mod"].decode(), cache, progress)
+    home = cache / karpenter_key()
+
+    def build_it(into: Path) -> None:
+        progress(f"building Karpenter {KARPENTER_VERSION} once: about 3 minutes on 2 cores ...")
+        _build_karpenter(go, sources, into, progress)
+
+    _once(home, progress, build_it)
+    return KarpenterFiles(home / "karpenter", tuple(home / Path(path).name for path in _CRDS))
 
 
 def _ready_made(assets: Path) -> tuple[Path, ...]:
@@ -173,30 +220,40 @@ def _build_control_plane(
     stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
     # Without the stamps kubectl and the API server call themselves v0.0.0.
     linker = " ".join(["-s -w", *(f"-X {_STAMP}.{name}={value}" for name, value in stamps.items())])
-    with tempfile.TemporaryDirectory(prefix="splitter-controlplane-") as copy:
-        # The package may be installed read-only, and Go wants to write beside go.mod.
-        for name, content in sources.items():
-            Path(copy, name).write_bytes(content)
-        command = [
-            go.command(),
-            "build",
-            "-trimpath",
-            "-ldflags",
-            linker,
-            "-o",
-            str(into / "controlplane"),
-            ".",
-        ]
-        _run_go(
-            f"Kubernetes {KUBERNETES_VERSION}",
-            command,
-            progress,
-            directory=Path(copy),
-            logs=into.parent,
-            extra={},
-        )
+    command = [go.command(), *_BUILD, linker, "-o", str(into / "controlplane"), "."]
+    with _copied(sources) as module:
+        _run_go(f"Kubernetes {KUBERNETES_VERSION}", command, progress, directory=module, logs=into.parent)
     for name in NAMES:
         (into / name).symlink_to("controlplane")
+
+
+def _build_karpenter(
+    go: _GoOnDemand, sources: Mapping[str, bytes], into: Path, progress: Callable[[str], None]
+) -> None:
+    linker = f"-s -w -X {_KARPENTER}/pkg/operator.Version={KARPENTER_VERSION}"
+    command = [go.command(), *_BUILD, linker, "-o", str(into / "karpenter"), f"{_KARPENTER}/kwok"]
+    with _copied(sources) as module:
+        _run_go(f"Karpenter {KARPENTER_VERSION}", command, progress, directory=module, logs=into.parent)
+        # The kinds come from the very module that was built, so the two cannot disagree.
+        found = subprocess.run(
+            [go.command(), "list", "-m", "-f", "{{.Dir}}", _KARPENTER],
+            env=_go_environment(),
+            cwd=module,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    for path in _CRDS:
+        shutil.copyfile(Path(found.stdout.strip(), path), into / Path(path).name)
+
+
+@contextmanager
+def _copied(sources: Mapping[str, bytes]) -> Iterator[Path]:
+    """Yield a directory with a Go module: Go wants to write there, and the package may be read-only."""
+    with tempfile.TemporaryDirectory(prefix="splitter-go-module-") as directory:
+        for name, content in sources.items():
+            Path(directory, name).write_bytes(content)
+        yield Path(directory)
 
 
 def _build_kwok(go: _GoOnDemand, into: Path, progress: Callable[[str], None]) -> None:
@@ -206,6 +263,11 @@ def _build_kwok(go: _GoOnDemand, into: Path, progress: Callable[[str], None]) ->
     _run_go(f"KWOK {KWOK_VERSION}", command, progress, directory=into, logs=into.parent, extra=extra)
 
 
+def _go_environment(extra: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    # GOWORK: a go.work above the temporary directory must not swallow the module.
+    return {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", **extra}
+
+
 def _run_go(
     what: str,
     command: Sequence[str],
@@ -213,12 +275,11 @@ def _run_go(
     *,
     directory: Path,
     logs: Path,
-    extra: Mapping[str, str],
+    extra: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     log = logs / f"{what.lower().replace(' ', '-')}-build.log"
     log.unlink(missing_ok=True)
-    # GOWORK: a go.work above the temporary directory must not swallow the module.
-    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", **extra}
+    environment = _go_environment(extra)
     started_s = time.monotonic()
     nursery = Nursery()
     try:

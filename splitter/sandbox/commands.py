@@ -1,6 +1,7 @@
-"""The command lines of the sandbox's five processes.
+"""The command lines of the sandbox's processes.
 
-`controlplane` starts them in this order: etcd, kube-apiserver, then controller manager, scheduler and KWOK.
+`controlplane` starts them in this order: etcd, kube-apiserver, then controller manager, scheduler and KWOK,
+and at last Karpenter, where it is asked for.
 Pure: paths and ports in, words out. The flags are upstream's; a comment stands where one is not obvious.
 """
 
@@ -179,4 +180,17 @@ def kwok(programs: Programs, layout: Layout, stages: Path) -> list[str]:
         f"--manage-nodes-with-label-selector={KUBELET_LABEL}={KUBELET_RUNNING}",
         f"--node-lease-duration-seconds={_NODE_LEASE_S}",
         "--cidr=10.128.0.0/9",
+    ]
+
+
+def karpenter(program: Path) -> list[str]:
+    """Return Karpenter's command line; its kubeconfig stands in KUBECONFIG, it has no flag for it."""
+    return [
+        str(program),
+        "--disable-leader-election=true",
+        # 0: any free port, since nobody asks there. It can be told a port and no address, so these two are
+        # the only ones of the sandbox that are open on every interface.
+        "--metrics-port=0",
+        "--health-probe-port=0",
+        "--log-level=debug",
     ]

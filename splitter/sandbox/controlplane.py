@@ -29,6 +29,7 @@ from splitter.sandbox import build, commands, credentials
 from splitter.sandbox.api import Api
 from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.karpenter import Karpenter
 from splitter.sandbox.ports import HeldPorts
 from splitter.sandbox.processes import Nursery
 from splitter.sandbox.recorder import Recorder
@@ -57,7 +58,8 @@ class Sandbox:
     """A running control plane; ends with the `with` block, or with `stop`.
 
     `kubeconfig` is the administrator's (its context is called "splitter-sandbox"), `url` the API server's
-    address, `api` a connection as administrator, `fleet` the machines, `home` the directory of its files.
+    address, `api` a connection as administrator, `fleet` the machines, `home` the directory of its files,
+    `karpenter` the autoscaler, where it was asked for.
 
     Example:
         with Sandbox.start(progress=print) as sandbox:
@@ -80,6 +82,7 @@ class Sandbox:
         self._kubectl = Path()
         self._failed = False
         self._stopped = False
+        self._karpenter: Karpenter | None = None
         self._former_sigterm: Any = None
         # Held as long as this process lives, however it ends: how the next start knows a dead one's files.
         self._owner = (home / _OWNER).open("w")
@@ -92,6 +95,7 @@ class Sandbox:
         progress: Callable[[str], None] = _silence,
         root: Path | None = None,
         node_monitor_grace_s: float | None = None,
+        karpenter: bool = False,
     ) -> Self:
         """Start a control plane and return it when it serves, schedules and runs its controllers.
 
@@ -99,9 +103,11 @@ class Sandbox:
         Its files lie in a new directory under `root`, by default the system's temporary directory.
         `node_monitor_grace_s`: after how many seconds without a heartbeat a node counts as lost; left out,
         Kubernetes' own default holds (50 s).
+        `karpenter`: have it buy machines for pending pods, once `karpenter.offer` has said which there are.
         Raises SandboxError with the last lines of the log when a process does not come up.
         """
         programs = build.programs(progress)
+        autoscaler = build.karpenter(progress) if karpenter else None
         parent = root or Path(tempfile.gettempdir())
         sweep(parent)
         sandbox = cls(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)), progress)
@@ -109,6 +115,8 @@ class Sandbox:
         sandbox._catch_sigterm()
         try:
             sandbox._come_up(programs, node_monitor_grace_s)
+            if autoscaler:
+                sandbox._add_karpenter(autoscaler)
         except BaseException:
             sandbox.keep_logs()
             sandbox.stop()
@@ -153,9 +161,16 @@ class Sandbox:
         self.fleet = Fleet(self.api, self.check)
         self._progress(f"the sandbox serves at {self.url} after {time.monotonic() - began_s:.1f} s")
 
-    def _run(self, name: str, command: list[str]) -> None:
+    def _add_karpenter(self, files: build.KarpenterFiles) -> None:
+        self._karpenter = Karpenter(self.api, self.check)
+        self._karpenter.install(files.crds)
+        self._run(
+            "karpenter", commands.karpenter(files.program), kubeconfig=self.home / "karpenter.kubeconfig"
+        )
+
+    def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
         # HOME: none of them shall read or write a dot file of the user's.
-        environment = {**os.environ, "HOME": str(self.home), "KUBECONFIG": os.devnull}
+        environment = {**os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
         self._nursery.start(name, command, log=self.logs / f"{name}.log", environment=environment)
 
     def _until(self, what: str, look: Callable[[], bool]) -> None:
@@ -176,6 +191,13 @@ class Sandbox:
     def check(self) -> None:
         """Raise SandboxError when a process of the sandbox has ended by itself."""
         self._nursery.check()
+
+    @property
+    def karpenter(self) -> Karpenter:
+        """The autoscaler. Raises SandboxError when there is none."""
+        if self._karpenter is None:
+            raise SandboxError("this sandbox has no Karpenter; start it with Sandbox.start(karpenter=True).")
+        return self._karpenter
 
     @property
     def process_ids(self) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ CONTEXT = "splitter-sandbox"
 _USERS: Mapping[str, tuple[str, ...]] = {
     "admin": ("system:masters",),
     "kwok": ("system:masters",),
+    "karpenter": ("system:masters",),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
 }

@@ -53,9 +53,7 @@ def required_version(go_mod: str) -> Version:
     """
     found = re.search(r"^go (\d+)\.(\d+)(?:\.(\d+))?\s*$", go_mod, re.MULTILINE)
     if not found:
-        raise SandboxError(
-            "splitter/sandbox/controlplane/go.mod has no `go` line. Restore the file from Git."
-        )
+        raise SandboxError("splitter/sandbox/*/go.mod has no `go` line. Restore the file from Git.")
     return (int(found[1]), int(found[2]), int(found[3] or 0))
 
 

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from splitter.sandbox import SandboxError, build
-from splitter.sandbox.build import NAMES, build_key, cache_directory, module_sources, programs
+from splitter.sandbox.build import (
+    NAMES,
+    build_key,
+    cache_directory,
+    karpenter,
+    karpenter_key,
+    module_sources,
+    programs,
+)
 
 SOURCES = {"go.mod": b"module m\n\ngo 1.26.0\n", "go.sum": b"", "main.go": b"package main\n"}
 
@@ -41,6 +49,12 @@ class TestTheKey:
     def test_the_module_is_part_of_the_package(self) -> None:
         """The Go module's files are found as package data."""
         assert set(module_sources()) == {"go.mod", "go.sum", "main.go"}
+        assert set(module_sources("karpenter")) == {"go.mod", "go.sum"}
+
+    def test_karpenter_is_the_one_that_its_module_pins(self) -> None:
+        """The version in the name of the build is the version that is built."""
+        pinned = f"sigs.k8s.io/karpenter v{build.KARPENTER_VERSION} "
+        assert pinned in module_sources("karpenter")["go.mod"].decode()
 
 
 class TestTheCache:
@@ -62,6 +76,15 @@ class TestTheCache:
         found = programs(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
         assert found.etcd == home / "etcd"
         assert found.kwok == home / "kwok"
+
+    def test_karpenter_is_kept_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It has a directory of its own, and its kinds lie beside it."""
+        monkeypatch.setenv("PATH", "/nonexistent")
+        home = tmp_path / "splitter" / "sandbox" / karpenter_key()
+        home.mkdir(parents=True)
+        found = karpenter(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert found.program == home / "karpenter"
+        assert {kind.parent for kind in found.crds} == {home}
 
     def test_a_failed_build_leaves_nothing_and_says_why(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
