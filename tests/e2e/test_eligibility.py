@@ -1,0 +1,242 @@
+"""What else than the source itself may forbid a split: policies, quotas, rights, volumes, ports.
+
+The answer comes from the rehearsal or from a look around, before anything is written, and the workload is
+split by itself when the cause has gone.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.controller import Controller
+from e2e.shop import JsonObject, Shop, manifest
+from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition, refused
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
+
+
+@contextmanager
+def bare_replica_sets_forbidden(shop: Shop) -> Iterator[None]:
+    """Have an admission policy refuse, in this namespace, each ReplicaSet that nobody controls."""
+    name = f"{shop.namespace}-no-bare-replicasets"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["replicasets"]}
+    controlled = (
+        "has(object.metadata.ownerReferences) &&"
+        " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
+    )
+    policy: JsonObject = {
+        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
+        "validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}],
+    }
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
+    binding: JsonObject = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
+    kinds = (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
+    for kind, spec in kinds:
+        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": spec}
+        shop.apply({**made, "metadata": {"name": name}})
+    bare = {**manifest("bare", 0), "kind": "ReplicaSet"}
+    del bare["spec"]["strategy"]
+
+    def is_in_force() -> bool:
+        try:
+            shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(bare))
+        except SandboxError as refusal:
+            return NO_BARE_REPLICA_SETS in str(refusal)
+        return False
+
+    shop.until(is_in_force, "the policy to be in force")
+    try:
+        yield
+    finally:
+        for kind, _ in kinds:
+            shop.kubectl("delete", kind.lower(), name)
+
+
+class TestRehearsal:
+    def test_a_policy_against_bare_replica_sets(self, shop: Shop, controller: Controller) -> None:
+        """It would refuse the parking after the pause; it is asked before, and nothing is touched."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with bare_replica_sets_forbidden(shop):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert NO_BARE_REPLICA_SETS in message
+            assert "Nothing was changed" in message
+            before.verify()
+        shop.wait_split(on_demand=1, spot=2)
+        said = [
+            line
+            for line in controller.said().splitlines()
+            if f"workload={shop.namespace}/web" in line and "reason=WriteDenied" in line
+        ]
+        assert len(said) == 1
+        assert "WARNING" in said[0]
+
+    def test_a_quota_on_replica_sets(self, shop: Shop) -> None:
+        """No ReplicaSet for the twins or the way back could be made; with the quota raised it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
+        shop.until(lambda: quota_used(shop), "the quota to be counted")
+        shop.label()
+        before = Untouched(shop)
+        message = refused(shop, "WriteDenied")
+        assert "exceeded quota: few" in message
+        before.verify()
+        shop.kubectl("delete", "quota", "few")
+        shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
+        shop.wait_split(on_demand=1, spot=2)
+
+    def test_a_right_taken_away(self, shop: Shop) -> None:
+        """Found before the pause, named with the verb; given back, it is split."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with right_taken_away(shop, "replicasets", "patch"):
+            shop.label()
+            before = Untouched(shop)
+            message = refused(shop, "WriteDenied")
+            assert 'cannot patch resource "replicasets"' in message
+            before.verify()
+        shop.annotate(grace="20s")
+        shop.wait_split(on_demand=1, spot=2)
+
+
+def quota_used(shop: Shop) -> bool:
+    """Whether the quota controller has counted what is there."""
+    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
+    return bool(raw.get("status", {}).get("used"))
+
+
+@contextmanager
+def right_taken_away(shop: Shop, resource: str, verb: str) -> Iterator[None]:
+    """Take one verb out of splitter's ClusterRole, and put the role back."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/splitter"
+    whole = shop.sandbox.api.get(path)["rules"]
+    less = [
+        {**rule, "verbs": [one for one in rule["verbs"] if resource not in rule["resources"] or one != verb]}
+        for rule in whole
+    ]
+
+    def write(rules: object) -> None:
+        patch = json.dumps({"rules": rules})
+        shop.sandbox.kubectl("patch", "clusterrole", "splitter", "--type=merge", "-p", patch)
+
+    def may() -> bool:
+        who = "--as=system:serviceaccount:splitter-system:splitter"
+        try:
+            return "yes" in shop.kubectl("auth", "can-i", verb, resource, who)
+        except SandboxError as refusal:
+            return "no" not in str(refusal)
+
+    write(less)
+    try:
+        wait_until(lambda: not may(), what="the right to be gone", deadline_s=30)
+        yield
+    finally:
+        write(whole)
+
+
+class TestVolumes:
+    def test_read_write_once(self, shop: Shop) -> None:
+        """One node mounts it, twins stand on two: refused with the claim's name; unmounted, it is split."""
+        make_volume(shop, "uploads")
+        mounted = manifest("web", REPLICAS, annotations=ASKED)
+        pod = mounted["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "uploads", "persistentVolumeClaim": {"claimName": "uploads"}}]
+        shop.apply(mounted)
+        shop.wait_rolled_out()
+        shop.label()
+        before = Untouched(shop)
+        message = refused(shop, "VolumeReadWriteOnce")
+        assert "uploads" in message
+        before.verify()
+        del pod["volumes"]
+        mounted["metadata"]["labels"]["splitter.io/split"] = "enabled"
+        shop.apply(mounted)
+        shop.wait_split(on_demand=1, spot=2)
+
+
+def make_volume(shop: Shop, name: str) -> None:
+    """Make a ReadWriteOnce volume and a claim bound to it."""
+    size = {"storage": "1Gi"}
+    volume = {
+        "capacity": size,
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/nowhere"},
+        "claimRef": {"namespace": shop.namespace, "name": name},
+    }
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "",
+        "resources": {"requests": size},
+        "volumeName": f"{shop.namespace}-{name}",
+    }
+    meta = {"name": f"{shop.namespace}-{name}"}
+    shop.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": volume})
+    meta = {"name": name}
+    shop.apply({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": claim})
+    shop.kubectl("wait", "--for=jsonpath={.status.phase}=Bound", f"pvc/{name}", "--timeout=60s")
+
+
+class TestAdvice:
+    def test_ports_of_the_host_and_a_metric_from_outside(self, shop: Shop) -> None:
+        """Both are split, and both are told once what will be different."""
+        web = manifest("web", REPLICAS, annotations=ASKED)
+        container = web["spec"]["template"]["spec"]["containers"][0]
+        container["ports"] = [{"containerPort": 8080, "hostPort": 8080}]
+        shop.apply(web)
+        shop.wait_rolled_out()
+        shop.apply(queue_autoscaler(REPLICAS))
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        (surge,) = shop.events("SurgeMayPend")
+        assert surge.startswith("hostPort 8080")
+        (tolerance,) = shop.events("AutoscalerWithoutTolerance")
+        assert tolerance.startswith("HorizontalPodAutoscaler/web")
+
+
+def queue_autoscaler(replicas: int) -> JsonObject:
+    """Return an HPA that scales by the length of a queue; nobody serves that metric here."""
+    target = {"type": "AverageValue", "averageValue": "30"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": replicas,
+            "maxReplicas": replicas,
+            "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": target}}],
+        },
+    }
+
+
+class TestWhileSplit:
+    def test_strategy_recreate(self, shop: Shop) -> None:
+        """A workload that becomes ineligible stays split, safe and followed, and says why it should not."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        with shop.watch() as watched:
+            shop.label()
+            shop.wait_split(on_demand=1, spot=2)
+            strategy(shop, {"type": "Recreate", "rollingUpdate": None})
+            shop.until(
+                lambda: condition(shop, "Eligible")[:2] == ("False", "StrategyRecreate"), "the objection"
+            )
+            shop.scale(REPLICAS + 1)
+            shop.wait_split(on_demand=1, spot=3)
+            assert len(shop.events("StrategyRecreate")) == 1
+            strategy(shop, {"type": "RollingUpdate"})
+            shop.until(lambda: condition(shop, "Eligible")[0] == "True", "the objection to be gone")
+            shop.unlabel()
+            shop.wait_given_back()
+        assert watched.lowest() >= REPLICAS
+
+
+def strategy(shop: Shop, wanted: JsonObject) -> None:
+    """Change the strategy as a user does."""
+    patch = json.dumps({"spec": {"strategy": wanted}})
+    shop.kubectl("patch", "deployment", "web", "--type=merge", "-p", patch)
