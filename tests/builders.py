@@ -169,6 +169,7 @@ def split(**fields: object) -> SplitView:
     """Return a Split that takes over, with nothing to remember."""
     made = SplitView(
         uid="uid-split",
+        owner_uids=("uid-web",),
         takes_over=True,
         state="",
         conflict=False,

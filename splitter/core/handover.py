@@ -31,6 +31,7 @@ class Step(StrEnum):
     CONSIDER = "consider"  # eligibility, then Split and mark
     ADOPT = "adopt"  # ours again: Split if missing, mark anew
     CREATE_SPLIT = "create-split"
+    CLAIM = "claim"  # what is ours by its name, and was orphaned with the source before this one
     PAUSE = "pause"
     WAIT_CONTROLLER = "wait-controller"
     PARK = "park"
@@ -63,6 +64,7 @@ class Columns:
     hand_back: bool  # a parked ReplicaSet has the source's template
     hand_back_done: bool  # it has N available, and everything else of ours is at 0
     copied: bool = False  # the Deployment controller has copied our mark onto an attached ReplicaSet
+    adrift: bool = False  # the Split or a parked ReplicaSet would not go with the source
 
     @property
     def holds(self) -> bool:
@@ -93,6 +95,8 @@ def _step_with_label(c: Columns) -> Step:
         return Step.ADOPT  # 4
     if not c.split:
         return Step.CREATE_SPLIT  # 5
+    if c.adrift:
+        return Step.CLAIM  # 5: deleted with --cascade=orphan, and created anew
     if not c.paused:
         return Step.PAUSE  # 6
     if not c.observed or c.returning:

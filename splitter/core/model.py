@@ -157,6 +157,7 @@ class ReplicaSetView:
     template_labels: Mapping[str, str] = field(default_factory=dict)
     marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
+    orphaned: bool = False  # parked for a source of this name that was deleted without it
     pods: tuple[PodView, ...] = ()
 
 
@@ -222,6 +223,7 @@ class SplitView:
     """The Split object as last observed."""
 
     uid: str
+    owner_uids: tuple[str, ...]
     takes_over: bool  # False: it only reports a refusal
     state: str
     conflict: bool

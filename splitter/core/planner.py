@@ -78,6 +78,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         hand_back=hand_back_of(observed) is not None,
         hand_back_done=transfer.hand_back_complete(observed, source),
         copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
+        adrift=any(rs.orphaned for rs in parked) or (split is not None and not taking.owns(source, split)),
     )
 
 
@@ -113,6 +114,7 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.CONSIDER: taking.consider,
     Step.ADOPT: taking.adopt,
     Step.CREATE_SPLIT: taking.create_split,
+    Step.CLAIM: taking.claim,
     Step.PAUSE: taking.pause,
     Step.WAIT_CONTROLLER: taking.wait_controller,
     Step.PARK: taking.park,

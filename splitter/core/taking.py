@@ -9,7 +9,16 @@ from datetime import datetime
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, State, Tie, seconds_between
+from splitter.core.model import (
+    Note,
+    Observation,
+    ReplicaSetView,
+    SourceView,
+    SplitView,
+    State,
+    Tie,
+    seconds_between,
+)
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
@@ -79,8 +88,13 @@ def _objection(this: Pass) -> Note | None:
 def _split(this: Pass, *, takes_over: bool) -> tuple[Action, ...]:
     """Return what makes the Split say so, where it does not say so already."""
     split = this.observed.split
-    says_so = split is not None and split.takes_over is takes_over
+    says_so = split is not None and split.takes_over is takes_over and owns(this.source, split)
     return () if says_so else (EnsureSplit(takes_over=takes_over),)
+
+
+def owns(source: SourceView, split: SplitView) -> bool:
+    """Whether the Split goes when this source goes; one orphaned by an earlier source stays for ever."""
+    return source.uid in split.owner_uids
 
 
 def _mark(this: Pass) -> SetMark:
@@ -98,6 +112,19 @@ def create_split(_: Pass) -> Plan:
     """Write the Split anew (row 5)."""
     note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
     return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
+
+
+def claim(this: Pass) -> Plan:
+    """Make the source the owner of what an earlier one of this name left behind (row 5)."""
+    orphans = [rs for rs in this.observed.tied(Tie.PARKED) if rs.orphaned]
+    actions = (*_split(this, takes_over=True), *(_parked(this, rs) for rs in orphans))
+    left = ", ".join(rs.name for rs in orphans) or "the Split"
+    note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier Deployment of this name; it is this one's now")
+    return Plan(Step.CLAIM, under_way(this), note, actions, (note,))
+
+
+def _parked(this: Pass, rs: ReplicaSetView) -> Park:
+    return Park(rs.name, rs.resource_version, this.source.selector_keys)
 
 
 def pause(this: Pass) -> Plan:
@@ -155,7 +182,7 @@ def park(this: Pass) -> Plan:
         note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
         unpause = SetPaused(paused=False, resource_version=this.source.resource_version)
         return Plan(Step.PARK, State.HELD, note, (unpause, SetMark(None)), (note,))
-    actions = tuple(Park(rs.name, rs.resource_version, this.source.selector_keys) for rs in attached)
+    actions = tuple(_parked(this, rs) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
     note = Note(Reason.PARKED, f"parked {names}")
     if this.observed.twins:

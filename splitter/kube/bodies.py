@@ -11,6 +11,7 @@ from splitter.core.desired import template_hash
 from splitter.core.model import Key, SourceView
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
+    ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
@@ -55,6 +56,7 @@ def parking(action: Park, source: SourceView) -> Json:
     return {
         "metadata": {
             "labels": labels,
+            "annotations": {ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [owner],
             "resourceVersion": action.resource_version,
         }
@@ -70,7 +72,7 @@ def reattaching(action: Reattach) -> Json:
     return {
         "metadata": {
             "labels": {**dict(action.labels), LABEL_SPLIT: None},
-            "annotations": dict.fromkeys((*_COPIED_COUNTS, ANNOTATION_TAKEN_OVER)),
+            "annotations": dict.fromkeys((*_COPIED_COUNTS, ANNOTATION_TAKEN_OVER, ANNOTATION_SOURCE)),
             "resourceVersion": action.resource_version,
         }
     }
@@ -96,6 +98,7 @@ def hand_back(source: SourceView) -> Json:
             "name": f"{source.key.name}-{own_hash}",
             "namespace": source.key.namespace,
             "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
+            "annotations": {ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [
                 {
                     "apiVersion": "apps/v1",

@@ -117,7 +117,7 @@ class Observer:
         found = [
             self._replica_set(record, _tie(record, source))
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
-            if source.uid in record.owner_uids and not record.deleting
+            if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
         return tuple(sorted(found, key=lambda view: view.name))
 
@@ -134,6 +134,7 @@ class Observer:
             template_labels=record.template_labels,
             marked=record.marked,
             tie=tie,
+            orphaned=tie is Tie.PARKED and not record.owner_uids,
             pods=tuple(self._pod(pod) for pod in self._cache.pods.find("owner", record.uid)),
         )
 

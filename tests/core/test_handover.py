@@ -76,6 +76,8 @@ def every() -> Iterator[Columns]:
             continue  # one Split, of one kind
         if columns.conflict and not (columns.split or columns.report):
             continue  # a Conflict is recorded in a Split
+        if columns.adrift and not (columns.split or columns.report or columns.parked):
+            continue
         if (columns.hand_back or columns.hand_back_done) and not columns.parked:
             continue
         yield columns
@@ -106,6 +108,7 @@ class TestEveryRow:
                 Step.ADOPT,
             ),
             ("5 Split deleted", replace(REST, split=False), Step.CREATE_SPLIT),
+            ("5 deleted without what is ours", replace(REST, adrift=True), Step.CLAIM),
             ("6 not paused yet", replace(FRESH, split=True, mark=Mark.OURS), Step.PAUSE),
             ("6 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
             ("7 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),

@@ -239,6 +239,26 @@ class Shop:
                 found.add(rs["metadata"]["name"])
         return found
 
+    def strays(self, name: str = "web") -> set[str]:
+        """Return, as kind/name, what does not hang on the Deployment that has this name now.
+
+        Of all Deployments, ReplicaSets, Splits and pods of the namespace, so there must be one workload in
+        it; found by owners' UIDs alone, whatever the labels say. What is being deleted is left out.
+        """
+        splits = f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits"
+        paths = (f"{self._apps}/deployments", splits, f"{self._apps}/replicasets")
+        pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        kin, strangers = {self.deployment(name)["metadata"]["uid"]}, set()
+        for path in (*paths, pods):  # owners before what they own
+            for raw in self.sandbox.api.list(path):
+                metadata = raw["metadata"]
+                owners = {ref["uid"] for ref in metadata.get("ownerReferences", ())}
+                if metadata["uid"] in kin or owners & kin:
+                    kin.add(metadata["uid"])
+                elif "deletionTimestamp" not in metadata:
+                    strangers.add(f"{path.rsplit('/', 1)[-1]}/{metadata['name']}")
+        return strangers
+
     def record(self) -> Recorder:
         """Return a recorder of this namespace's pods; use it in a `with`."""
         return self.sandbox.record(self.namespace)

@@ -109,6 +109,7 @@ class Split:
     """The Split object."""
 
     uid: str
+    owner: str
     takes_over: bool
     status: dict[str, object] = field(default_factory=dict)
 
@@ -167,7 +168,8 @@ class Cluster:
 
     def released(self) -> list[ReplicaSet]:
         """Return the source's ReplicaSets that it does not control."""
-        return [rs for rs in self.replica_sets.values() if rs.owner == self.source.uid and not rs.controlled]
+        ours = {self.source.uid, ""}
+        return [rs for rs in self.replica_sets.values() if rs.owner in ours and not rs.controlled]
 
     def serves(self, pod: Pod) -> bool:
         """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""
@@ -265,6 +267,36 @@ class Cluster:
         else:
             self.source.labels.pop("splitter.io/split", None)
         self.source.version = self.version()
+
+    def create_anew(self, *, labelled: bool) -> None:
+        """Delete the source with --cascade=orphan and apply its user's manifest again.
+
+        Everything of ours stays without an owner; a twin without one counts as out of date. What the old
+        one controlled bears the selector's labels, and the new one adopts it.
+        """
+        old = self.source
+        labels = {key: text for key, text in old.labels.items() if labelled or key == APP}
+        asked = {key: text for key, text in old.annotations.items() if key != "splitter.io/taken-over"}
+        self.source = replace(
+            Deployment(
+                old.name,
+                self.name("uid-web"),
+                None,
+                old.template,
+                old.replicas,
+                old.max_surge,
+                old.max_unavailable,
+                self.version(),
+            ),
+            labels=labels,
+            annotations=asked,
+        )
+        for rs in [rs for rs in self.replica_sets.values() if rs.owner == old.uid]:
+            rs.owner, rs.version = self.source.uid if rs.controlled else "", self.version()
+        for twin in self.twins.values():
+            twin.rendered_hash, twin.version = "", self.version()
+        if self.split is not None:
+            self.split.owner = ""
 
     def unpause(self) -> None:
         """Run `kubectl rollout resume` on the source."""

@@ -39,7 +39,7 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
 def _adopt(cluster: Cluster) -> bool:
     found = [rs for rs in cluster.released() if APP in rs.labels]
     for rs in found:
-        rs.controlled, rs.version = True, cluster.version()
+        rs.owner, rs.controlled, rs.version = cluster.source.uid, True, cluster.version()
     return bool(found)
 
 

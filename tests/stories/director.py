@@ -94,6 +94,12 @@ class Story:
         )
         self.happens(f"web is annotated, {words}")
 
+    def create_anew(self, *, labelled: bool) -> None:
+        """Delete the source without what it owns, and apply its manifest again."""
+        self.cluster.create_anew(labelled=labelled)
+        how = "with" if labelled else "without"
+        self.happens(f"web is deleted with --cascade=orphan and created again {how} its label")
+
     def scale(self, replicas: int) -> None:
         """Run `kubectl scale`."""
         was = self.cluster.source.replicas

@@ -119,8 +119,8 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
     match action:
         case EnsureSplit():
             if cluster.split is None:
-                cluster.split = Split(cluster.name("uid-split"), action.takes_over)
-            cluster.split.takes_over = action.takes_over
+                cluster.split = Split(cluster.name("uid-split"), source.uid, action.takes_over)
+            cluster.split.owner, cluster.split.takes_over = source.uid, action.takes_over
         case DeleteSplit():
             if observed and observed.split and cluster.split and cluster.split.uid == observed.split.uid:
                 cluster.split = None
@@ -221,7 +221,7 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
             for key in action.strip:
                 rs.labels.pop(key, None)
             rs.labels[LABEL_SPLIT] = SPLIT_PARKED
-            rs.controlled = False
+            rs.owner, rs.controlled = cluster.source.uid, False
             rs.version = cluster.version()
         case Reattach():
             rs = _replica_set(cluster, action.name, action.resource_version)

@@ -24,7 +24,7 @@ KEY = Key("Deployment", "shop", "web")
 def observe(cluster: Cluster) -> Observation:
     """Return everything that one pass may know."""
     source = cluster.source
-    sets = [rs for rs in cluster.replica_sets.values() if rs.owner == source.uid]
+    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""}]
     views = [_replica_set(cluster, rs, _tie(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
@@ -89,6 +89,7 @@ def _split(cluster: Cluster) -> SplitView | None:
     good = status.get("policyAnnotations")
     return SplitView(
         uid=split.uid,
+        owner_uids=(split.owner,),
         takes_over=split.takes_over,
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
@@ -132,6 +133,7 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
         created=cluster.instant(rs.created),
         template_labels=dict(rs.template_labels),
         tie=tie,
+        orphaned=tie is Tie.PARKED and not rs.owner,
         marked=rs.marked,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )

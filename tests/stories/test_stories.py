@@ -7,6 +7,8 @@ through. `SPLITTER_REGENERATE=1 pytest tests/stories` writes them anew.
 import os
 from pathlib import Path
 
+import pytest
+
 from splitter.core.model import Pool
 from stories.director import Story
 from stories.promises import traces, unsettled
@@ -271,6 +273,43 @@ class TestSpot:
         story.wait(2400)
         assert not unsettled(story.cluster, on_demand=4)
         keep(story, "loss")
+
+
+class TestCreatedAnew:
+    """The source is deleted with --cascade=orphan and applied again: the twins and parked ones stay."""
+
+    @pytest.mark.parametrize("moment_s", [12, 600], ids=["mid-take-over", "split"])
+    def test_with_its_label(self, moment_s: int) -> None:
+        """The new one owns what is left of the old, and stands as that did."""
+        story = Story("Created anew with the label, after --cascade=orphan")
+        story.label(**POLICY)
+        story.wait(moment_s)
+        del story.lines[3:]
+        story.lines.append(f"{story.clock}  {story.counts()}")
+        story.create_anew(labelled=True)
+        story.wait(600)
+        assert not unsettled(story.cluster, on_demand=4)
+        assert {rs.owner for rs in story.cluster.released()} == {story.cluster.source.uid}
+        assert story.cluster.split is not None
+        assert story.cluster.split.owner == story.cluster.source.uid
+        assert story.promises.least_available == 10
+        if moment_s < 600:
+            keep(story, "created-anew")
+
+    @pytest.mark.parametrize("moment_s", [12, 600], ids=["mid-take-over", "split"])
+    def test_without(self, moment_s: int) -> None:
+        """What is left of the old one is drained beside the new one's own pods, and goes."""
+        story = Story("Created anew without the label, after --cascade=orphan")
+        story.label(**POLICY)
+        story.wait(moment_s)
+        del story.lines[3:]
+        story.lines.append(f"{story.clock}  {story.counts()}")
+        story.create_anew(labelled=False)
+        story.wait(600)
+        assert not traces(story.cluster)
+        assert story.promises.least_available == 10
+        if moment_s < 600:
+            keep(story, "created-anew-without-label")
 
 
 class TestFights:

@@ -41,6 +41,8 @@ ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
 ANNOTATION_RENDERED_HASH: Final = "splitter.io/rendered-hash"
+# On a parked ReplicaSet: whose it is, even when it has lost its owner (an annotation: names may be long).
+ANNOTATION_SOURCE: Final = "splitter.io/source"
 
 USER_ANNOTATIONS: Final = (
     ANNOTATION_ON_DEMAND_BASE,
@@ -58,7 +60,12 @@ USER_ANNOTATIONS: Final = (
     ANNOTATION_VOLUMES,
     ANNOTATION_RESTARTED_AT,
 )
-OWN_ANNOTATIONS: Final = (ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS, ANNOTATION_RENDERED_HASH)
+OWN_ANNOTATIONS: Final = (
+    ANNOTATION_TAKEN_OVER,
+    ANNOTATION_REPLICAS,
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_SOURCE,
+)
 
 # What Kubernetes allows for a label's value.
 LABEL_VALUE_MAX: Final = 63

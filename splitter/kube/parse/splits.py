@@ -15,6 +15,7 @@ def split(raw: Raw) -> SplitRecord:
     good = status.get("policyAnnotations")
     view = SplitView(
         uid=metadata["uid"],
+        owner_uids=tuple(ref["uid"] for ref in metadata.get("ownerReferences", ())),
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),

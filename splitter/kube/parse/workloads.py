@@ -10,10 +10,12 @@ from splitter.core.desired import template_hash
 from splitter.core.model import Key, Pool, SourceView
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
+    ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
+    SPLIT_PARKED,
     SPLIT_TWIN,
 )
 from splitter.kube.client import FIELD_MANAGER
@@ -29,6 +31,10 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     owners = [ref for ref in metadata.get("ownerReferences", ()) if ref["kind"] == "Deployment"]
     controlling = controller(metadata)
+    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    # Orphaned together with its source: we wrote whose it is when we parked it.
+    orphaned = not owners and controlling is None and labels.get(LABEL_SPLIT) == SPLIT_PARKED
+    former = annotations.get(ANNOTATION_SOURCE) if orphaned else None
     return ReplicaSetRecord(
         namespace=intern(metadata["namespace"]),
         name=metadata["name"],
@@ -36,9 +42,9 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         version=int(metadata["resourceVersion"]),
         controller_uid=controlling["uid"] if controlling else None,
         owner_uids=tuple(ref["uid"] for ref in owners),
-        owner_name=owners[0]["name"] if owners else None,
-        labels=metadata.get("labels", {}),
-        marked=ANNOTATION_TAKEN_OVER in metadata.get("annotations", {}),
+        owner_name=owners[0]["name"] if owners else former,
+        labels=labels,
+        marked=ANNOTATION_TAKEN_OVER in annotations,
         template_labels=spec["template"]["metadata"].get("labels", {}),
         template_hash=template_hash(spec["template"]),
         spec_replicas=spec.get("replicas", 1),

@@ -1,0 +1,190 @@
+"""The source is deleted while it is split, and created again: by its user, or out of a backup.
+
+What the old one leaves behind is the new one's, or goes: nothing lives on beside it, and nothing that
+serves is stopped before something else serves.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from e2e.shop import LABEL, Shop, manifest
+from splitter.sandbox.errors import SandboxError
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+REPLICAS, SURGE = 4, 2
+TWINS = ("web-on-demand", "web-spot")
+# What the API server writes, and what a restore therefore leaves out.
+ITS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+
+
+def users_own(*, labelled: bool) -> dict[str, Any]:
+    """Return the user's manifest, with or without the label."""
+    labels = {LABEL: "enabled"} if labelled else {}
+    return manifest("web", REPLICAS, surge=SURGE, annotations=ASKED, labels=labels)
+
+
+def half_way(shop: Shop) -> bool:
+    """Whether some of its replicas are the twins' already, and some are not."""
+    return bool(shop.twins()) and 1 <= sum(shop.twins() or ()) < REPLICAS
+
+
+def split_all(shop: Shop) -> bool:
+    """Whether it stands as it was asked for."""
+    shape = shop.shape()
+    return shop.twins() == (1, 3) and (shape.on_demand, shape.spot, shape.total) == (1, 3, REPLICAS)
+
+
+MOMENTS = pytest.mark.parametrize("come", [split_all, half_way])
+
+
+def saved(raw: dict[str, Any], *, owners: bool = True) -> dict[str, Any]:
+    """Return an object as a backup has it."""
+    dropped = ITS_OWN if owners else (*ITS_OWN, "ownerReferences")
+    metadata = {name: value for name, value in raw["metadata"].items() if name not in dropped}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": raw["spec"]}
+
+
+def create(shop: Shop, body: dict[str, Any]) -> None:
+    """Create an object as a restore does."""
+    shop.kubectl("create", "-f", "-", stdin=json.dumps(body))
+
+
+def pod_uids(shop: Shop) -> set[str]:
+    """Return the UIDs of the pods of now."""
+    return {pod["metadata"]["uid"] for pod in shop.pods()}
+
+
+def settled(shop: Shop) -> None:
+    """Wait until nothing is left that does not hang on the Deployment of now."""
+    left: set[str] = set()
+
+    def none() -> bool:
+        left.clear()
+        left.update(shop.strays())
+        return not left
+
+    try:
+        shop.until(none, "nothing of the old web to be left")
+    except SandboxError as late:
+        late.add_note(f"still there: {', '.join(sorted(left))}")
+        raise
+
+
+class TestOrphaned:
+    """Deleted with --cascade=orphan: its twins, its parked ReplicaSets and all pods stay."""
+
+    @MOMENTS
+    def test_with_its_label(self, shop: Shop, come: Callable[[Shop], bool]) -> None:
+        """Created again with the label, it takes the orphans for its own; deleted, it takes them along."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.until(lambda: come(shop), "the moment")
+        with shop.watch() as watched:
+            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            shop.apply(users_own(labelled=True))
+            shop.wait_split(on_demand=1, spot=3)
+            settled(shop)
+            assert watched.lowest() >= REPLICAS
+            # A new Deployment makes its own N at once, beside the old one's.
+            assert watched.highest() <= REPLICAS + SURGE + REPLICAS
+        shop.kubectl("delete", "deployment", "web")
+        shop.until(lambda: nothing_left(shop), "all of it to go with the new web")
+
+    @MOMENTS
+    def test_without(self, shop: Shop, come: Callable[[Shop], bool]) -> None:
+        """Created again without the label, it runs its own N, and of splitter's nothing is left."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.until(lambda: come(shop), "the moment")
+        with shop.watch() as watched:
+            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            shop.apply(users_own(labelled=False))
+            shop.wait_given_back()
+            settled(shop)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE + REPLICAS
+        assert shop.deployments() == {"web"}
+        assert len(shop.pods()) == REPLICAS
+
+
+def nothing_left(shop: Shop) -> bool:
+    """Whether the namespace has no workload of any kind."""
+    return not shop.kubectl("get", "replicasets,deployments,pods,splits", "--output=name").split()
+
+
+class TestDeleted:
+    @pytest.mark.parametrize("cascade", ["background", "foreground"])
+    def test_and_created_at_once(self, shop: Shop, cascade: str) -> None:
+        """Deleted with all it has and created again in the same breath, it is split like any new one."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        old = pod_uids(shop)
+        shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
+        shop.apply(users_own(labelled=True))
+        shop.wait_split(on_demand=1, spot=3)
+        settled(shop)
+        assert not pod_uids(shop) & old
+
+
+class TestRestored:
+    """Created out of a backup that was made while it was split: paused, marked for a UID that is no more."""
+
+    def test_beside_its_living_twins(self, shop: Shop) -> None:
+        """Its orphaned twins are its own again, and not one pod of theirs is touched."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        backup, pods = saved(shop.deployment()), pod_uids(shop)
+        with shop.watch() as watched:
+            shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
+            create(shop, backup)
+            settled(shop)
+            shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS
+            assert pod_uids(shop) == pods
+            shop.unlabel()
+            shop.wait_given_back()
+            settled(shop)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    @pytest.mark.parametrize("owners", [True, False], ids=["with dead owners", "without owners"])
+    def test_into_an_empty_namespace(self, shop: Shop, owners: bool) -> None:
+        """Source and twins, restored where nothing runs, come up; dead owners' twins are made again."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        source = saved(shop.deployment())
+        twins = [saved(shop.deployment(name), owners=owners) for name in TWINS]
+        shop.kubectl("delete", "deployment", "web")
+        shop.until(lambda: nothing_left(shop), "the namespace to be empty")
+        for body in (*twins, source):
+            create(shop, body)
+        shop.wait_split(on_demand=1, spot=3)
+        settled(shop)
+        with shop.watch() as watched:
+            shop.unlabel()
+            shop.wait_given_back()
+            settled(shop)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+    def test_alone(self, shop: Shop) -> None:
+        """The source alone, restored paused where nothing runs, is not left at 0 pods."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        source = saved(shop.deployment())
+        shop.kubectl("delete", "deployment", "web")
+        shop.until(lambda: nothing_left(shop), "the namespace to be empty")
+        create(shop, source)
+        shop.wait_split(on_demand=1, spot=3)
+        settled(shop)
