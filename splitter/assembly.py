@@ -11,7 +11,7 @@ from splitter.core.model import Policy
 from splitter.core.nodes import (
     Preset,
     assess,
-    on_demand_match_expressions,
+    on_demand_node_selector_terms,
     presets_with,
     spot_node_selector_terms,
     spot_tolerations,
@@ -65,6 +65,6 @@ def _node_presets(presets: tuple[Preset, ...], names: Sequence[str]) -> NodePres
     chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
     return NodePresets(
         spot_terms=tuple(spot_node_selector_terms(chosen)),
-        on_demand_expressions=tuple(on_demand_match_expressions(chosen)),
+        on_demand_terms=tuple(on_demand_node_selector_terms(chosen)),
         spot_tolerations=tuple(spot_tolerations(chosen)),
     )

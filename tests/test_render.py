@@ -18,7 +18,7 @@ from splitter.render import Renderer, TemplateError, TemplateSet, read_template_
 
 PRESETS = NodePresets(
     spot_terms=({"matchExpressions": [{"key": "spot", "operator": "Exists"}]},),
-    on_demand_expressions=({"key": "spot", "operator": "DoesNotExist"},),
+    on_demand_terms=({"matchExpressions": [{"key": "spot", "operator": "DoesNotExist"}]},),
 )
 SOURCE: dict[str, object] = {
     "apiVersion": "apps/v1",

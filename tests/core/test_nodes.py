@@ -26,7 +26,7 @@ from splitter.core.nodes import (
     free_room,
     gone,
     may_run_on,
-    on_demand_match_expressions,
+    on_demand_node_selector_terms,
     parse_selector,
     presets_with,
     spot_node_selector_terms,
@@ -137,6 +137,11 @@ def as_term(expressions: object) -> NodeTerm:
     )
 
 
+def any_matches(terms: list[dict[str, object]], node: NodeState) -> bool:
+    """Say whether a pod with these nodeSelectorTerms may run there."""
+    return any(as_term(term["matchExpressions"]).matches(node) for term in terms)
+
+
 class TestAffinity:
     """What the twins ask for is what we recognise."""
 
@@ -149,19 +154,38 @@ class TestAffinity:
 
     @pytest.mark.parametrize("labels", [{}, *LABELS], ids=str)
     def test_agrees_with_the_classification(self, labels: dict[str, str]) -> None:
-        """A spot node is matched by the spot terms only, any other by the on-demand term only."""
+        """A spot node is matched by the spot terms only, any other by the on-demand terms only."""
         node = NodeState("a", "1", classify(labels), labels=labels)
-        spot = any(as_term(term["matchExpressions"]).matches(node) for term in spot_node_selector_terms())
-        on_demand = as_term(on_demand_match_expressions()).matches(node)
-        assert spot == node.is_spot
-        assert on_demand == (not node.is_spot)
+        assert any_matches(spot_node_selector_terms(), node) == node.is_spot
+        assert any_matches(on_demand_node_selector_terms(), node) == (not node.is_spot)
 
     def test_leaves_fallback_nodes_to_nobody(self) -> None:
         """A CAST AI fallback node is neither asked for as spot nor used up as on-demand."""
         labels = {"scheduling.cast.ai/spot": "true", "scheduling.cast.ai/spot-fallback": "true"}
         node = NodeState("a", "1", classify(labels), labels=labels)
-        assert not any(as_term(term["matchExpressions"]).matches(node) for term in spot_node_selector_terms())
-        assert not as_term(on_demand_match_expressions()).matches(node)
+        assert not any_matches(spot_node_selector_terms(), node)
+        assert not any_matches(on_demand_node_selector_terms(), node)
+
+    @pytest.mark.parametrize("terms", [spot_node_selector_terms(), on_demand_node_selector_terms()])
+    def test_gives_karpenter_nothing_to_make_up(self, terms: list[dict[str, object]]) -> None:
+        """Karpenter reads the first term, and writes a value of its own of each label that NotIn excludes."""
+        [asked, *excluded] = as_term(terms[0]["matchExpressions"]).expressions
+        assert (asked.key, asked.operator) == ("karpenter.sh/capacity-type", "In")
+        assert {expression.operator for expression in excluded} <= {"DoesNotExist"}
+
+    @pytest.mark.parametrize("capacity", ["spot", "on-demand", "reserved"])
+    def test_falls_back_on_no_node_of_karpenters(self, capacity: str) -> None:
+        """When Karpenter cannot fulfil the first term, it can fulfil none of the others either."""
+        node = NodeState("a", "1", SPOT, labels={"karpenter.sh/capacity-type": capacity})
+        assert not any_matches(spot_node_selector_terms()[1:], node)
+        assert not any_matches(on_demand_node_selector_terms()[1:], node)
+
+    def test_keeps_the_on_demand_twin_off_what_the_user_calls_spot(self) -> None:
+        """The user's own row has the last word on Karpenter's nodes too."""
+        labels = {"pool": "cheap", "karpenter.sh/capacity-type": "on-demand"}
+        presets = presets_with(spot=["pool=cheap"])
+        node = NodeState("a", "1", classify(labels, (), presets), labels=labels)
+        assert not any_matches(on_demand_node_selector_terms(presets), node)
 
     def test_writes_the_users_row_too(self) -> None:
         """The user's on-demand selector is left out of every spot term, the presets' included."""
@@ -179,7 +203,8 @@ class TestAffinity:
 
     def test_forbids_each_key_once(self) -> None:
         """One NotIn with all values, or DoesNotExist where any value means spot."""
-        expressions = on_demand_match_expressions()
+        expressions = on_demand_node_selector_terms()[-1]["matchExpressions"]
+        assert isinstance(expressions, list)
         keys = [expression["key"] for expression in expressions]
         assert len(keys) == len(set(keys))
         assert {

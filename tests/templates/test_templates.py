@@ -26,9 +26,13 @@ PRESETS = NodePresets(
         {"matchExpressions": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]},
         {"matchExpressions": [{"key": "cloud.google.com/gke-spot", "operator": "In", "values": ["true"]}]},
     ),
-    on_demand_expressions=(
-        {"key": "karpenter.sh/capacity-type", "operator": "NotIn", "values": ["spot"]},
-        {"key": "cloud.google.com/gke-spot", "operator": "NotIn", "values": ["true"]},
+    on_demand_terms=(
+        {
+            "matchExpressions": [
+                {"key": "karpenter.sh/capacity-type", "operator": "NotIn", "values": ["spot"]},
+                {"key": "cloud.google.com/gke-spot", "operator": "NotIn", "values": ["true"]},
+            ]
+        },
     ),
     spot_tolerations=(
         {

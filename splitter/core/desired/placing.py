@@ -11,12 +11,12 @@ from splitter.core.desired.manifest import Manifest, mapping_at, mappings
 class NodePresets:
     """What tells spot nodes from others, for affinity and tolerations (rebalancing.md, section 1).
 
-    `spot_terms` are nodeSelectorTerms, ORed; `on_demand_expressions` are matchExpressions of one
-    term, ANDed; `spot_tolerations` are what spot nodes' taints ask for.
+    `spot_terms` and `on_demand_terms` are nodeSelectorTerms, ORed; `spot_tolerations` are what spot
+    nodes' taints ask for.
     """
 
     spot_terms: tuple[Manifest, ...]
-    on_demand_expressions: tuple[Manifest, ...]
+    on_demand_terms: tuple[Manifest, ...]
     spot_tolerations: tuple[Manifest, ...] = ()
 
 

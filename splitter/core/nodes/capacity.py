@@ -18,6 +18,8 @@ class LabelMatch:
 
     key: str
     values: tuple[str, ...] = ()
+    flag: bool = False
+    """It has that value or is absent: whoever excludes the value may as well exclude the label."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Say whether a node with these labels matches."""
@@ -37,17 +39,25 @@ class Preset:
     """What the provider taints spot nodes with; an empty value tolerates any."""
     overrides: bool = False
     """Nodes that this row calls on-demand may carry the spot labels of the rows below."""
+    asked_alone: bool = False
+    """Its nodes are asked for by their own label, and nothing else is excluded in the same term.
+
+    Karpenter (1.9 and later) writes every label that a pod excludes by NotIn, with a made-up value, on the
+    node it buys for it. A kubelet that is told one below node-role.kubernetes.io does not even start, and
+    each node is unlike any other (docs/how-to/karpenter.md).
+    """
 
 
 PRESETS: tuple[Preset, ...] = (
     # A fallback node carries CAST AI's spot label and taint, and yet is on-demand.
     Preset(
         "cast-ai-fallback",
-        on_demand=(LabelMatch("scheduling.cast.ai/spot-fallback", ("true",)),),
+        on_demand=(LabelMatch("scheduling.cast.ai/spot-fallback", ("true",), flag=True),),
         overrides=True,
     ),
     Preset(
         "karpenter",
+        asked_alone=True,
         on_demand=(LabelMatch("karpenter.sh/capacity-type", ("on-demand", "reserved")),),
         spot=(LabelMatch("karpenter.sh/capacity-type", ("spot",)),),
     ),
@@ -188,13 +198,25 @@ def spot_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict
     return terms
 
 
-def on_demand_match_expressions(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
-    """Return the one term of the on-demand twin: no spot label at all.
+def on_demand_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
+    """Return the nodeSelectorTerms of the on-demand twin: ORed, to be ANDed into each of the user's own.
 
-    Unknown nodes match, as they count as on-demand. A CAST AI fallback node does not: it is bought for
-    pods that ask for spot, and leaves as soon as spot is back.
+    First the on-demand labels of rows that are asked alone, less what a row above them calls spot; then,
+    for all other nodes, no spot label at all. Unknown nodes match, as they count as on-demand. A CAST AI
+    fallback node does not: it is bought for pods that ask for spot, and leaves as soon as spot is back.
     """
-    return _none_of([label for preset in presets for label in preset.spot])
+    terms: list[dict[str, object]] = []
+    overriding: list[LabelMatch] = []
+    theirs: list[LabelMatch] = []
+    for preset in presets:
+        if preset.overrides:
+            overriding.extend(preset.spot)
+        if preset.asked_alone:
+            excluded = _none_of(overriding)
+            terms.extend({"matchExpressions": [_one_of(label), *excluded]} for label in preset.on_demand)
+            theirs.extend(LabelMatch(label.key) for label in (*preset.on_demand, *preset.spot))
+    spot = [label for preset in presets for label in preset.spot]
+    return [*terms, {"matchExpressions": _none_of([*theirs, *spot])}]
 
 
 def spot_tolerations(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:
@@ -219,8 +241,9 @@ def _none_of(labels: Iterable[LabelMatch]) -> list[dict[str, object]]:
     values: dict[str, list[str] | None] = {}
     for label in labels:
         known = values.get(label.key, [])
+        any_value = label.flag or not label.values
         # Any value forbidden includes each of them.
-        values[label.key] = None if known is None or not label.values else [*known, *label.values]
+        values[label.key] = None if known is None or any_value else [*known, *label.values]
     return [
         {"key": key, "operator": "DoesNotExist"}
         if forbidden is None
