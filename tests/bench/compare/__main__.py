@@ -9,13 +9,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.compare import report
 from bench.compare.arena import world
 from bench.compare.columns import COLUMNS
-from bench.compare.rounds import ROUNDS, Cell
+from bench.compare.rounds import ROUNDS, Cell, Round
 from bench.compare.scenario import TEXT
 from bench.compare.systems import SYSTEMS, System
 from bench.figures import machine
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make compare", description="Compare, side by side; 25 minutes.")
+    parser = argparse.ArgumentParser(prog="make compare", description="Compare, side by side; 27 minutes.")
     parser.add_argument(
         "--only",
         type=_listed([system.key for system in SYSTEMS]),
@@ -63,22 +63,35 @@ def _parser() -> argparse.ArgumentParser:
 def _play(systems: Sequence[System], wanted: Sequence[str], *, keep_logs: bool) -> list[Cell]:
     cells: list[Cell] = []
     began_s = time.monotonic()
+
+    def tell(line: str) -> None:
+        _tell(f"{time.monotonic() - began_s:5.0f} s  {line}")
+
     with world(systems, _tell, keep_logs=keep_logs) as here:
-        for each in ROUNDS:
-            asked = frozenset(wanted) & frozenset(each.columns)
-            if not asked:
-                continue
-            load = os.getloadavg()[0]
-            _tell(
-                f"{time.monotonic() - began_s:4.0f} s  round {each.name}: {(each.play.__doc__ or '').strip()}"
-            )
-            _tell(f"        load average {load:.1f}")
-            with here.arena(each.name, systems) as arena:
+        for each, asked, taking_part in _schedule(systems, frozenset(wanted)):
+            names = ", ".join(system.key for system in taking_part)
+            tell(f"round {each.name} ({names}), load average {os.getloadavg()[0]:.1f}: {_story(each)}")
+            with here.arena(each.name, taking_part) as arena:
                 for cell in each.play(arena, asked):
                     if cell.column in asked:
                         cells.append(cell)
-                        _tell(f"{time.monotonic() - began_s:4.0f} s  {_line(cell)}")
+                        tell(_line(cell))
     return cells
+
+
+def _schedule(
+    systems: Sequence[System], wanted: frozenset[str]
+) -> Iterator[tuple[Round, frozenset[str], Sequence[System]]]:
+    """Yield the rounds to play, the columns that are asked of each, and who takes part."""
+    for each in ROUNDS:
+        asked = wanted & frozenset(each.columns)
+        for taking_part in [[system] for system in systems] if each.alone else [systems]:
+            if asked:
+                yield each, asked, taking_part
+
+
+def _story(played: Round) -> str:
+    return (played.play.__doc__ or "").strip()
 
 
 def _print(cells: list[Cell], systems: Sequence[System], output: Path | None) -> None:

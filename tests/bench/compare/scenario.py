@@ -37,11 +37,12 @@ _TOLD = ", ".join(f"{key}={text}" for key, text in ANNOTATIONS.items())
 
 TEXT = f"""\
 One control plane (etcd, kube-apiserver, kube-controller-manager, kube-scheduler; KWOK plays the kubelets),
-{ON_DEMAND_NODES} on-demand and {SPOT_NODES} spot nodes of 8 CPUs, told apart by
-karpenter.sh/capacity-type, with no taints of their own. Each system has the same Deployment in a namespace
-of its own: {N} replicas of 100m CPU, maxSurge and maxUnavailable 25 %, pods Ready {QUICK.ready_after_s} s
-after they are scheduled (slow starters: {SLOW.ready_after_s} s), and gone 1 s after they are deleted. All
-systems live through the same events at the same moments. Each round begins with new Deployments.
+{ON_DEMAND_NODES} on-demand and {SPOT_NODES} spot nodes of 8 CPUs, told apart by karpenter.sh/capacity-type,
+with no taints of their own. Each system has the same Deployment in a namespace of its own: {N} replicas
+of 100m CPU, maxSurge and maxUnavailable 25 %, pods Ready {QUICK.ready_after_s} s after they are scheduled
+(slow starters: {SLOW.ready_after_s} s), and gone 1 s after they are deleted. All systems live through the
+same events at the same moments; only in c, where tenths of a second count, one after the other. Each round
+begins with new Deployments.
 
 notice      the taint karpenter.sh/disrupted:NoSchedule on all spot nodes
 gone        the Node objects of all spot nodes are deleted, and right after that the pods on them, with grace
