@@ -1,0 +1,197 @@
+"""What a person asks splitter itself: what it would do, how it stands, and to have everything back."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.controller import ROOT, environment
+from e2e.shop import DEADLINE_S, JsonObject, Shop
+from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition
+from splitter.sandbox import Sandbox
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+Answer = subprocess.CompletedProcess[str]
+
+
+class Terminal:
+    """Somebody's shell, with somebody's credentials."""
+
+    def __init__(self, kubeconfig: Path, home: Path) -> None:
+        self._environment = environment(home, kubeconfig)
+
+    def splitter(self, *arguments: str) -> Answer:
+        """Run a verb and return what it said."""
+        command = [sys.executable, "-m", "splitter", *arguments]
+        return subprocess.run(
+            command,
+            env=self._environment,
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may do everything."""
+    return Terminal(sandbox.kubeconfig, tmp_path)
+
+
+@pytest.fixture
+def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may only look."""
+    name = f"{shop.namespace}-viewer"
+    shop.kubectl("create", "serviceaccount", "viewer")
+    looks = ("get", "list", "watch")
+    rules = [
+        {"apiGroups": ["", "apps", "autoscaling", "splitter.io"], "resources": ["*"], "verbs": looks},
+    ]
+    api = "rbac.authorization.k8s.io"
+    shop.apply({"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
+    account = f"--serviceaccount={shop.namespace}:viewer"
+    sandbox.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+    path = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts/viewer"
+    wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=30)
+    return Terminal(sandbox.service_account_kubeconfig(shop.namespace, "viewer"), tmp_path)
+
+
+def told(answer: Answer) -> str:
+    """Return what a verb that went well said."""
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+class TestPlan:
+    def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal) -> None:
+        """The rehearsal's own words, before anybody has asked the controller; nothing is written."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
+        shop.until(lambda: condition_of_quota(shop), "the quota to be counted")
+        shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
+        shop.until(lambda: shop.events("WriteDenied"), "the refusal")
+        before = Untouched(shop)
+        text = told(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
+        assert text.splitlines()[0] == f"{shop.namespace}/web  Refused"
+        assert "exceeded quota: few" in text
+        assert "would write nothing" in text
+        before.verify()
+
+    def test_of_a_namespace_as_json(self, shop: Shop, admin: Terminal) -> None:
+        """Each workload of it that is labelled or split, with its counts."""
+        for name in ("web", "cart"):
+            shop.deploy(name=name, replicas=REPLICAS, annotations=ASKED)
+        shop.label("cart")
+        shop.wait_split(on_demand=1, spot=2, name="cart")
+        before = generations(shop)
+        (found,) = json.loads(told(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
+        assert (found["name"], found["state"], found["actions"]) == ("cart", "Steady", [])
+        assert found["wanted"] == {"onDemand": 1, "spot": 2}
+        assert generations(shop) == before
+        everywhere = json.loads(told(admin.splitter("plan", "-A", "-o", "json")))
+        assert (shop.namespace, "cart") in {(one["namespace"], one["name"]) for one in everywhere}
+
+    def test_of_one_that_is_neither(self, shop: Shop, admin: Terminal) -> None:
+        """Said, with an exit code of its own."""
+        shop.deploy(replicas=REPLICAS)
+        answer = admin.splitter("plan", "deploy/web", "-n", shop.namespace)
+        assert answer.returncode == 3
+        assert "neither labelled nor split" in answer.stderr
+
+    def test_with_the_rights_of_a_viewer(self, shop: Shop, viewer: Terminal) -> None:
+        """A preview needs no right to write; what it could not ask, it says."""
+        shop.deploy(replicas=REPLICAS, annotations={**ASKED, "splitter.io/dry-run": "true"})
+        shop.label()
+        shop.until(lambda: shop.status().get("reason") == "DryRun", "the report")
+        text = told(viewer.splitter("plan", "deploy/web", "-n", shop.namespace))
+        assert "DryRun" in text
+        shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
+        shop.wait_split(on_demand=1, spot=2)
+
+
+def condition_of_quota(shop: Shop) -> bool:
+    """Whether the quota controller has counted what is there."""
+    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
+    return bool(raw.get("status", {}).get("used"))
+
+
+def generations(shop: Shop) -> dict[str, int]:
+    """Return the generation of everything that splitter may write, by kind and name: status apart."""
+    found: dict[str, int] = {}
+    kinds = ("deployments", "replicasets", "splits")
+    raws: list[JsonObject] = [
+        raw for kind in kinds for raw in json.loads(shop.kubectl("get", kind, "-o", "json"))["items"]
+    ]
+    for raw in raws:
+        found[f"{raw['kind']}/{raw['metadata']['name']}"] = raw["metadata"].get("generation", 0)
+    return found
+
+
+class TestDryRun:
+    def test_reports_and_writes_nothing(self, shop: Shop) -> None:
+        """The annotation: its Split says what would be done; without it, it is done."""
+        shop.deploy(replicas=REPLICAS, annotations={**ASKED, "splitter.io/dry-run": "true"})
+        before = Untouched(shop)
+        shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
+        shop.until(lambda: shop.status().get("reason") == "DryRun", "the report")
+        assert "would now do: taking over 3 replicas" in shop.status()["message"]
+        shop.kubectl("label", "deployment", "web", "splitter.io/split-")
+        shop.until(lambda: shop.split() is None, "the report to go")
+        before.verify()
+        shop.label()
+        shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
+        shop.wait_split(on_demand=1, spot=2)
+        assert condition(shop, "Eligible")[0] == "True"
+
+
+class TestStatus:
+    def test_a_line_a_workload(self, shop: Shop, admin: Terminal) -> None:
+        """Counts of both pools against what is wanted there."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+        line = told(admin.splitter("status", "deploy/web", "-n", shop.namespace)).splitlines()[1]
+        assert line.split() == ["web", "3/3", "1/1", "2/2", "0", "Steady", "Balanced"]
+        whole: Any = json.loads(told(admin.splitter("status", "-n", shop.namespace, "-o", "json")))
+        assert "Balanced" in json.dumps(whole)
+
+
+class TestUninstall:
+    def test_gives_everything_back(self, shop: Shop, admin: Terminal) -> None:
+        """All labels go, it waits, and nothing of splitter's is left; availability is kept meanwhile."""
+        before = {}
+        for name in ("web", "cart"):
+            shop.deploy(name=name, replicas=REPLICAS, annotations=ASKED)
+            before[name] = shop.found(name)
+            shop.label(name)
+        with shop.watch() as web, shop.watch("cart") as cart:
+            for name in before:
+                shop.wait_split(on_demand=1, spot=2, name=name)
+            text = told(admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "80"))
+            assert "everything is given back" in text
+            assert all(f"deployment {shop.namespace}/{name}" in text for name in before)
+        assert min(web.lowest(), cart.lowest()) >= REPLICAS
+        for name, found in before.items():
+            now = shop.found(name)
+            assert (now.spec, now.labels, now.annotations) == (found.spec, found.labels, found.annotations)
+            assert not shop.leftovers(name)
+        assert shop.deployments() == set(before)
+
+    def test_says_who_is_still_split(self, shop: Shop, admin: Terminal) -> None:
+        """A workload that cannot be given back in time is named, with what to do and a code of its own."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED, ready_after="20s")
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        answer = admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "1")
+        assert answer.returncode == 4
+        assert f"{shop.namespace}/web" in answer.stderr
+        assert "give-back-by-hand.md" in answer.stderr
+        shop.wait_given_back()
