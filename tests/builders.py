@@ -19,6 +19,7 @@ from splitter.core.model import (
     SplitView,
     Standing,
     Tie,
+    Trouble,
     TwinView,
 )
 from splitter.core.surface import LABEL_SPLIT, mark_value
@@ -73,6 +74,7 @@ def replica_set(
     tie: Tie = Tie.PARKED,
     template: str = TEMPLATE,
     age_s: float = LONG_AGO_S,
+    refusal: Trouble | None = None,
 ) -> ReplicaSetView:
     """Return a ReplicaSet whose status has seen its pods; without `spec` it wants what it has."""
     counted = [one for one in of if one.counts]
@@ -87,6 +89,7 @@ def replica_set(
         created=ago(age_s),
         template_labels={"app": "web", "pod-template-hash": name.rpartition("-")[2]},
         tie=tie,
+        refusal=refusal,
         pods=tuple(of),
     )
 

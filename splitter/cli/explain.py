@@ -38,6 +38,7 @@ _EXPECTED = {
     "Eligible": "True",
     "PolicyValid": "True",
     "Ready": "True",
+    "PodsHealthy": "True",
     "SpotAvailable": "True",
     "Conflict": "False",
 }  # Progressing is neither well nor ill

@@ -76,11 +76,20 @@ class Note:
     message: str
     warning: bool = False
     quiet: bool = False  # a step of many: logged and listed, but no Event of its own
+    about: str = ""  # the same news whatever the numbers in it: said once, by this word and the reason
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:
     """Return `later - earlier` in seconds; negative when they are the other way round."""
     return (later - earlier).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a replica does not run, when that is not for want of nodes (`causes` finds out)."""
+
+    reason: Reason
+    detail: str
 
 
 @unique
@@ -108,6 +117,8 @@ class PodView:
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None
+    unready_since: datetime | None = None  # bound, and not ready since
+    trouble: Trouble | None = None  # of a pod that is not ready: what kubelet or scheduler say
     created: datetime | None = None
     terminating: bool = False
     finished: bool = False
@@ -158,7 +169,15 @@ class ReplicaSetView:
     marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
     orphaned: bool = False  # parked for a source of this name that was deleted without it
+    refusal: Trouble | None = None  # why the API server takes no more pods of it
     pods: tuple[PodView, ...] = ()
+
+    @property
+    def refused(self) -> int:
+        """The pods that it wants and the API server does not let it create."""
+        if self.refusal is None:
+            return 0
+        return max(0, self.spec_replicas - sum(pod.counts for pod in self.pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +198,7 @@ class TwinView:
     max_surge: int
     max_unavailable: int
     deleting: bool = False
+    excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty
     replica_sets: tuple[ReplicaSetView, ...] = ()
 
     @property

@@ -49,6 +49,7 @@ class Plan:
     wanted_on_demand: int = 0
     wanted_spot: int = 0
     rebalance: RebalanceState | None = None  # None: leave what is persisted
+    troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     fight: bool = False  # count one when the actions have been written
     objection: Note | None = None  # why this workload, which is split, would be refused today
     wake_after_s: float | None = None

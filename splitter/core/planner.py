@@ -25,6 +25,7 @@ from splitter.core.surface import (
     parse_policy,
     source_label_state,
 )
+from splitter.core.troubles import with_troubles
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -91,7 +92,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
     step = next_step(columns_of(observed, source))
     this = Pass(observed, source, in_force, rendered, rules)
-    found = _STEPS[step](this)
+    found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
     if step is Step.RUN:
         found = replace(found, objection=objection_while_split(observed, source))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:

@@ -45,6 +45,19 @@ class Reason(StrEnum):
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 
+    # Why replicas do not run, when it is not for want of nodes.
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    CRASH_LOOPING = "CrashLooping"
+    CONTAINER_CONFIG_INVALID = "ContainerConfigInvalid"
+    NOT_READY = "NotReady"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    PODS_REFUSED = "PodsRefused"
+    VOLUME_UNAVAILABLE = "VolumeUnavailable"
+    SCHEDULING_GATED = "SchedulingGated"
+    VOLUME_ZONE_CONFLICT = "VolumeZoneConflict"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    AFFINITY_UNMATCHED = "AffinityUnmatched"
+
     # Templates and rollouts.
     ROLLING = "Rolling"
     ROLLOUT_HELD = "RolloutHeld"

@@ -159,10 +159,12 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
             for pod in twin.pods
             if pod.counts
             and pod.unschedulable_since is not None
+            and pod.trouble is None
             and seconds_between(pod.unschedulable_since, where.now) > where.grace_s
         ]
         mid_roll = is_rolling(twin) and twin.updated_replicas < twin.spec_replicas
-        if mid_roll and waiting and twin.max_unavailable == 0 and share > 0:
+        # An old replica makes room by going; what keeps these from every node stays as it is.
+        if mid_roll and waiting and twin.excluded is None and twin.max_unavailable == 0 and share > 0:
             message = (
                 f"{twin.name}: {len(waiting)} surge replicas found no node for {where.grace_s:.0f} s;"
                 f" going on with maxUnavailable {share}, as the source's own strategy allows"

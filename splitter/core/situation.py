@@ -6,6 +6,7 @@ counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 
 from datetime import datetime
 
+from splitter.core.causes import hindered, is_hindered, unplaceable
 from splitter.core.handover import doomed_or_lost
 from splitter.core.model import (
     Observation,
@@ -45,9 +46,15 @@ def rebalance_input(
         - len(ready_since),
         spot_pending=sum(1 for pod in spot_pods if pod.standing is Standing.UNBOUND),
         spot_pending_since=min(
-            (pod.unschedulable_since for pod in spot_pods if pod.unschedulable_since is not None),
+            (
+                pod.unschedulable_since
+                for pod in spot_pods
+                if pod.unschedulable_since is not None and not is_hindered(pod)
+            ),
             default=None,
         ),
+        spot_hindered=hindered(spot),
+        spot_unplaceable=unplaceable(spot),
         spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
         lost_node_uids=_lost_nodes(spot),
         fit_spot=observed.fit_spot,
@@ -72,7 +79,7 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
 
 def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
     since = pod.unschedulable_since
-    return since is not None and seconds_between(since, observed.now) > grace_s
+    return since is not None and not is_hindered(pod) and seconds_between(since, observed.now) > grace_s
 
 
 def _lost_nodes(spot: TwinView) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
+from splitter.core.causes import is_hindered
 from splitter.core.division import base_replicas
 from splitter.core.handover import (
     Holder,
@@ -180,6 +181,7 @@ def _short_of(observed: Observation, grace_s: float) -> int:
         for pod in pods
         if pod.counts
         and pod.unschedulable_since is not None
+        and not is_hindered(pod)
         and seconds_between(pod.unschedulable_since, observed.now) > grace_s
     )
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import assert_never
 
+from splitter.core.causes import of_nodes
 from splitter.core.model import (
     Key,
     Neighbours,
@@ -23,6 +24,7 @@ from splitter.core.model import (
     Standing,
     State,
     Tie,
+    Trouble,
     TwinView,
     seconds_between,
 )
@@ -135,11 +137,13 @@ class Observer:
             marked=record.marked,
             tie=tie,
             orphaned=tie is Tie.PARKED and not record.owner_uids,
+            refusal=record.refusal,
             pods=tuple(self._pod(pod) for pod in self._cache.pods.find("owner", record.uid)),
         )
 
     def _twin(self, record: TwinRecord) -> TwinView:
         owned = self._cache.replica_sets.find("controller", record.uid)
+        replica_sets = tuple(self._replica_set(rs) for rs in owned if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,
@@ -155,8 +159,14 @@ class Observer:
             max_surge=record.max_surge,
             max_unavailable=record.max_unavailable,
             deleting=record.deleting,
-            replica_sets=tuple(self._replica_set(rs) for rs in owned if not rs.deleting),
+            excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
+            replica_sets=replica_sets,
         )
+
+    def _excluded(self, record: TwinRecord) -> Trouble | None:
+        """Return why no node of the pool takes a twin's pods; the walk ends at the first that would."""
+        nodes = (node.state for node in self._cache.nodes.values())
+        return of_nodes(record.request, nodes, spot=record.pool is Pool.SPOT)
 
     def _pod(self, record: PodRecord) -> PodView:
         node = self._cache.nodes.one("name", record.node) if record.node else None
@@ -176,6 +186,8 @@ class Observer:
             voluntary=state is not None and state.voluntary,
             hinted=state is not None and state.health is Health.HINTED,
             ready_since=record.ready_since,
+            unready_since=record.unready_since,
+            trouble=record.trouble,
             created=record.created,
             terminating=record.terminating,
             finished=record.finished,
@@ -207,6 +219,10 @@ class Observer:
 
 def _is_losing(twin: TwinView) -> bool:
     return any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in twin.pods)
+
+
+def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:
+    return any(pod.counts and pod.unschedulable_since is not None for rs in replica_sets for pod in rs.pods)
 
 
 def _blocked(spot: TwinView | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from splitter.core.model import Key, Pool, SourceView, SplitView
+from splitter.core.model import Key, Pool, SourceView, SplitView, Trouble
 from splitter.core.nodes import NodeState, PodRequest
 
 
@@ -23,12 +23,13 @@ class PodRecord:
     owner_uid: str | None
     node: str | None
     ready_since: datetime | None
+    unready_since: datetime | None
     created: datetime
     terminating: bool
     finished: bool
     bound_since: datetime | None
     unschedulable_since: datetime | None
-    waiting: str
+    trouble: Trouble | None  # only of a pod that is not ready
     deletion_cost: str | None
     cost_before: str | None
     requests: tuple[tuple[str, int], ...]
@@ -52,6 +53,7 @@ class ReplicaSetRecord:
     spec_replicas: int
     status_replicas: int
     available_replicas: int
+    refusal: Trouble | None  # why the API server takes no more pods of it
     created: datetime
     deleting: bool
 

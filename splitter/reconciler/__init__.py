@@ -170,7 +170,8 @@ class Reconciler:
         done, stands = (
             (found.notes, ()) if found.actions and objection is not found.verdict else ((), found.notes)
         )
-        return self._herald.tell(observed.source, observed.now, done, (*stands, *objections, *problems))
+        standing = (*stands, *found.troubles, *objections, *problems)
+        return self._herald.tell(observed.source, observed.now, done, standing)
 
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
@@ -182,7 +183,7 @@ class Reconciler:
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
-            refused = Plan(found.step, found.state, note)
+            refused = Plan(found.step, found.state, note, troubles=found.troubles)
             self._board.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
             self._herald.tell(observed.source, observed.now, (), (note,))

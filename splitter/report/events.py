@@ -30,7 +30,7 @@ class Said:
         """Return the notes that were not said in the last `repeat_s` seconds, and remember them as said."""
         found = []
         for note in notes:
-            sentence = (key, note.reason.value, note.message)
+            sentence = (key, note.reason.value, note.about or note.message)
             last = self._said.get(sentence)
             if last is not None and seconds_between(last, now) < repeat_s:
                 continue

@@ -117,18 +117,22 @@ def _conditions(
     wanting = plan.wanted_spot
     spot_ready = _pool(observed.spot, wanting)["ready"]
     problem = in_force.problems[0] if in_force.problems else None
+    cause = plan.troubles[0] if plan.troubles else verdict
+    spot = f"{observed.spot.name}: " if observed.spot else " "
+    spots = next((trouble for trouble in plan.troubles if trouble.about.startswith(spot)), verdict)
     moving = plan.state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
     found = [
         _condition("Eligible", objection is None, objection),
         _condition("PolicyValid", in_force.valid, problem),
         _condition(
-            "Ready", ready >= desired, Note(verdict.reason, f"{ready} of {desired} replicas are available")
+            "Ready", ready >= desired, Note(cause.reason, f"{ready} of {desired} replicas are available")
         ),
+        _condition("PodsHealthy", not plan.troubles, _together(plan.troubles)),
         _condition("Progressing", moving, verdict),
         _condition(
             "SpotAvailable",
             spot_ready >= wanting,
-            Note(verdict.reason, f"{spot_ready} of {wanting} wanted spot replicas are available"),
+            Note(spots.reason, f"{spot_ready} of {wanting} wanted spot replicas are available"),
         ),
         _condition("Conflict", conflict, verdict if conflict else None),
     ]
@@ -140,6 +144,12 @@ def _conditions(
             old["lastTransitionTime"] if same and old is not None else _time(observed.now)
         )
     return found
+
+
+def _together(troubles: Sequence[Note]) -> Note | None:
+    if not troubles:
+        return None
+    return Note(troubles[0].reason, " ".join(trouble.message for trouble in troubles))
 
 
 def _condition(kind: str, holds: bool, note: Note | None) -> dict[str, Any]:  # noqa: FBT001 (its value is the point)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.model import Policy, Trouble
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, RebalanceState, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses
@@ -71,6 +71,7 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         spot_ready_since=tuple(draw(st.lists(INSTANTS, max_size=spot_spec + 2))),
         spot_starting=draw(st.integers(0, 5)),
         spot_pending=draw(st.integers(0, 5)),
+        spot_hindered=draw(st.integers(0, 5)),
         spot_doomed=draw(st.integers(0, 5)),
         lost_node_uids=draw(NODES),
         fit_spot=draw(st.integers(0, 20)),
@@ -427,6 +428,55 @@ class TestSettling:
     def test_the_room_counts_again_afterwards(self) -> None:
         """Two replicas fit elsewhere on spot, and are asked for."""
         assert self.after_a_notice(11).spot == 18
+
+
+class TestHindered:
+    """Replicas that no other node would help are no shortage of spot (docs/adr/0013)."""
+
+    POLICY = Policy(spot_percent=80)
+
+    def scaled_out(self, **fields: object) -> RebalanceInput:
+        """10 replicas became 20 long ago, and 8 of the 16 on spot do not run."""
+        ready = replace(settled(20, self.POLICY), spot_ready_since=(ago(9000),) * 8)
+        return replace(ready, **fields)  # type: ignore[arg-type]
+
+    def decided(self, observed: RebalanceInput) -> Decision:
+        """Decide when the shortage, if it is one, has lasted for an hour."""
+        return decide(observed, self.POLICY, RebalanceState(short_since=ago(3600)))
+
+    def test_a_shortage_is_covered(self) -> None:
+        """Eight that find no node are covered after the grace."""
+        assert self.decided(self.scaled_out(spot_pending=8)).on_demand == 12
+
+    def test_the_hindered_are_not(self) -> None:
+        """Eight that are refused, or wait for their volume, are not, and the timer does not run."""
+        decision = self.decided(self.scaled_out(spot_hindered=8))
+        assert (decision.on_demand, decision.spot, decision.state.short_since) == (4, 16, None)
+        assert {note.reason for note in decision.notes} == {Reason.BALANCED}
+
+    def test_nor_the_starting(self) -> None:
+        """Eight that have a node and do not get ready (image, crash) move nothing either."""
+        assert self.decided(self.scaled_out(spot_starting=8)).on_demand == 4
+
+    def test_both(self) -> None:
+        """Of eight, the five that find no node are covered; the three that are refused are not."""
+        assert self.decided(self.scaled_out(spot_pending=5, spot_hindered=3)).on_demand == 9
+
+    def test_a_loss_is_covered_whoever_is_hindered(self) -> None:
+        """In an emergency nobody asks why a replica is missing."""
+        observed = self.scaled_out(spot_hindered=4, lost_node_uids=("a",))
+        assert self.decided(observed).on_demand == 12
+
+    def test_the_true_cause_is_named(self) -> None:
+        """Nodes that do not take the pods are covered as a shortage is, under their own name."""
+        tainted = Trouble(Reason.TAINT_NOT_TOLERATED, "4 of 4 healthy spot nodes have a taint")
+        decision = self.decided(self.scaled_out(spot_pending=8, spot_unplaceable=tainted))
+        first = decision.notes[0]
+        assert (decision.on_demand, first.reason, first.warning) == (12, Reason.TAINT_NOT_TOLERATED, True)
+        assert first.message == (
+            "scale on-demand 4 -> 12 (+8): spot has placed 8 of 16 after the grace of 180 s:"
+            " 4 of 4 healthy spot nodes have a taint"
+        )
 
 
 class TestTheStateOnPaper:

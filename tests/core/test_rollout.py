@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW, ago, pods, rendered, replica_set, source, twin, twin_of
-from splitter.core.model import Note, Pool, RolloutOrder, TwinView
+from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
 from splitter.core.reasons import Reason
 from splitter.core.rollout import Circumstances, Roll, is_unfinished, kept_numbers, next_roll
 
@@ -151,4 +151,14 @@ class TestAStuckRoll:
         young = [replace(one, unschedulable_since=ago(60)) for one in waiting]
         new = replica_set("new", 2, young, template="v2")
         stuck_twin = twin_of(Pool.SPOT, [old, new], template="v2", updated=2, spec_replicas=6)
+        assert next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE) is None
+
+    @pytest.mark.parametrize("cause", ["of-the-pod", "of-all-nodes"])
+    def test_room_would_not_help(self, cause: str) -> None:
+        """An old replica that went would make room for nobody: it stays."""
+        trouble = Trouble(Reason.VOLUME_UNAVAILABLE, "") if cause == "of-the-pod" else None
+        excluded = Trouble(Reason.AFFINITY_UNMATCHED, "") if cause == "of-all-nodes" else None
+        waiting = [replace(one, trouble=trouble) for one in pods(stuck=2)]
+        sets = [replica_set("old", 6, pods(6)), replica_set("new", 2, waiting, template="v2")]
+        stuck_twin = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=6, excluded=excluded)
         assert next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE) is None

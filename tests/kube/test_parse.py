@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner, pod, replica_set, requests
-from splitter.core.model import Key, Pool
+from splitter.core.model import Key, Pool, Trouble
 from splitter.core.nodes import Condition, MatchExpression, NodeTerm, Taint, Toleration
+from splitter.core.reasons import Reason
 from splitter.kube import parse
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -74,7 +75,7 @@ class TestPods:
         assert (found.node, found.owner_uid) == ("spot-1", "uid-web-1")
         assert found.ready_since == parse.instant(READY)
         assert found.created == parse.instant(CREATED)
-        assert (found.terminating, found.finished, found.waiting) == (False, False, "")
+        assert (found.terminating, found.finished, found.trouble) == (False, False, None)
 
     def test_fresh(self) -> None:
         """A pod without any status is not bound, not ready and not known to be unschedulable."""
@@ -118,14 +119,57 @@ class TestPods:
         del raw["metadata"]["ownerReferences"]
         assert parse.pod(raw).owner_uid is None
 
+    def test_image_of_an_init_container(self) -> None:
+        """Why a container of a pod that is not ready waits is kept, those before the first one too."""
+        waiting = {"reason": "ErrImagePull", "message": "not found"}
+        first = {"name": "first", "image": "first:1", "ready": False, "state": {"waiting": waiting}}
+        main = {"name": "web", "ready": False, "state": {"waiting": {"reason": "PodInitializing"}}}
+        found = parse.pod(pod(status={"initContainerStatuses": [first], "containerStatuses": [main]})).trouble
+        assert found == Trouble(Reason.IMAGE_PULL_FAILED, '"first:1": not found')
+
+    def test_crash(self) -> None:
+        """How a container ended last is kept while it runs again and is not ready."""
+        last = {"terminated": {"exitCode": 1, "reason": "Error"}}
+        status = {
+            "name": "web",
+            "ready": False,
+            "restartCount": 4,
+            "state": {"running": {}},
+            "lastState": last,
+        }
+        found = parse.pod(pod(status={"containerStatuses": [status]})).trouble
+        assert found == Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
+
+    def test_no_trouble_when_ready(self) -> None:
+        """What a ready pod has been through is not kept."""
+        last = {"terminated": {"exitCode": 1, "reason": "Error"}}
+        status = {"name": "web", "ready": False, "restartCount": 4, "lastState": last}
+        found = parse.pod(pod(status={"conditions": [condition("Ready")], "containerStatuses": [status]}))
+        assert (found.trouble, found.unready_since) == (None, None)
+
+    def test_scheduler(self) -> None:
+        """Why the scheduler leaves a pod alone is kept."""
+        gated = condition("PodScheduled", "False", reason="SchedulingGated")
+        found = parse.pod(pod(status={"conditions": [gated]}))
+        assert found.trouble is not None
+        assert found.trouble.reason is Reason.SCHEDULING_GATED
+        assert found.unschedulable_since is None
+
     @pytest.mark.parametrize(
-        ("reason", "waiting"),
-        [("ImagePullBackOff", "ImagePullBackOff"), ("ContainerCreating", ""), ("PodInitializing", "")],
+        ("conditions", "since"),
+        [
+            ([], None),
+            ([condition("PodScheduled", "False")], None),
+            ([condition("PodScheduled")], READY),
+            ([condition("PodScheduled"), condition("Ready", "False", lastTransitionTime=CREATED)], CREATED),
+            ([condition("PodScheduled"), condition("Ready")], None),
+        ],
+        ids=["new", "unbound", "bound", "not-ready", "ready"],
     )
-    def test_waiting(self, reason: str, waiting: str) -> None:
-        """Why a container waits is kept when it is a trouble, not when it is just starting."""
-        statuses = [{"state": {"running": {}}}, {"state": {"waiting": {"reason": reason}}}]
-        assert parse.pod(pod(status={"containerStatuses": statuses})).waiting == waiting
+    def test_unready_since(self, conditions: list[Raw], since: str | None) -> None:
+        """A bound pod is not ready since it ceased to be, or since it was bound."""
+        found = parse.pod(pod(status={"conditions": conditions})).unready_since
+        assert found == (parse.instant(since) if since else None)
 
     def test_deletion_costs(self) -> None:
         """The cost of a deletion, and what the user had before we changed it."""
@@ -209,6 +253,14 @@ class TestReplicaSets:
         del raw["spec"]["replicas"]
         found = parse.replica_set(raw)
         assert (found.spec_replicas, found.status_replicas, found.available_replicas) == (1, 0, 0)
+
+    def test_refusal(self) -> None:
+        """Why the API server takes no more pods is kept; that some could not be deleted is not."""
+        failure = condition("ReplicaFailure", reason="FailedCreate", message="exceeded quota: small")
+        found = parse.replica_set({**replica_set(), "status": {"conditions": [failure]}})
+        assert found.refusal == Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
+        failure["reason"] = "FailedDelete"
+        assert parse.replica_set({**replica_set(), "status": {"conditions": [failure]}}).refusal is None
 
     def test_deleting(self) -> None:
         """One that is being deleted is known as such."""

@@ -90,11 +90,24 @@ class TestConditions:
             "Eligible": "True",
             "PolicyValid": "True",
             "Ready": "True",
+            "PodsHealthy": "True",
             "Progressing": "False",
             "SpotAvailable": "True",
             "Conflict": "False",
         }
         assert found["Eligible"]["reason"] == "AsExpected"
+
+    def test_troubles(self) -> None:
+        """What is wrong with replicas has a condition of its own, and is the reason of what they lack."""
+        image = Note(Reason.IMAGE_PULL_FAILED, "Two cannot pull.", warning=True, about="web-spot: image")
+        crash = Note(Reason.CRASH_LOOPING, "One crashes.", warning=True, about="web-on-demand: crash")
+        plan = steady(troubles=(crash, image), wanted_spot=2)
+        observed = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), spot=twin(Pool.SPOT))
+        found = conditions(show(plan, observed))
+        assert (found["PodsHealthy"]["status"], found["PodsHealthy"]["reason"]) == ("False", "CrashLooping")
+        assert found["PodsHealthy"]["message"] == "One crashes. Two cannot pull."
+        assert found["Ready"]["reason"] == "CrashLooping"
+        assert found["SpotAvailable"]["reason"] == "ImagePullFailed"
 
     def test_bad_policy(self) -> None:
         """What is wrong with the annotations is said where the last good policy is kept."""

@@ -11,6 +11,18 @@ from splitter.core.model import Note
 from splitter.core.reasons import Reason
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
+_ALARMING = frozenset(
+    {
+        Reason.SPOT_INTERRUPTED,
+        Reason.SPOT_LOST,
+        Reason.SPOT_SHORT,
+        Reason.TAINT_NOT_TOLERATED,
+        Reason.AFFINITY_UNMATCHED,
+        Reason.VOLUME_ZONE_CONFLICT,
+        Reason.ON_DEMAND_DOOMED,
+    }
+)
+
 
 def explain(figures: Figures, on_demand: int, spot: int) -> tuple[Note, ...]:
     """Return the notes for these counts, moves first; there is always at least one."""
@@ -57,14 +69,19 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
             return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
         if observed.blocked:
             return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want} and cannot be had now"
-        return (
-            Reason.SPOT_SHORT,
-            f"spot has placed {placed} of {figures.want} after the grace of {_s(figures.policy.grace_s)}",
-        )
+        reason, why = _unplaced(figures)
+        grace_s = _s(figures.policy.grace_s)
+        return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
     if figures.on_demand_doomed:
         on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
         return Reason.ON_DEMAND_DOOMED, f"{on_demand} stand on doomed nodes"
     return Reason.SCALED, _divided(figures)
+
+
+def _unplaced(figures: Figures) -> tuple[Reason, str]:
+    """Say what keeps spot replicas from nodes: that there are none, or what those that there are ask for."""
+    trouble = figures.observed.spot_unplaceable
+    return (Reason.SPOT_SHORT, "") if trouble is None else (trouble.reason, f": {trouble.detail}")
 
 
 def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
@@ -109,9 +126,10 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
         reason, why = _shortage(figures)
         yield Note(reason, f"{hold}, {figures.base + doomed} wanted: {why}")
     if observed.cover and state.short_since is not None and not figures.short and not figures.probing:
+        reason, why = _unplaced(figures)
         yield Note(
-            Reason.SPOT_SHORT,
-            f"{hold}: spot has placed {observed.spot_placed} of {figures.want}; on-demand covers what is"
+            reason,
+            f"{hold}: spot has placed {observed.spot_placed} of {figures.want}{why}; on-demand covers what is"
             f" missing at {_clock(state.short_since, figures.policy.grace_s)}",
         )
 
@@ -184,9 +202,8 @@ def _limits(figures: Figures) -> Iterator[Note]:
 
 
 def _noted(pool: str, before: int, after: int, reason: Reason, why: str) -> Note:
-    alarming = {Reason.SPOT_INTERRUPTED, Reason.SPOT_LOST, Reason.SPOT_SHORT, Reason.ON_DEMAND_DOOMED}
     message = f"scale {pool} {before} -> {after} ({after - before:+d}): {why}"
-    return Note(reason, message, warning=after > before and reason in alarming)
+    return Note(reason, message, warning=after > before and reason in _ALARMING)
 
 
 def _divided(figures: Figures) -> str:

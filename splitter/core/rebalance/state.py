@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
-from splitter.core.model import Policy
+from splitter.core.model import Policy, Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,11 @@ class RebalanceInput:
     spot_pending_since: datetime | None = None
     """Since when the oldest of those has been unschedulable: a shortage that began while nobody looked
     (splitter was down) counts from its beginning. None = unknown."""
+    spot_hindered: int = 0
+    """Asked for, and kept from running by what no other node would cure: refused by the API server, their
+    volume missing (`causes`). Neither placed nor a shortage of spot."""
+    spot_unplaceable: Trouble | None = None
+    """Why the nodes that are there do not take the pending ones; None: too few, or full."""
     spot_doomed: int = 0
     """Still there, on a node that is going. Gone nodes' pods count nowhere."""
     lost_node_uids: tuple[str, ...] = ()
@@ -104,6 +109,11 @@ class RebalanceInput:
         """Return the replicas that have a healthy spot node, ready or not."""
         return self.spot_ready + self.spot_starting
 
+    @property
+    def spot_accounted(self) -> int:
+        """Return the replicas that on-demand need not stand in for: placed, or hindered wherever they go."""
+        return self.spot_placed + self.spot_hindered
+
     def age_s(self, since: datetime | None) -> float:
         """Return the seconds since an instant; minus infinity when there is none yet."""
         return (self.now - since).total_seconds() if since is not None else float("-inf")
@@ -120,6 +130,7 @@ class RebalanceInput:
         unready = self.on_demand_spec - on_demand_ready - on_demand_doomed
         ready_since = tuple(sorted(self.spot_ready_since))[: self.spot_spec]
         doomed = min(self.spot_doomed, self.spot_spec - len(ready_since))
+        starting = min(self.spot_starting, self.spot_spec - len(ready_since) - doomed)
         return replace(
             self,
             on_demand_ready=on_demand_ready,
@@ -127,7 +138,8 @@ class RebalanceInput:
             on_demand_stuck=min(self.on_demand_stuck, unready),
             spot_ready_since=ready_since,
             spot_doomed=doomed,
-            spot_starting=min(self.spot_starting, self.spot_spec - len(ready_since) - doomed),
+            spot_starting=starting,
+            spot_hindered=min(self.spot_hindered, self.spot_spec - len(ready_since) - doomed - starting),
         )
 
 

@@ -124,7 +124,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
         proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
         short_since=_since(
-            observed.spot_placed < want, state.short_since, observed.spot_pending_since or observed.now
+            observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
         ),
         cover_since=_since(
             observed.spot_doomed > 0 and observed.spot_ready + observed.on_demand_ready >= observed.desired,
@@ -148,7 +148,7 @@ def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     if state.lost:
         up = observed.spot_ready
     elif observed.blocked or is_short(observed, policy, state):
-        up = observed.spot_placed
+        up = observed.spot_accounted
     else:
         up = max(want, observed.spot_placed)
     figures = Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from sys import intern
 
+from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
+from splitter.core.model import Trouble
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.kube.parse.fields import Raw, condition, controller, instant, quantity
 from splitter.kube.records import PodRecord
@@ -17,6 +19,7 @@ def pod(raw: Raw) -> PodRecord:
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     controlling = controller(metadata)
     ready = condition(status, "Ready")
+    is_ready = ready is not None and ready["status"] == "True"
     scheduled = condition(status, "PodScheduled")
     unschedulable = (
         scheduled is not None
@@ -31,13 +34,14 @@ def pod(raw: Raw) -> PodRecord:
         version=int(metadata["resourceVersion"]),
         owner_uid=intern(controlling["uid"]) if controlling else None,
         node=intern(spec["nodeName"]) if spec.get("nodeName") else None,
-        ready_since=_since(ready, metadata) if ready and ready["status"] == "True" else None,
+        ready_since=_since(ready, metadata) if is_ready and ready else None,
+        unready_since=None if is_ready else _unready_since(ready, scheduled, metadata),
         created=instant(metadata["creationTimestamp"]),
         terminating="deletionTimestamp" in metadata,
         finished=status.get("phase") in {"Succeeded", "Failed"},
         bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
-        waiting=_waiting(status),
+        trouble=None if is_ready else _trouble(status, scheduled),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         requests=_requests(spec),
@@ -49,13 +53,39 @@ def _since(found: Raw, metadata: Raw) -> datetime:
     return instant(found.get("lastTransitionTime") or metadata["creationTimestamp"])
 
 
-def _waiting(status: Raw) -> str:
-    """Return why a container waits (ImagePullBackOff, CrashLoopBackOff, ...), or nothing."""
-    for container in status.get("containerStatuses", ()):
-        reason = (container.get("state", {}).get("waiting") or {}).get("reason", "")
-        if reason and reason not in {"ContainerCreating", "PodInitializing"}:
-            return intern(reason)
-    return ""
+def _unready_since(ready: Raw | None, scheduled: Raw | None, metadata: Raw) -> datetime | None:
+    """Return since when a bound pod is not ready: it ceased to be so, or was bound; None while unbound."""
+    if scheduled is None or scheduled["status"] != "True":
+        return None
+    return _since(ready or scheduled, metadata)
+
+
+def _trouble(status: Raw, scheduled: Raw | None) -> Trouble | None:
+    """Return what keeps an unready pod from running, where scheduler or kubelet say so."""
+    if scheduled is not None and scheduled["status"] == "False":
+        return of_scheduling(scheduled.get("reason", ""), scheduled.get("message", ""))
+    containers = (
+        container
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in status.get(kind) or ()
+        if not container.get("ready")
+    )
+    return of_containers(map(_container, containers))
+
+
+def _container(raw: Raw) -> ContainerFacts:
+    state = raw.get("state") or {}
+    waiting = state.get("waiting") or {}
+    ended = state.get("terminated") or (raw.get("lastState") or {}).get("terminated") or {}
+    return ContainerFacts(
+        name=raw["name"],
+        image=raw.get("image", ""),
+        waiting=waiting.get("reason", ""),
+        message=waiting.get("message", ""),
+        restarts=raw.get("restartCount", 0),
+        exit_code=ended.get("exitCode", 0),
+        ended=ended.get("reason", ""),
+    )
 
 
 def pod_request(spec: Raw) -> PodRequest:

@@ -6,8 +6,9 @@ from sys import intern
 
 import orjson
 
+from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
-from splitter.core.model import Key, Pool, SourceView
+from splitter.core.model import Key, Pool, SourceView, Trouble
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_SOURCE,
@@ -19,7 +20,7 @@ from splitter.core.surface import (
     SPLIT_TWIN,
 )
 from splitter.kube.client import FIELD_MANAGER
-from splitter.kube.parse.fields import Raw, controller, instant
+from splitter.kube.parse.fields import Raw, condition, controller, instant
 from splitter.kube.parse.pods import pod_request
 from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
 
@@ -50,9 +51,17 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         spec_replicas=spec.get("replicas", 1),
         status_replicas=status.get("replicas", 0),
         available_replicas=status.get("availableReplicas", 0),
+        refusal=_refusal(status),
         created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
     )
+
+
+def _refusal(status: Raw) -> Trouble | None:
+    failure = condition(status, "ReplicaFailure")
+    if failure is None or failure["status"] != "True" or failure.get("reason") != "FailedCreate":
+        return None
+    return of_refusal(failure.get("message", ""))
 
 
 def twin(raw: Raw) -> TwinRecord:

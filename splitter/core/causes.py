@@ -1,0 +1,209 @@
+"""Why a replica does not run, told apart: image, crash, quota, volume, taint, affinity, or no node to be had.
+
+`kube.parse` and `kube.observe` call one function a source of knowledge (kubelet, scheduler, ReplicaSet
+controller, our own view of the nodes); each returns a `Trouble`, or None when nothing but nodes is
+missing. Missing nodes are what rebalancing is for; all else is the application's problem or its
+namespace's, and `situation` keeps it out of the counts that move replicas (docs/adr/0013). `troubles` makes
+the sentences. Never reads a cluster; a detail names no pod and no time that changes from try to try.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from splitter.core.model import PodView, Trouble, TwinView
+from splitter.core.nodes import Health, NodeState, NodeTerm, PodRequest, Taint, may_run_on
+from splitter.core.reasons import Reason
+
+_IMAGE = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+_CONFIG = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "PostStartHookError",
+        "RunContainerError",
+        "StartError",
+    }
+)
+# A first restart may be an accident at start-up; from the second on the kubelet backs off.
+_RESTARTS = 2
+
+# What the kubelet puts before the registry's own words while it backs off.
+_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(?::\s*(?:ErrImagePull:\s*)?)?')
+# What the API server puts before its reason: the name of the pod, another one with each try.
+_REFUSED_POD = re.compile(r'^pods? "[^"]*" is (?:forbidden|invalid): ', re.IGNORECASE)
+_NO_VOLUME = re.compile(
+    r'persistentvolumeclaim "[^"]+" (?:not found|is being deleted|bound to non-existent persistentvolume)'
+    r"|unbound immediate PersistentVolumeClaims"
+    r'|storageclass\S* "[^"]+" not found',
+    re.IGNORECASE,
+)
+_VOLUME_ELSEWHERE = re.compile(
+    r"\d+ node\(s\) (?:had volume node affinity conflict|didn't match PersistentVolume's node affinity"
+    r"|had no available volume zone|didn't find available persistent volumes to bind)"
+)
+# What another node would cure: then the volume alone is not to blame.
+_NO_ROOM = re.compile(
+    r"Insufficient |Too many pods|free ports|max volume count|anti-affinity|topology spread constraints"
+)
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What a container's status says: why it waits, how it ended last."""
+
+    name: str
+    image: str = ""
+    waiting: str = ""
+    message: str = ""
+    restarts: int = 0
+    exit_code: int = 0
+    ended: str = ""
+    """Why it ended last: `Error`, `OOMKilled`."""
+
+
+def of_containers(containers: Iterable[ContainerFacts]) -> Trouble | None:
+    """Return what the kubelet says about the first container of an unready pod that cannot run.
+
+    >>> of_containers([ContainerFacts("web", restarts=3, exit_code=137, ended="OOMKilled")]).detail
+    'container web ends with exit code 137 (OOMKilled)'
+    """
+    return next((found for found in map(_of_container, containers) if found is not None), None)
+
+
+def _of_container(container: ContainerFacts) -> Trouble | None:
+    if container.waiting in _IMAGE:
+        said = _BACK_OFF.sub("", container.message).strip()
+        return Trouble(Reason.IMAGE_PULL_FAILED, f'"{container.image}"{": " if said else ""}{said}')
+    if container.waiting in _CONFIG:
+        said = container.message or container.waiting
+        return Trouble(Reason.CONTAINER_CONFIG_INVALID, f"container {container.name}: {said}")
+    crashes = container.restarts >= _RESTARTS and container.exit_code != 0
+    if container.waiting == "CrashLoopBackOff" or crashes:
+        why = f" ({container.ended})" if container.ended else ""
+        detail = f"container {container.name} ends with exit code {container.exit_code}{why}"
+        return Trouble(Reason.CRASH_LOOPING, detail)
+    return None
+
+
+def of_scheduling(reason: str, message: str) -> Trouble | None:
+    """Return what keeps a pod from every node, or its volume from the nodes that are left.
+
+    `reason` and `message` are those of the condition PodScheduled=False. None: nodes are missing, or
+    taints and affinity keep them away, which the message does not tell (`of_nodes` does).
+    """
+    if reason == "SchedulingGated":
+        return Trouble(Reason.SCHEDULING_GATED, "spec.schedulingGates is not empty")
+    if (missing := _NO_VOLUME.search(message)) is not None:
+        return Trouble(Reason.VOLUME_UNAVAILABLE, missing.group())
+    if _VOLUME_ELSEWHERE.search(message) and not _NO_ROOM.search(message):
+        return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
+    return None
+
+
+def of_refusal(message: str) -> Trouble:
+    """Return why the API server takes no pod of a ReplicaSet; `message` is that of its ReplicaFailure.
+
+    >>> of_refusal('pods "web-x2v" is forbidden: exceeded quota: small, requested: pods=1').detail
+    'exceeded quota: small, requested: pods=1'
+    """
+    said = _REFUSED_POD.sub("", message)
+    reason = Reason.QUOTA_EXCEEDED if "exceeded quota" in said else Reason.PODS_REFUSED
+    return Trouble(reason, said)
+
+
+def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trouble | None:
+    """Return why none of a pool's healthy nodes takes such a pod, however empty they are.
+
+    None when one would, or when no node of the pool is healthy: then capacity is what is missing. The
+    scheduler's message cannot tell: it counts the other pool's nodes and those that are going as well,
+    and (1.36) names no taint.
+    """
+    healthy: list[NodeState] = []
+    for node in nodes:
+        if node.is_spot is spot and node.health is Health.HEALTHY:
+            if may_run_on(pod, node):
+                return None
+            healthy.append(node)
+    if not healthy:
+        return None
+    nodes_there = f"{len(healthy)} healthy {'spot' if spot else 'on-demand'} nodes"
+    matching = [node for node in healthy if _matches(pod, node)]
+    if matching:
+        taints = sorted({str(taint) for node in matching for taint in node.taints if _repels(taint, pod)})
+        match_and = "match its affinity and " if len(matching) < len(healthy) else ""
+        detail = f"{len(matching)} of {nodes_there} {match_and}have a taint that it does not tolerate"
+        return Trouble(Reason.TAINT_NOT_TOLERATED, f"{detail}: {_listed(taints)}")
+    unmet = _unmet(pod, healthy)
+    asked = f"have {_listed(unmet)}" if unmet else "match its node selector and affinity"
+    return Trouble(Reason.AFFINITY_UNMATCHED, f"0 of {nodes_there} {asked}")
+
+
+def _listed(words: Sequence[str]) -> str:
+    more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return ", ".join(words[:_NAMED]) + more
+
+
+def _matches(pod: PodRequest, node: NodeState) -> bool:
+    """Whether selector and affinity let the pod there, taints left aside."""
+    return all(node.labels.get(key) == value for key, value in pod.node_selector.items()) and (
+        not pod.affinity or any(term.matches(node) for term in pod.affinity)
+    )
+
+
+def _repels(taint: Taint, pod: PodRequest) -> bool:
+    return taint.effect in {"NoSchedule", "NoExecute"} and not any(
+        toleration.tolerates(taint) for toleration in pod.tolerations
+    )
+
+
+def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
+    """Return what the pod asks for in each of its terms and no node has: the user's wish, not our pool's."""
+    found = [
+        f"{key}={value}"
+        for key, value in pod.node_selector.items()
+        if all(node.labels.get(key) != value for node in nodes)
+    ]
+    every = [term.expressions for term in pod.affinity]
+    common = [one for one in every[0] if all(one in expressions for expressions in every)] if every else []
+    for one in common:
+        if not any(NodeTerm((one,)).matches(node) for node in nodes):
+            values = f" ({', '.join(one.values)})" if one.values else ""
+            found.append(f"{one.key} {one.operator}{values}")
+    return sorted(found)
+
+
+# What neither another node nor the other pool would cure.
+_INCURABLE = frozenset({Reason.VOLUME_UNAVAILABLE, Reason.SCHEDULING_GATED})
+
+
+def is_hindered(pod: PodView) -> bool:
+    """Whether a pod waits for something of its own, that no node anywhere would give it."""
+    return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
+
+
+def hindered(twin: TwinView) -> int:
+    """Count a twin's replicas that moving would not help: refused, or waiting for something of their own."""
+    return sum(rs.refused for rs in twin.replica_sets) + sum(map(is_hindered, twin.pods))
+
+
+def unplaceable(twin: TwinView) -> Trouble | None:
+    """Return why the nodes that are there do not take a twin's pods; None: they are only too few, or full."""
+    if twin.excluded is not None:
+        return twin.excluded
+    waiting = [pod for pod in twin.pods if pod.counts and pod.unschedulable_since is not None]
+    troubles = [pod.trouble for pod in waiting if not is_hindered(pod)]
+    return next((one for one in troubles if one is not None), None)

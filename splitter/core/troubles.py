@@ -1,0 +1,150 @@
+"""What is wrong with the replicas themselves, in sentences: what people read when splitter is not to blame.
+
+The planner calls `with_troubles` on each plan. Nothing here moves a replica: what may is decided by the
+counts (`situation`), and said by the steps. A sentence keeps its words while nothing but a number
+changes, so that one trouble is one Event.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import groupby
+
+from splitter.core.causes import is_hindered
+from splitter.core.model import (
+    Note,
+    Observation,
+    PodView,
+    ReplicaSetView,
+    Standing,
+    State,
+    Tie,
+    Trouble,
+    seconds_between,
+)
+from splitter.core.plan import Plan
+from splitter.core.reasons import Reason
+
+# What replicas do, and what to do about it. In the order in which the gravest is named first.
+_SAID: Mapping[Reason, tuple[str, str]] = {
+    Reason.QUOTA_EXCEEDED: (
+        "are refused by a quota",
+        "Raise it: a move needs room for maxSurge replicas more, one at least",
+    ),
+    Reason.PODS_REFUSED: ("are refused by the API server", "Change the pod template or the policy"),
+    Reason.IMAGE_PULL_FAILED: (
+        "cannot pull an image",
+        "Correct its name, or the pull secret; where it is right, look at the registry",
+    ),
+    Reason.CONTAINER_CONFIG_INVALID: (
+        "cannot start a container",
+        "Create or correct what it names: a ConfigMap, a Secret, a command",
+    ),
+    Reason.CRASH_LOOPING: ("crash again and again", "Look at `kubectl logs --previous` of the pod"),
+    Reason.VOLUME_UNAVAILABLE: ("wait for a volume", "Create the claim, or what provides it"),
+    Reason.SCHEDULING_GATED: ("are not to be scheduled yet", "Whoever set the gate has to remove it"),
+    Reason.TAINT_NOT_TOLERATED: (
+        "find no node",
+        "Add a toleration to the pod template, or bring nodes without the taint",
+    ),
+    Reason.AFFINITY_UNMATCHED: (
+        "find no node",
+        "Change the pod template's node selector or affinity, or bring nodes that match",
+    ),
+    Reason.VOLUME_ZONE_CONFLICT: ("find no node", "Bring nodes where the volume is"),
+    Reason.NOT_READY: ("run, but are not ready", "Look at the readiness probe and the logs of the pod"),
+}
+_RANK = {reason: rank for rank, reason in enumerate(_SAID)}
+
+# Verdicts that only say that splitter rests or waits; what moves or warns of itself is not outranked.
+_OUTRANKED = frozenset(
+    {
+        Reason.BALANCED,
+        Reason.WAITING_FOR_REPLICAS,
+        Reason.SOAKING,
+        Reason.RETURNING,
+        Reason.PROBING,
+        Reason.COVERED,
+        Reason.ROLLOUT_HELD,
+        Reason.ROLLING,
+        Reason.SPOT_SHORT,
+    }
+)
+
+
+def with_troubles(observed: Observation, found: Plan, grace_s: float) -> Plan:
+    """Return the plan with what is wrong with the replicas; a verdict that only waits says that as well."""
+    notes = troubles(observed, grace_s)
+    due = [one for one in (_next_due_s(observed, grace_s), found.wake_after_s) if one is not None]
+    found = replace(found, troubles=notes, wake_after_s=min(due, default=None))
+    if not notes or found.actions or found.verdict.reason not in _OUTRANKED:
+        return found
+    first = notes[0]
+    verdict = Note(first.reason, f"{first.message} ({found.verdict.message})", first.warning)
+    state = State.HELD if found.state is State.STEADY else found.state
+    return replace(found, verdict=verdict, state=state)
+
+
+def troubles(observed: Observation, grace_s: float) -> tuple[Note, ...]:
+    """Return one sentence a holder and cause, the gravest first; empty when only nodes are missing."""
+    found: list[tuple[int, Note]] = []
+    for twin in observed.twins:
+        found += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, grace_s)
+    for parked in observed.tied(Tie.PARKED):
+        found += _of_holder(parked.name, [parked], None, observed.now, grace_s)
+    return tuple(note for _, note in sorted(found, key=lambda one: one[0]))
+
+
+def _of_holder(
+    name: str, sets: Sequence[ReplicaSetView], excluded: Trouble | None, now: datetime, grace_s: float
+) -> Iterator[tuple[int, Note]]:
+    pods = [pod for rs in sets for pod in rs.pods if pod.counts]
+    refused = sum(rs.refused for rs in sets)
+    total = len(pods) + refused
+    for rs in sets:
+        if rs.refused and rs.refusal is not None:
+            yield _rank(rs.refusal), _note(name, rs.refusal, f"{refused} of {total}", "")
+    ill = [(trouble, pod.name) for pod in pods if (trouble := _trouble(pod, excluded, now, grace_s))]
+    ill.sort(key=lambda one: (_rank(one[0]), one[1]))
+    for _, group in groupby(ill, key=lambda one: one[0].reason):
+        same = list(group)
+        trouble, example = same[0]
+        yield _rank(trouble), _note(name, trouble, f"{len(same)} of {total}", f" (pod {example})")
+
+
+def _rank(trouble: Trouble) -> int:
+    return _RANK[trouble.reason]
+
+
+def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
+    does, remedy = _SAID[trouble.reason]
+    message = f"{count} replicas of {holder} {does}: {trouble.detail}{example}. {remedy}."
+    return Note(trouble.reason, message, warning=True, about=f"{holder}: {trouble.detail}")
+
+
+def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, grace_s: float) -> Trouble | None:
+    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the grace."""
+    if pod.standing is Standing.SOUND and pod.ready_since is None:
+        if pod.trouble is not None:
+            return pod.trouble
+        since = pod.unready_since
+        if since is not None and seconds_between(since, now) > grace_s:
+            return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
+    if pod.standing is Standing.UNBOUND:
+        waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
+        if waits_since is not None and seconds_between(waits_since, now) > grace_s:
+            return pod.trouble or excluded
+    return None
+
+
+def _next_due_s(observed: Observation, grace_s: float) -> float | None:
+    """Return when a replica that has no trouble yet will have waited for the grace: no event tells us."""
+    waited = [
+        seconds_between(since, observed.now)
+        for twin in observed.twins
+        for pod in twin.pods
+        if pod.counts and pod.ready_since is None
+        for since in (pod.unready_since, pod.created if is_hindered(pod) else None)
+        if since is not None
+    ]
+    return min((grace_s - one + 1.0 for one in waited if one <= grace_s), default=None)

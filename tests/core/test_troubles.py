@@ -1,0 +1,162 @@
+"""Troubles: what people read when replicas do not run, and what of a plan's verdict is left beside it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import ago, observation, pod, pods, replica_set, twin, twin_of
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, PodView, Pool, Standing, State, Tie, Trouble
+from splitter.core.plan import Plan
+from splitter.core.reasons import Reason
+from splitter.core.troubles import troubles, with_troubles
+
+GRACE_S = 180.0
+IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, '"web:2": not found')
+CRASH = Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
+QUOTA = Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
+CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
+TAINT = Trouble(Reason.TAINT_NOT_TOLERATED, "4 of 4 healthy spot nodes have a taint")
+BALANCED = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "4 and 6, as wanted"))
+
+
+def ill(name: str, trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+    """Return a pod that is bound and not ready."""
+    return pod(name, ready=False, trouble=trouble, **fields)
+
+
+def unbound(name: str, trouble: Trouble | None = None, age_s: float = 600, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
+    """Return a pod that the scheduler has not placed for so long."""
+    return pod(name, Standing.UNBOUND, unschedulable_since=ago(age_s), trouble=trouble, **fields)
+
+
+def spot(*of: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of the view)
+    """Return what is seen of a workload with 4 sound replicas on on-demand and these on spot."""
+    return observation(on_demand=twin(Pool.ON_DEMAND, pods(4)), spot=twin(Pool.SPOT, of, **fields))
+
+
+def said(observed: Observation) -> list[str]:
+    """Return what is said, with its reason."""
+    return [f"{note.reason}: {note.message}" for note in troubles(observed, GRACE_S)]
+
+
+class TestSentences:
+    def test_one_cause(self) -> None:
+        """How many of how many of which twin, the kubelet's words, one pod, and what to do."""
+        (found,) = said(spot(ill("web-c", IMAGE), ill("web-b", IMAGE), pod("web-a")))
+        assert found == (
+            'ImagePullFailed: 2 of 3 replicas of web-spot cannot pull an image: "web:2": not found'
+            " (pod web-b). Correct its name, or the pull secret; where it is right, look at the registry."
+        )
+
+    def test_several_causes(self) -> None:
+        """A sentence each, the gravest first."""
+        found = troubles(spot(ill("a", CRASH), ill("b", IMAGE), unbound("c", CLAIM)), GRACE_S)
+        assert [note.reason for note in found] == [
+            Reason.IMAGE_PULL_FAILED,
+            Reason.CRASH_LOOPING,
+            Reason.VOLUME_UNAVAILABLE,
+        ]
+
+    def test_refused(self) -> None:
+        """What the API server refuses has no pod to name."""
+        sets = [replica_set("web-spot-1", 6, pods(4), tie=Tie.ATTACHED, refusal=QUOTA)]
+        (found,) = said(observation(spot=twin_of(Pool.SPOT, sets, updated=4)))
+        assert found == (
+            "QuotaExceeded: 2 of 6 replicas of web-spot are refused by a quota: exceeded quota: small."
+            " Raise it: a move needs room for maxSurge replicas more, one at least."
+        )
+
+    def test_of_a_parked_replica_set(self) -> None:
+        """What the source had before, or gets back, is looked at as well."""
+        found = said(observation(sets=[replica_set("web-1", of=[ill("a", IMAGE)])]))
+        assert len(found) == 1
+        assert "1 of 1 replicas of web-1" in found[0]
+
+    def test_same_news(self) -> None:
+        """Another count or another pod is no other news; another image is."""
+        first, more, other = (
+            troubles(one, GRACE_S)[0].about
+            for one in (
+                spot(ill("a", IMAGE)),
+                spot(ill("b", IMAGE), ill("c", IMAGE)),
+                spot(ill("a", replace(IMAGE, detail='"web:3": not found'))),
+            )
+        )
+        assert first == more != other
+
+
+class TestWhenItIsTrouble:
+    @pytest.mark.parametrize(
+        ("one", "reason"),
+        [
+            pytest.param(
+                ill("a", IMAGE, unready_since=ago(1)), Reason.IMAGE_PULL_FAILED, id="kubelet-at-once"
+            ),
+            pytest.param(ill("a", unready_since=ago(180)), None, id="starting"),
+            pytest.param(ill("a", unready_since=ago(181)), Reason.NOT_READY, id="not-ready"),
+            pytest.param(unbound("a", CLAIM, 180), None, id="volume-comes"),
+            pytest.param(unbound("a", CLAIM, 181), Reason.VOLUME_UNAVAILABLE, id="volume"),
+            pytest.param(unbound("a", age_s=181), Reason.TAINT_NOT_TOLERATED, id="taint"),
+            pytest.param(unbound("a", age_s=180), None, id="taint-of-a-new-node"),
+            pytest.param(ill("a", IMAGE, standing=Standing.DOOMED), None, id="doomed"),
+            pytest.param(ill("a", IMAGE, standing=Standing.LOST), None, id="lost"),
+            pytest.param(ill("a", IMAGE, terminating=True), None, id="going"),
+            pytest.param(pod("a", trouble=IMAGE), None, id="ready"),
+        ],
+    )
+    def test_one_pod(self, one: PodView, reason: Reason | None) -> None:
+        """The kubelet is believed at once; what may only take its time is trouble after the grace."""
+        found = [note.reason for note in troubles(spot(one, excluded=TAINT), GRACE_S)]
+        assert found == ([reason] if reason else [])
+
+    def test_a_shortage_is_none(self) -> None:
+        """Pods that only lack a node are what rebalancing is for."""
+        assert not said(spot(unbound("a")))
+
+    def test_gated(self) -> None:
+        """A gated pod was never tried: it waits since it was made."""
+        gate = Trouble(Reason.SCHEDULING_GATED, "spec.schedulingGates is not empty")
+        gated = pod("a", Standing.UNBOUND, trouble=gate, created=ago(181))
+        assert [note.reason for note in troubles(spot(gated), GRACE_S)] == [Reason.SCHEDULING_GATED]
+
+    def test_not_ready_since(self) -> None:
+        """The instant is said, not how long ago that is: the sentence stays the same."""
+        found = said(spot(ill("a", unready_since=ago(3600)), ill("b", unready_since=ago(1800))))
+        assert found[0].startswith(
+            "NotReady: 2 of 2 replicas of web-spot run, but are not ready: since 09:00:00Z (pod a)."
+        )
+
+    def test_looked_at_again(self) -> None:
+        """When the grace of a starting pod is over, no event tells."""
+        found = with_troubles(spot(ill("a", unready_since=ago(100))), BALANCED, GRACE_S)
+        assert found.wake_after_s == 81.0
+
+
+class TestVerdict:
+    def test_rest(self) -> None:
+        """Counts as wanted and replicas that do not run is no steady state."""
+        found = with_troubles(spot(ill("a", IMAGE)), BALANCED, GRACE_S)
+        assert (found.state, found.verdict.reason) == (State.HELD, Reason.IMAGE_PULL_FAILED)
+        assert found.verdict.message.endswith(" (4 and 6, as wanted)")
+
+    def test_what_is_held(self) -> None:
+        """A hold says what it waits for, and who is to blame."""
+        soaking = replace(BALANCED, state=State.HELD, verdict=Note(Reason.SOAKING, "hold on-demand at 6"))
+        found = with_troubles(spot(ill("a", unready_since=ago(600))), soaking, GRACE_S)
+        assert found.verdict.reason is Reason.NOT_READY
+        assert "(pod a)" in found.verdict.message
+        assert found.verdict.message.endswith("(hold on-demand at 6)")
+
+    @pytest.mark.parametrize("reason", [Reason.SPOT_LOST, Reason.SPOT_INTERRUPTED, Reason.CONTROL_PLANE_VIEW])
+    def test_emergency(self, reason: Reason) -> None:
+        """What is worse goes first; the trouble is told beside it."""
+        plan = replace(BALANCED, verdict=Note(reason, "worse"))
+        found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
+        assert found.verdict.reason is reason
+        assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
+
+    def test_all_well(self) -> None:
+        """Without trouble the plan stays as it is."""
+        assert with_troubles(spot(*pods(6)), BALANCED, GRACE_S) == BALANCED
