@@ -74,6 +74,10 @@ test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the fir
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox
 	$(BIN)/pytest -m bench -s $(PYTEST)
 
+.PHONY: compare
+compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes side by side (COMPARE="--help" for options)
+	PYTHONPATH=tests $(BIN)/python -m bench.compare $(COMPARE)
+
 .PHONY: format
 format: $(READY) ## Let ruff mend what it can
 	$(BIN)/ruff check --fix .
