@@ -97,10 +97,27 @@ class TestCapacity:
         }
         assert classify(labels) is ON_DEMAND
 
-    def test_the_first_row_that_matches_wins(self) -> None:
-        """Karpenter's word counts more than a convention's."""
-        labels = {"karpenter.sh/capacity-type": "on-demand", "node-role.kubernetes.io/spot-worker": "true"}
-        assert classify(labels) is ON_DEMAND
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            {"karpenter.sh/capacity-type": "on-demand", "node-role.kubernetes.io/spot-worker": "true"},
+            {"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "ON_DEMAND"},
+            {"cloud.google.com/gke-provisioning": "standard", "cloud.google.com/gke-spot": "true"},
+        ],
+        ids=str,
+    )
+    def test_is_unknown_when_labels_contradict_each_other(self, labels: dict[str, str]) -> None:
+        """Nobody's word counts more than another's, so nothing is known: it counts as on-demand."""
+        state = assess(replace(NODE, labels=labels))
+        assert state.capacity is UNKNOWN
+        assert not state.is_spot
+        assert all(f"{key}={value}" in state.contradiction for key, value in labels.items())
+
+    def test_that_all_labels_agree_on_is_no_contradiction(self) -> None:
+        """Several tools may say the same."""
+        labels = {"karpenter.sh/capacity-type": "spot", "node.kubernetes.io/lifecycle": "spot"}
+        state = assess(replace(NODE, labels=labels))
+        assert (state.capacity, state.contradiction) == (SPOT, "")
 
     def test_the_users_own_selectors_come_first(self) -> None:
         """Row 0 overrules every preset, on-demand before spot."""

@@ -3,10 +3,20 @@
 `kube.observe` parses a Node into `NodeFacts` and keeps the `NodeState` that `assess` returns; the
 planner counts pods by it. The same preset table that classifies nodes (`capacity`) also yields the
 node affinity and the tolerations of the twins, so that what we ask for and what we recognise cannot
-drift apart. `signals` reads the notices, `fit` counts free room. Nothing here decides about replicas.
+drift apart. `signals` reads the notices, `fit` counts free room, `autoscalers` says whether more could be
+had. Nothing here decides about replicas.
 Source: design, "Rebalancing", sections 1 and 2.
 """
 
+from splitter.core.nodes.autoscalers import (
+    INSUFFICIENT_CAPACITY,
+    AutoscalerStatus,
+    Blocked,
+    Claim,
+    NodeGroup,
+    Refusal,
+    spot_blocked,
+)
 from splitter.core.nodes.capacity import (
     PRESETS,
     LabelMatch,
@@ -38,21 +48,29 @@ from splitter.core.nodes.fit import (
     free_room_on,
     may_run_on,
 )
-from splitter.core.nodes.signals import assess, gone
+from splitter.core.nodes.signals import HINT_EVENTS, NOTICE_EVENTS, assess, gone, slim, stale_at
 
 __all__ = [
+    "HINT_EVENTS",
+    "INSUFFICIENT_CAPACITY",
+    "NOTICE_EVENTS",
     "PRESETS",
+    "AutoscalerStatus",
+    "Blocked",
     "CapacityClass",
+    "Claim",
     "Condition",
     "Health",
     "LabelMatch",
     "MatchExpression",
     "NodeEvent",
     "NodeFacts",
+    "NodeGroup",
     "NodeState",
     "NodeTerm",
     "PodRequest",
     "Preset",
+    "Refusal",
     "Room",
     "Taint",
     "Tier",
@@ -66,6 +84,9 @@ __all__ = [
     "on_demand_node_selector_terms",
     "parse_selector",
     "presets_with",
+    "slim",
+    "spot_blocked",
     "spot_node_selector_terms",
     "spot_tolerations",
+    "stale_at",
 ]

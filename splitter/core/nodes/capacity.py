@@ -1,6 +1,7 @@
 """Spot or on-demand: one table for recognising nodes and for asking for them.
 
-Rows are tried top down, the first that matches wins; nothing matches = unknown, counted as on-demand.
+Every row may say something, and what they say must agree; but for an overriding row, which has the last
+word. Nothing said, or a contradiction = unknown, counted as on-demand.
 `kube.observe` classifies nodes with it (through `signals.assess`), `desired` builds the twins' affinity
 and tolerations from it. Static by configuration, never guessed from the nodes of the moment: a changed
 template is a rollout. Source: design, "Rebalancing", section 1.
@@ -27,6 +28,15 @@ class LabelMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """What one label or taint of a node says about how it is paid for."""
+
+    capacity: CapacityClass
+    text: str
+    """For people: "karpenter.sh/capacity-type=spot"."""
+
+
+@dataclass(frozen=True, slots=True)
 class Preset:
     """One row of the table: how one provider or tool marks its nodes."""
 
@@ -38,7 +48,7 @@ class Preset:
     tolerated: tuple[Taint, ...] = ()
     """What the provider taints spot nodes with; an empty value tolerates any."""
     overrides: bool = False
-    """Nodes that this row calls on-demand may carry the spot labels of the rows below."""
+    """What this row says counts, whatever the rows below say."""
     asked_alone: bool = False
     """Its nodes are asked for by their own label, and nothing else is excluded in the same term.
 
@@ -46,6 +56,21 @@ class Preset:
     node it buys for it. A kubelet that is told one below node-role.kubernetes.io does not even start, and
     each node is unlike any other (docs/how-to/karpenter.md).
     """
+
+    def marks(self, labels: Mapping[str, str], taint_keys: Iterable[str]) -> tuple[Mark, ...]:
+        """Return what a node carries of this row, on-demand first."""
+        found = [
+            Mark(capacity, f"{label.key}={labels[label.key]}")
+            for capacity, row in (
+                (CapacityClass.ON_DEMAND, self.on_demand),
+                (CapacityClass.SPOT, self.spot),
+            )
+            for label in row
+            if label.matches(labels)
+        ]
+        if self.spot_taint_key is not None and self.spot_taint_key in taint_keys:
+            found.append(Mark(CapacityClass.SPOT, f"taint {self.spot_taint_key}"))
+        return tuple(found)
 
 
 PRESETS: tuple[Preset, ...] = (
@@ -168,18 +193,43 @@ def presets_with(
 def classify(
     labels: Mapping[str, str], taints: Iterable[Taint] = (), presets: tuple[Preset, ...] = PRESETS
 ) -> CapacityClass:
-    """Say how a node is paid for. Within a row on-demand goes first: the safe error is the dear one.
+    """Say how a node is paid for; unknown when nothing says so, or when two marks contradict each other.
 
     >>> classify({"karpenter.sh/capacity-type": "spot"})
     <CapacityClass.SPOT: 'spot'>
     """
+    said = {mark.capacity for mark in _marks(labels, taints, presets)}
+    return said.pop() if len(said) == 1 else CapacityClass.UNKNOWN
+
+
+def contradiction(
+    labels: Mapping[str, str], taints: Iterable[Taint] = (), presets: tuple[Preset, ...] = PRESETS
+) -> str:
+    """Return two marks of a node that cannot both be true, for people; empty when all agree.
+
+    >>> contradiction({"karpenter.sh/capacity-type": "on-demand", "lifecycle": "Ec2Spot"})
+    'karpenter.sh/capacity-type=on-demand says on-demand, lifecycle=Ec2Spot says spot'
+    """
+    first: dict[CapacityClass, Mark] = {}
+    for mark in _marks(labels, taints, presets):
+        first.setdefault(mark.capacity, mark)
+    if len(first) == 1:
+        return ""
+    return ", ".join(f"{mark.text} says {mark.capacity}" for mark in first.values())
+
+
+def _marks(
+    labels: Mapping[str, str], taints: Iterable[Taint], presets: tuple[Preset, ...]
+) -> tuple[Mark, ...]:
+    """Return all that a node carries of the table; the first mark of an overriding row is the only one."""
     taint_keys = {taint.key for taint in taints}
+    found: list[Mark] = []
     for preset in presets:
-        if any(label.matches(labels) for label in preset.on_demand):
-            return CapacityClass.ON_DEMAND
-        if preset.spot_taint_key in taint_keys or any(label.matches(labels) for label in preset.spot):
-            return CapacityClass.SPOT
-    return CapacityClass.UNKNOWN
+        marks = preset.marks(labels, taint_keys)
+        if marks and preset.overrides:
+            return marks[:1]
+        found.extend(marks)
+    return tuple(found)
 
 
 def spot_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:

@@ -118,6 +118,8 @@ class NodeState:
     """When it goes at the latest, where somebody said so."""
     voluntary: bool = False
     """Somebody's choice, not a reclaim: replaced all the same, but no reason to distrust spot."""
+    contradiction: str = ""
+    """Two marks that cannot both be true: why `capacity` is unknown. Empty while all agree."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allocatable: Mapping[str, int] = field(default_factory=dict)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.nodes.capacity import PRESETS, Preset, classify
-from splitter.core.nodes.facts import Condition, Health, NodeFacts, NodeState, Tier
+from splitter.core.nodes.capacity import PRESETS, Preset, classify, contradiction
+from splitter.core.nodes.facts import Condition, Health, NodeEvent, NodeFacts, NodeState, Tier
 
 NOTICE_S = 120.0
 """AWS announces a spot interruption two minutes ahead, and its handlers tell by an Event at once."""
@@ -67,6 +67,29 @@ _HEALTH = {
 }
 
 
+_TOLD_BY_CONDITION = NOTICE_CONDITIONS | {"Ready", "PreemptionScheduled", "VMEventScheduled"}
+
+
+def slim(facts: NodeFacts) -> NodeFacts:
+    """Leave out what no signal is read from, so that the facts of 5,000 nodes can be kept."""
+    return replace(
+        facts,
+        annotations={
+            name: text for name, text in facts.annotations.items() if name == TERMINATION_ANNOTATION
+        },
+        conditions=tuple(condition for condition in facts.conditions if condition.type in _TOLD_BY_CONDITION),
+    )
+
+
+def stale_at(event: NodeEvent) -> datetime | None:
+    """Return from when on an Event says nothing any more; None when it never said anything."""
+    if event.reason in NOTICE_EVENTS:
+        return event.at + timedelta(seconds=NOTICE_S + NOTICE_STALE_S)
+    if event.reason in HINT_EVENTS:
+        return event.at + timedelta(seconds=HINT_STALE_S)
+    return None
+
+
 def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetime | None = None) -> NodeState:
     """Say what a Node is and what becomes of its pods.
 
@@ -82,6 +105,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         name=facts.name,
         uid=facts.uid,
         capacity=classify(facts.labels, facts.taints, presets),
+        contradiction=contradiction(facts.labels, facts.taints, presets),
         labels=facts.labels,
         taints=facts.taints,
         allocatable=facts.allocatable,
@@ -155,11 +179,13 @@ def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:
 
 def _from_events(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
     for event in facts.events:
-        age_s = (now - event.at).total_seconds() if now is not None else 0.0
-        if event.reason in NOTICE_EVENTS and age_s <= NOTICE_S + NOTICE_STALE_S:
+        stale = stale_at(event)
+        if stale is None or (now is not None and now > stale):
+            continue
+        if event.reason in NOTICE_EVENTS:
             deadline = event.at + timedelta(seconds=NOTICE_S)
             yield _Signal(Tier.NOTICE, f"event {event.reason}", deadline, reclaim=True)
-        elif event.reason in HINT_EVENTS and age_s <= HINT_STALE_S:
+        else:
             yield _Signal(Tier.HINT, f"event {event.reason}")
 
 
