@@ -5,6 +5,7 @@ starts, writes or decides.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from splitter.core.desired import NodePresets
 from splitter.core.model import Policy
@@ -19,7 +20,6 @@ from splitter.core.nodes import (
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.kube.cache import Cache, Wake
-from splitter.kube.parse import node_facts
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 
@@ -27,7 +27,7 @@ from splitter.settings import Settings
 def cache_of(settings: Settings, wake: Wake) -> Cache:
     """Return an empty cache that classifies nodes as the settings say."""
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-    return Cache(lambda raw: assess(node_facts(raw), presets), wake)
+    return Cache(partial(assess, presets=presets), wake, settings.autoscaler_status)
 
 
 def renderer_of(settings: Settings) -> Renderer:

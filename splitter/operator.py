@@ -8,6 +8,7 @@ what has disappeared (docs/adr/0004). Nothing is decided here.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -21,6 +22,7 @@ from splitter.kube.access import check_access
 from splitter.kube.apply import Writer
 from splitter.kube.client import Client, connect, probe
 from splitter.kube.observe import Observer
+from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
 from splitter.settings import Settings
@@ -28,6 +30,8 @@ from splitter.settings import Settings
 logger = logging.getLogger("splitter")
 
 _SYNC_S = 120.0
+# What splitter does without may come a little later; a first look with it is the better one.
+_OPTIONAL_SYNC_S = 2.0
 
 
 async def run(settings: Settings) -> None:
@@ -62,6 +66,11 @@ def _kopf_settings() -> kopf.OperatorSettings:
     found.posting.enabled = False
     found.scanning.disabled = True  # it has nothing to watch: the reflectors do
     return found
+
+
+async def _synced(reflectors: Sequence[Reflector], deadline_s: float) -> None:
+    async with asyncio.timeout(deadline_s):
+        await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors))
 
 
 class _Doorway:
@@ -113,18 +122,21 @@ class _Doorway:
             start_http_server(self._settings.metrics_port)
         for reflector in self._reflectors:
             self._spawn(reflector.run())
+        needed = [reflector for reflector in self._reflectors if not reflector.optional]
+        optional = [reflector for reflector in self._reflectors if reflector.optional]
         try:
-            async with asyncio.timeout(_SYNC_S):
-                await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors))
+            await _synced(needed, _SYNC_S)
         except TimeoutError as error:
             late = ", ".join(
                 f"{reflector.path} ({reflector.error or 'no answer yet'})"
-                for reflector in self._reflectors
+                for reflector in needed
                 if not reflector.synced.is_set()
             )
             message = f"could not list {late} within {_SYNC_S:.0f} s; check the rights in manifests/rbac.yaml"
             self.failure = SplitterError(Reason.API_UNREACHABLE, message)
             raise kopf.PermanentError(message) from error
+        with suppress(TimeoutError):
+            await _synced(optional, _OPTIONAL_SYNC_S)
         self._cache.find_vanished()
         self._wake_all()
         self._spawn(self._reconciler.run(self._settings.workers, self._settings.emergency_workers))

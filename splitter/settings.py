@@ -119,6 +119,11 @@ class Settings(BaseModel):
         default=True,
         description="Delete, gracefully, pods whose Node object is gone: replaced a minute sooner.",
     )
+    autoscaler_status: str = Field(
+        default="kube-system/cluster-autoscaler-status",
+        pattern=r"^([a-z0-9.-]+/[a-z0-9.-]+)?$",
+        description="ConfigMap with cluster-autoscaler's status, namespace/name; empty: not looked at.",
+    )
     spot_selectors: tuple[str, ...] = Field(
         default=(), description='Labels of your own spot nodes, "key=value" or "key"; before all presets.'
     )

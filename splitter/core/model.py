@@ -285,6 +285,7 @@ class Observation:
     neighbours: Neighbours = Neighbours()
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
+    heard_until: datetime | None = None  # when that, or a notice by Event, ends by time alone
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the rehearsal of the writes to come was answered

@@ -14,7 +14,17 @@ from splitter.core.actions import Action, EnsureSplit
 from splitter.core.division import caps_conflict
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State, Tie
+from splitter.core.model import (
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    Rendered,
+    SourceView,
+    State,
+    Tie,
+    seconds_between,
+)
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules
 from splitter.core.reasons import Reason
 from splitter.core.surface import (
@@ -95,9 +105,19 @@ def plan(
     found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
     if step is Step.RUN:
         found = replace(found, objection=objection_while_split(observed, source))
+        found = _awake_when_silent(observed, found)
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
+
+
+def _awake_when_silent(observed: Observation, found: Plan) -> Plan:
+    """Look again when something that was heard ends by time alone: no event tells us."""
+    if observed.heard_until is None:
+        return found
+    left_s = max(0.0, seconds_between(observed.now, observed.heard_until)) + 1.0
+    due_s = left_s if found.wake_after_s is None else min(found.wake_after_s, left_s)
+    return replace(found, wake_after_s=due_s)
 
 
 def _only_reported(this: Pass, found: Plan) -> Plan:

@@ -58,7 +58,7 @@ def rebalance_input(
         spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
         lost_node_uids=_lost_nodes(spot),
         fit_spot=observed.fit_spot,
-        blocked=bool(observed.blocked),
+        blocked=observed.blocked,
         view_broken=observed.view_broken,
     )
 

@@ -3,15 +3,18 @@
 One shelf a kind, filled by reflectors.
 Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is
 forgotten on purpose, since a pass looks at everything. A change of a node's health wakes the owners
-of its pods urgently. Nothing here knows what will be done.
+of its pods urgently, and so does what others say about a node (`voices`). Nothing here knows what will
+be done.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
 from splitter.core.model import Key, Pool
-from splitter.core.nodes import CapacityClass, NodeState, gone
+from splitter.core.nodes import Blocked, CapacityClass, NodeFacts, NodeState, PodRequest, gone, slim
 from splitter.core.surface import SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -25,7 +28,10 @@ from splitter.kube.records import (
     TwinRecord,
 )
 from splitter.kube.store import Shelf
+from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
+
+logger = logging.getLogger("splitter.cache")
 
 
 class Wake(Protocol):
@@ -35,7 +41,12 @@ class Wake(Protocol):
         """Ask for a pass of this workload; urgent ones go first."""
 
 
-Assess = Callable[[Mapping[str, Any]], NodeState]
+class Assess(Protocol):
+    """Says what a node is and what becomes of its pods (`core.nodes.assess`, with the settings' presets)."""
+
+    def __call__(self, facts: NodeFacts, /, *, now: datetime | None = None) -> NodeState:
+        """Return its state; without `now`, Events never grow stale."""
+
 
 # Nodes that were seen and are gone, remembered to tell their pods from pods of nodes not seen yet.
 _VANISHED = 4096
@@ -44,8 +55,12 @@ _VANISHED = 4096
 class Cache:
     """All shelves, and the reflectors that fill them."""
 
-    def __init__(self, assess: Assess, wake: Wake) -> None:
+    def __init__(self, assess: Assess, wake: Wake, autoscaler_status: str = "") -> None:
+        self._assess = assess
         self._wake = wake
+        self._autoscaler_status = autoscaler_status
+        self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
+        self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.vanished: dict[str, NodeState] = {}  # by name
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
@@ -69,7 +84,7 @@ class Cache:
         )
         self.nodes = Shelf(
             partial(_node, assess),
-            {"name": lambda record: record.state.name},
+            {"name": lambda record: record.facts.name},
             self._node_changed,
         )
         self.namespaces = Shelf(
@@ -79,6 +94,7 @@ class Cache:
     def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
         found = [Reflector(client, "/api/v1/nodes", self.nodes)]
+        found += self.voices.reflectors(client, self._autoscaler_status)
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
@@ -95,6 +111,24 @@ class Cache:
                 ),
             ]
         return found
+
+    def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
+        """Return what a node is now, with what others say about it."""
+        joined = self.voices.joined(node)
+        return node.state if joined is node else self._assess(joined.facts, now=now)
+
+    def node_states(self, now: datetime) -> Iterable[NodeState]:
+        """Return what all nodes are now."""
+        return (self.node_state(node, now) for node in self.nodes.values())
+
+    def spot_blocked(self, pod: PodRequest, now: datetime) -> Blocked | None:
+        """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
+        return self.voices.blocked(pod, (node.state for node in self.nodes.values()), now)
+
+    def silent_from(self, node_names: Iterable[str], now: datetime) -> datetime | None:
+        """Return when time alone changes what these nodes are: an Event about one of them grows stale."""
+        found = (self.nodes.one("name", name) for name in node_names)
+        return self.voices.silent_from((node for node in found if node is not None), now)
 
     def find_vanished(self) -> None:
         """Find the nodes that went while we were not there: of pods that are older than the list of nodes.
@@ -153,6 +187,7 @@ class Cache:
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         if new is None and old is not None:
+            self._contradictory.discard(old.uid)
             self.vanished[old.state.name] = gone(old.state)
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
@@ -160,9 +195,33 @@ class Cache:
             self.vanished.pop(new.state.name, None)
             if old is not None and old.state == new.state:
                 return  # a heartbeat
-        if (record := new or old) is None:
-            return
-        for pod in self.pods.find("node", record.state.name):
+            self._complain_about(new)
+        if (record := new or old) is not None:
+            self._wake_owners_on(record.facts.name)
+
+    def _complain_about(self, node: NodeRecord) -> None:
+        """Say once of a node that nobody can tell whether it is spot: somebody has to mend its labels."""
+        if node.state.contradiction and node.uid not in self._contradictory:
+            self._contradictory.add(node.uid)
+            logger.warning(
+                "node %s has contradictory marks and counts as on-demand: %s. Mend its labels, or name your"
+                " own in spot_selectors or on_demand_selectors",
+                node.facts.name,
+                node.state.contradiction,
+            )
+
+    def _heard_about_node(self, name: str) -> None:
+        if self.nodes.one("name", name) is not None:
+            self._wake_owners_on(name)
+
+    def _heard_about_capacity(self) -> None:
+        """Wake the workloads that wait for spot."""
+        for twin in self.twins.values():
+            if twin.pool is Pool.SPOT and twin.available_replicas < twin.spec_replicas:
+                self._wake(twin.source, urgent=False)
+
+    def _wake_owners_on(self, node_name: str) -> None:
+        for pod in self.pods.find("node", node_name):
             replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
             if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
                 self._wake(key, urgent=True)
@@ -196,4 +255,5 @@ def _scopes(namespaces: Sequence[str]) -> list[tuple[str | None, str]]:
 def _node(assess: Assess, raw: Mapping[str, Any]) -> NodeRecord:
     metadata = raw["metadata"]
     created = parse.instant(metadata["creationTimestamp"])
-    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, assess(raw))
+    facts = slim(parse.node_facts(raw))
+    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, facts, assess(facts))

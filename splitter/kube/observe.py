@@ -28,7 +28,7 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.nodes import Health, NodeState, Room, free_room, gone
+from splitter.core.nodes import Blocked, Health, NodeState, Room, free_room, gone
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
@@ -63,10 +63,11 @@ class Observer:
             # Those of a source that was re-created under this name are garbage, and collected soon.
             if source is None or record.source_uid in {source.uid, ""}
         }
-        twins = {pool: self._twin(record) for pool, record in records.items()}
+        twins = {pool: self._twin(record, now) for pool, record in records.items()}
         namespace = cache.namespaces.one("name", key.namespace)
         spot = twins.get(Pool.SPOT)
-        blocked = _blocked(spot)
+        refused = cache.spot_blocked(records[Pool.SPOT].request, now) if spot is not None else None
+        blocked = _hinted(spot) or (refused.why if refused is not None else "")
         fits = spot is not None and _fit_matters(split.view if split else None, spot, blocked)
         around = Neighbours()
         if source is not None:
@@ -78,12 +79,13 @@ class Observer:
             now=now,
             source=source,
             split=split.view if split else None,
-            replica_sets=self._replica_sets(source) if source else (),
+            replica_sets=self._replica_sets(source, now) if source else (),
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
             neighbours=around,
-            fit_spot=self._fit(records[Pool.SPOT], promised) if fits else 0,
+            fit_spot=self._fit(records[Pool.SPOT], promised, now) if fits else 0,
             blocked=blocked,
+            heard_until=self._heard_until(twins.values(), refused, now),
             view_broken=self._view_broken(),
             namespace_annotations=namespace.annotations if namespace else {},
         )
@@ -115,15 +117,25 @@ class Observer:
                 looked = self._looked_around[key] = (now, await look_around(self._client, source))
         return looked[1] if looked is not None else Neighbours()
 
-    def _replica_sets(self, source: SourceView) -> tuple[ReplicaSetView, ...]:
+    def _heard_until(
+        self, twins: Iterable[TwinView], refused: Blocked | None, now: datetime
+    ) -> datetime | None:
+        """Return when time alone ends something that was heard: no event will tell."""
+        nodes = {pod.node for twin in twins for pod in twin.pods if pod.node is not None}
+        times = (self._cache.silent_from(nodes, now), refused.until if refused is not None else None)
+        return min((at for at in times if at is not None), default=None)
+
+    def _replica_sets(self, source: SourceView, now: datetime) -> tuple[ReplicaSetView, ...]:
         found = [
-            self._replica_set(record, _tie(record, source))
+            self._replica_set(record, now, _tie(record, source))
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
         return tuple(sorted(found, key=lambda view: view.name))
 
-    def _replica_set(self, record: ReplicaSetRecord, tie: Tie = Tie.ATTACHED) -> ReplicaSetView:
+    def _replica_set(
+        self, record: ReplicaSetRecord, now: datetime, tie: Tie = Tie.ATTACHED
+    ) -> ReplicaSetView:
         return ReplicaSetView(
             name=record.name,
             uid=record.uid,
@@ -138,12 +150,12 @@ class Observer:
             tie=tie,
             orphaned=tie is Tie.PARKED and not record.owner_uids,
             refusal=record.refusal,
-            pods=tuple(self._pod(pod) for pod in self._cache.pods.find("owner", record.uid)),
+            pods=tuple(self._pod(pod, now) for pod in self._cache.pods.find("owner", record.uid)),
         )
 
-    def _twin(self, record: TwinRecord) -> TwinView:
+    def _twin(self, record: TwinRecord, now: datetime) -> TwinView:
         owned = self._cache.replica_sets.find("controller", record.uid)
-        replica_sets = tuple(self._replica_set(rs) for rs in owned if not rs.deleting)
+        replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,
@@ -168,10 +180,10 @@ class Observer:
         nodes = (node.state for node in self._cache.nodes.values())
         return of_nodes(record.request, nodes, spot=record.pool is Pool.SPOT)
 
-    def _pod(self, record: PodRecord) -> PodView:
+    def _pod(self, record: PodRecord, now: datetime) -> PodView:
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
-        state = node.state if node else vanished
+        state = self._cache.node_state(node, now) if node else vanished
         if node is not None and record.bound_since is not None and record.bound_since < node.created:
             # Bound to a node of this name that was there before: clouds use names again.
             state = replace(gone(node.state), uid=f"before-{node.uid}")
@@ -204,16 +216,16 @@ class Observer:
         gone = sum(1 for state in on_demand if state.health is Health.GONE)
         return len(on_demand) >= _FEW_NODES and gone * 2 > len(on_demand)
 
-    def _fit(self, record: TwinRecord, promised: int) -> int:
+    def _fit(self, record: TwinRecord, promised: int, now: datetime) -> int:
         """Return the replicas that the healthy spot nodes have room for now."""
-        return free_room(record.request, self._rooms(), promised)
+        return free_room(record.request, self._rooms(now), promised)
 
-    def _rooms(self) -> list[Room]:
+    def _rooms(self, now: datetime) -> list[Room]:
         rooms = []
-        for record in self._cache.nodes.values():
-            if record.state.is_spot and record.state.health is Health.HEALTHY:
-                pods = [pod for pod in self._cache.pods.find("node", record.state.name) if not pod.finished]
-                rooms.append(Room(record.state, _sum_of_requests(pods)))
+        for state in self._cache.node_states(now):
+            if state.is_spot and state.health is Health.HEALTHY:
+                pods = [pod for pod in self._cache.pods.find("node", state.name) if not pod.finished]
+                rooms.append(Room(state, _sum_of_requests(pods)))
         return rooms
 
 
@@ -225,7 +237,7 @@ def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:
     return any(pod.counts and pod.unschedulable_since is not None for rs in replica_sets for pod in rs.pods)
 
 
-def _blocked(spot: TwinView | None) -> str:
+def _hinted(spot: TwinView | None) -> str:
     """Return why no replicas should return now: a hint on a spot node under this workload."""
     for pod in spot.pods if spot else ():
         if pod.hinted and pod.counts:

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from splitter.core.model import Key, Pool, SourceView, SplitView, Trouble
-from splitter.core.nodes import NodeState, PodRequest
+from splitter.core.nodes import (
+    AutoscalerStatus,
+    Claim,
+    NodeEvent,
+    NodeFacts,
+    NodeState,
+    PodRequest,
+    Refusal,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,13 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """One node, assessed when it changed."""
+    """One node, assessed when it changed; the facts are kept, since others may say more about it."""
 
     namespace: str
     uid: str
     version: int
     created: datetime
+    facts: NodeFacts
     state: NodeState
 
 
@@ -123,3 +132,47 @@ class NamespaceRecord:
     version: int
     name: str
     annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEventRecord:
+    """One Event about a Node."""
+
+    namespace: str
+    uid: str
+    version: int
+    node: str
+    node_uid: str  # some recorders leave it out, or write the name
+    event: NodeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRecord:
+    """One NodeClaim of Karpenter's."""
+
+    namespace: str
+    uid: str
+    version: int
+    node: str
+    voluntary: bool  # its end is Karpenter's own choice
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRecord:
+    """One Event that says that a NodeClaim got no machine."""
+
+    namespace: str
+    uid: str
+    version: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerRecord:
+    """The status of cluster-autoscaler."""
+
+    namespace: str
+    uid: str
+    version: int
+    status: AutoscalerStatus | None

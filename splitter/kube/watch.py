@@ -23,6 +23,10 @@ _WATCH_S = (240, 300)
 _SILENCE_S = 320.0  # longer than a watch lasts: bookmarks come about once a minute
 _PAGE = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
+# What splitter does without: not allowed, or no such kind in this cluster. It may come later.
+_OFF = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+_OFF_WAIT_S = 300.0
+_FOREVER = 2**63  # newer than any resourceVersion
 
 
 class Store(Protocol):
@@ -39,16 +43,32 @@ class Store(Protocol):
 
 
 class Reflector:
-    """Keeps one store in step with one collection; `synced` is set after the first complete list."""
+    """Keeps one store in step with one collection; `synced` is set after the first complete list.
+
+    One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
+    once at INFO, with this sentence, and asked again every few minutes.
+    """
 
     def __init__(
-        self, client: Client, path: str, store: Store, selector: str = "", *, namespace: str | None = None
+        self,
+        client: Client,
+        path: str,
+        store: Store,
+        selector: str = "",
+        *,
+        fields: str = "",
+        namespace: str | None = None,
+        without: str = "",
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._path = path
         self._store = store
         self._selector = {"labelSelector": selector} if selector else {}
+        if fields:
+            self._selector["fieldSelector"] = fields
+        self._without = without
+        self._off = False
         self.synced = asyncio.Event()
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
@@ -57,6 +77,11 @@ class Reflector:
     def path(self) -> str:
         """The collection's path, for messages."""
         return self._path
+
+    @property
+    def optional(self) -> bool:
+        """Whether splitter does without it."""
+        return bool(self._without)
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out."""
@@ -67,6 +92,10 @@ class Reflector:
                 wait_s = _FIRST_WAIT_S
                 await self._watch(version)
             except ApiError as error:
+                if self.optional and error.status in _OFF:
+                    self._do_without(error)
+                    await asyncio.sleep(_OFF_WAIT_S * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
+                    continue
                 if self.error is None or self.error.status != error.status:
                     logger.warning("watch of %s interrupted: %s", self._path, error)
                 self.error = error
@@ -76,8 +105,21 @@ class Reflector:
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
     async def list_once(self) -> None:
-        """Fill the store once, without watching. Raises ApiError."""
-        await self._list()
+        """Fill the store once, without watching. Raises ApiError, but for what splitter does without."""
+        try:
+            await self._list()
+        except ApiError as error:
+            if not self.optional:
+                raise
+            logger.debug("%s is left out: %s", self._path, error)
+
+    def _do_without(self, error: ApiError) -> None:
+        """Forget what was known, and say so once: nobody would tell us that it is no longer so."""
+        if not self._off:
+            logger.info("%s is not there or not allowed (%s): %s", self._path, error.status, self._without)
+        self._off, self.error = True, error
+        self._store.replace((), self._namespace, _FOREVER)
+        self.synced.set()
 
     async def _list(self) -> str:
         objects: list[dict[str, Any]] = []
@@ -91,7 +133,9 @@ class Reflector:
             query["continue"] = token
         version = str(page["metadata"]["resourceVersion"])
         self._store.replace(objects, self._namespace, int(version))
-        self.error = None
+        if self._off:
+            logger.info("%s is followed from now on", self._path)
+        self._off, self.error = False, None
         self.synced.set()
         return version
 

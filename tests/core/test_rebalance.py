@@ -75,7 +75,7 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         spot_doomed=draw(st.integers(0, 5)),
         lost_node_uids=draw(NODES),
         fit_spot=draw(st.integers(0, 20)),
-        blocked=draw(st.booleans()),
+        blocked=draw(st.sampled_from(["", "cluster-autoscaler backs off from spot-a"])),
         view_broken=draw(st.integers(0, 9).map(lambda dice: dice == 0)),
         cover=draw(st.integers(0, 9).map(lambda dice: dice > 0)),
     )

@@ -65,7 +65,7 @@ def _nothing(*_: object, **__: object) -> None:
     """Hear of a change."""
 
 
-def _no_node(_: object) -> NodeState:
+def _no_node(_: object, **__: object) -> NodeState:
     raise AssertionError("no node is known")
 
 

@@ -1,12 +1,8 @@
 """What the cache knows beyond its shelves: nodes that are gone."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from splitter.core.model import Key
-from splitter.core.nodes import NodeState, assess
+from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
-from splitter.kube.parse import node_facts
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -17,10 +13,7 @@ def cache() -> Cache:
     def wake(key: Key, *, urgent: bool) -> None:
         del key, urgent
 
-    def assessed(found: Mapping[str, Any]) -> NodeState:
-        return assess(node_facts(found))
-
-    return Cache(assessed, wake)
+    return Cache(assess, wake)
 
 
 def pod_on(node: str, name: str, version: int) -> dict[str, object]:

@@ -288,3 +288,48 @@ class TestFaults:
             assert found.reflector.error is None
             assert found.reflector.restarts == 2
         assert len([record for record in caplog.records if "interrupted" in record.message]) == 1
+
+
+class TestOptional:
+    """What splitter does without: where it may not be read or does not exist."""
+
+    @pytest.mark.parametrize(("status", "reason"), [(403, "Forbidden"), (404, "NotFound")])
+    async def test_is_said_once(self, caplog: pytest.LogCaptureFixture, status: int, reason: str) -> None:
+        """At INFO, with what is lost; nobody waits for it."""
+        caplog.set_level("INFO", "splitter.watch")
+        async with following(Script().then(refusal(status, reason, "no")), without="we are slower") as found:
+            await found.until_failed()
+            assert found.reflector.synced.is_set()
+            assert found.things.lists == [([], None, 2**63)]
+        [said] = [record for record in caplog.records if record.name == "splitter.watch"]
+        assert said.levelname == "INFO"
+        assert said.getMessage() == f"{PATH} is not there or not allowed ({status}): we are slower"
+
+    async def test_may_go_later(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A right that is taken away: what was known is forgotten, since nobody would say that it changed."""
+        caplog.set_level("INFO", "splitter.watch")
+        script = Script().then(page(thing("a", 1), version=10)).watched(refusal(403, "Forbidden", "no"))
+        async with following(script, without="we are slower") as found:
+            assert (await found.until_failed()).status == 403
+            assert found.things.known == {}
+
+    async def test_other_faults_are_faults(self, caplog: pytest.LogCaptureFixture) -> None:
+        """An API server that does not answer is asked again soon, and that is a warning."""
+        down = [refusal(503, "ServiceUnavailable", "starting")] * 4
+        script = Script().then(*down, page(thing("a", 1), version=10)).watched(open_watch())
+        async with following(script, without="we are slower") as found:
+            await found.until({"a": 1})
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+    async def test_selects_by_field(self) -> None:
+        """List and watch alike."""
+        script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
+        async with following(script, fields="involvedObject.kind=Node") as found:
+            await found.until({"a": 1})
+            asked = {one.query["fieldSelector"] for one in found.lists + found.watches}
+            assert asked == {"involvedObject.kind=Node"}
+
+    async def test_once(self) -> None:
+        """A single look does without it too."""
+        async with connected(Script().then(refusal(403, "Forbidden", "no"))) as client:
+            await Reflector(client, PATH, Things(), without="we are slower").list_once()

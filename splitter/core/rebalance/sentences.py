@@ -68,7 +68,7 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
         if figures.state.lost:
             return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
         if observed.blocked:
-            return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want} and cannot be had now"
+            return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want}; {observed.blocked}"
         reason, why = _unplaced(figures)
         grace_s = _s(figures.policy.grace_s)
         return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"

@@ -87,8 +87,8 @@ class RebalanceInput:
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
     fit_spot: int = 0
     """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
-    blocked: bool = False
-    """The autoscaler says no for nodes that could host this workload, or a hint was seen."""
+    blocked: str = ""
+    """Why no more spot can be counted on now: an autoscaler says so, or a node hints that it may go."""
     view_broken: bool = False
     """More than half of the on-demand nodes are NotReady too: our view is broken, not spot."""
     cover: bool = True

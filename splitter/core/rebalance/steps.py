@@ -83,7 +83,7 @@ class Figures:
     @property
     def probing(self) -> bool:
         """Say whether spot is asked for a few replicas only, because nobody knows if it can be had."""
-        return self.observed.cover and (self.state.lost or self.observed.blocked)
+        return self.observed.cover and (self.state.lost or bool(self.observed.blocked))
 
 
 def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> RebalanceState:

@@ -8,17 +8,31 @@ from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod
 from splitter.kube.parse.splits import namespace, split
+from splitter.kube.parse.voices import (
+    autoscaler,
+    autoscaler_status,
+    claim,
+    event_reason,
+    node_event,
+    refusal,
+)
 from splitter.kube.parse.workloads import replica_set, source, twin
 
 __all__ = [
     "COST_BEFORE",
     "DELETION_COST",
     "Raw",
+    "autoscaler",
+    "autoscaler_status",
+    "claim",
+    "event_reason",
     "instant",
     "namespace",
+    "node_event",
     "node_facts",
     "pod",
     "quantity",
+    "refusal",
     "replica_set",
     "source",
     "split",

@@ -96,7 +96,7 @@ def pod_request(spec: Raw) -> PodRequest:
         requests=dict(_requests(spec)),
         node_selector=spec.get("nodeSelector") or {},
         affinity=tuple(
-            NodeTerm(_expressions(term.get("matchExpressions")), _expressions(term.get("matchFields")))
+            NodeTerm(expressions(term.get("matchExpressions")), expressions(term.get("matchFields")))
             for term in required.get("nodeSelectorTerms", ())
         ),
         tolerations=tuple(
@@ -111,7 +111,8 @@ def pod_request(spec: Raw) -> PodRequest:
     )
 
 
-def _expressions(raw: Sequence[Raw] | None) -> tuple[MatchExpression, ...]:
+def expressions(raw: Sequence[Raw] | None) -> tuple[MatchExpression, ...]:
+    """Parse requirements on a node's labels, as terms of an affinity and NodeClaims have them."""
     return tuple(
         MatchExpression(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
         for expression in raw or ()

@@ -1,0 +1,118 @@
+"""What others say: Events about Nodes, Karpenter's NodeClaims, the status of cluster-autoscaler."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+import yaml
+
+from splitter.core.nodes import AutoscalerStatus, Claim, NodeEvent, NodeGroup, Refusal, Taint
+from splitter.kube.parse.fields import Raw, instant
+from splitter.kube.parse.pods import expressions
+from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
+
+# libyaml where it is there: a status has a kilobyte a group, and is written anew every ten seconds.
+_Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Go's own way of writing a time: 2026-01-05 10:00:00.123456789 +0000 UTC m=+1.5
+_GO_TIME = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.\d+)? ([+-]\d{2})(\d{2})")
+_BACKOFF = "Backoff"
+
+
+def event_reason(raw: Raw) -> str:
+    """Return an Event's reason, to tell whether the rest is worth reading."""
+    return str(raw.get("reason", ""))
+
+
+def node_event(raw: Raw) -> NodeEventRecord:
+    """Parse an Event about a Node."""
+    metadata, about = raw["metadata"], raw["involvedObject"]
+    return NodeEventRecord(
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        node=about["name"],
+        node_uid=about.get("uid", ""),
+        event=NodeEvent(event_reason(raw), _last_seen(raw)),
+    )
+
+
+def refusal(claim_of: Callable[[str], Claim | None], raw: Raw) -> RefusalRecord:
+    """Parse an Event that says that a NodeClaim got no machine; the claim itself is gone in a moment."""
+    metadata, about = raw["metadata"], raw["involvedObject"]
+    said = Refusal(_last_seen(raw), raw.get("message", ""), claim_of(about.get("uid", "")))
+    return RefusalRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), said)
+
+
+def claim(raw: Raw) -> ClaimRecord:
+    """Parse a NodeClaim."""
+    metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    return ClaimRecord(
+        namespace="",
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        node=status.get("nodeName", ""),
+        voluntary=any(
+            condition["type"] == "DisruptionReason" and condition["status"] == "True"
+            for condition in status.get("conditions", ())
+        ),
+        claim=Claim(
+            expressions(spec.get("requirements")),
+            tuple(
+                Taint(taint["key"], taint.get("value", ""), taint["effect"])
+                for taint in spec.get("taints", ())
+            ),
+        ),
+    )
+
+
+def autoscaler(raw: Raw) -> AutoscalerRecord:
+    """Parse the status ConfigMap of cluster-autoscaler; None in it where nothing can be understood."""
+    metadata = raw["metadata"]
+    return AutoscalerRecord(
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        version=int(metadata["resourceVersion"]),
+        status=autoscaler_status((raw.get("data") or {}).get("status", "")),
+    )
+
+
+def autoscaler_status(text: str) -> AutoscalerStatus | None:
+    """Read `data.status`, YAML since cluster-autoscaler 1.30; None when it says nothing of use.
+
+    Text without the word Backoff is not parsed: it is long, comes every ten seconds, and says that all is
+    well. Of the plain text of older versions nothing is understood.
+    """
+    if _BACKOFF not in text:
+        return None
+    try:
+        document = yaml.load(text, _Loader)  # noqa: S506 (both loaders are safe ones)
+        at = _go_time(str(document["time"]))
+        groups = tuple(_group(one) for one in document.get("nodeGroups") or ())
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return AutoscalerStatus(at, groups)
+
+
+def _group(raw: Raw) -> NodeGroup:
+    grows = raw.get("scaleUp") or {}
+    why = (grows.get("backoffInfo") or {}).get("errorCode", "")
+    return NodeGroup(str(raw["name"]), grows.get("status") == _BACKOFF, str(why))
+
+
+def _go_time(text: str) -> datetime:
+    if (written := _GO_TIME.match(text)) is None:
+        raise ValueError(f"no time of Go's: {text!r}")
+    day, clock, hours, minutes = written.groups()
+    return datetime.fromisoformat(f"{day}T{clock}{hours}:{minutes}")
+
+
+def _last_seen(raw: Raw) -> datetime:
+    """Return when an Event happened last; each recorder fills in other fields."""
+    series = raw.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        raw.get("lastTimestamp"),
+        raw.get("eventTime"),
+        raw.get("firstTimestamp"),
+    )
+    return instant(next(filter(None, times), raw["metadata"]["creationTimestamp"]))

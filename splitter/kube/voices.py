@@ -1,0 +1,180 @@
+"""The voices of others about nodes and capacity: they make splitter faster, and it does without any of them.
+
+`cache` owns the one `Voices`. Four collections are followed where they exist and may be read: Events
+about Nodes, Events about NodeClaims that got no machine, NodeClaims, and the status of
+cluster-autoscaler. Events about what has no namespace are in the namespace `default`, so that is all
+that is read of Events; the API server keeps no watch cache of them and reads whatever is asked for from
+etcd. What was heard is joined with a node's own facts when somebody asks; nothing here decides, and
+nothing knows the time (docs/adr/0013).
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from splitter.core.nodes import (
+    HINT_EVENTS,
+    INSUFFICIENT_CAPACITY,
+    NOTICE_EVENTS,
+    AutoscalerStatus,
+    Blocked,
+    Claim,
+    NodeEvent,
+    NodeState,
+    PodRequest,
+    spot_blocked,
+    stale_at,
+)
+from splitter.kube import parse
+from splitter.kube.client import Client
+from splitter.kube.records import (
+    AutoscalerRecord,
+    ClaimRecord,
+    NodeEventRecord,
+    NodeRecord,
+    RefusalRecord,
+)
+from splitter.kube.store import Record, Shelf
+from splitter.kube.watch import Reflector
+
+R = TypeVar("R", bound=Record)
+
+# Karpenter deletes a NodeClaim in the moment in which it says that there was no machine for it.
+_CLAIMS_REMEMBERED = 256
+_EVENTS = "/api/v1/namespaces/default/events"
+
+
+class Voices:
+    """What was heard; `about_node(name)` and `about_capacity()` are called after each change that matters."""
+
+    def __init__(self, about_node: Callable[[str], None], about_capacity: Callable[[], None]) -> None:
+        self._about_node = about_node
+        self._about_capacity = about_capacity
+        self._former_claims: OrderedDict[str, Claim] = OrderedDict()
+        self.events = Shelf(parse.node_event, {"node": lambda record: record.node}, self._event_changed)
+        self.claims = Shelf(parse.claim, {"node": lambda record: record.node}, self._claim_changed)
+        self.refusals = Shelf(partial(parse.refusal, self._claim_of), {}, self._refusal_changed)
+        self.autoscaler = Shelf(parse.autoscaler, {}, self._autoscaler_changed)
+
+    def reflectors(self, client: Client, autoscaler_status: str) -> list[Reflector]:
+        """Return the reflectors to run; `autoscaler_status` is namespace/name, empty for none."""
+        found = [
+            Reflector(
+                client,
+                _EVENTS,
+                Sieve(self.events, NOTICE_EVENTS | HINT_EVENTS),
+                fields="involvedObject.kind=Node",
+                namespace="default",
+                without="notices are seen in taints and conditions only, which may be seconds later",
+            ),
+            Reflector(
+                client,
+                _EVENTS,
+                Sieve(self.refusals, INSUFFICIENT_CAPACITY),
+                fields="involvedObject.kind=NodeClaim",
+                namespace="default",
+                without="spot that Karpenter cannot get is covered after the grace only",
+            ),
+            Reflector(
+                client,
+                "/apis/karpenter.sh/v1/nodeclaims",
+                self.claims,
+                without="Karpenter's own choices are not told apart from reclaims",
+            ),
+        ]
+        namespace, _, name = autoscaler_status.partition("/")
+        if name:
+            found.append(
+                Reflector(
+                    client,
+                    f"/api/v1/namespaces/{namespace}/configmaps",
+                    self.autoscaler,
+                    fields=f"metadata.name={name}",
+                    namespace=namespace,
+                    without="spot that cluster-autoscaler cannot get is covered after the grace only",
+                )
+            )
+        return found
+
+    def events_about(self, node: NodeRecord) -> tuple[NodeEvent, ...]:
+        """Return the Events about this very Node: its UID, or its name and no other UID, and younger."""
+        return tuple(
+            record.event
+            for record in self.events.find("node", node.facts.name)
+            if record.node_uid in {node.uid, node.facts.name, ""} and record.event.at >= node.created
+        )
+
+    def joined(self, node: NodeRecord) -> NodeRecord:
+        """Return a node with what others say about it; the very same record when they say nothing."""
+        events = self.events_about(node)
+        voluntary = any(claim.voluntary for claim in self.claims.find("node", node.facts.name))
+        if not events and not voluntary:
+            return node
+        return replace(node, facts=replace(node.facts, events=events, voluntary=voluntary))
+
+    def silent_from(self, nodes: Iterable[NodeRecord], now: datetime) -> datetime | None:
+        """Return when the first Event about one of these nodes grows stale, if one will."""
+        times = (stale_at(event) for node in nodes for event in self.events_about(node))
+        return min((at for at in times if at is not None and at >= now), default=None)
+
+    def blocked(self, pod: PodRequest, nodes: Iterable[NodeState], now: datetime) -> Blocked | None:
+        """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
+        refusals = (record.refusal for record in self.refusals.values())
+        return spot_blocked(pod, nodes, self._status, refusals, now)
+
+    @property
+    def _status(self) -> AutoscalerStatus | None:
+        return next((record.status for record in self.autoscaler.values()), None)
+
+    def _claim_of(self, uid: str) -> Claim | None:
+        record = self.claims.get(uid)
+        return record.claim if record is not None else self._former_claims.get(uid)
+
+    def _event_changed(self, old: NodeEventRecord | None, new: NodeEventRecord | None) -> None:
+        if (record := new or old) is not None:
+            self._about_node(record.node)
+
+    def _claim_changed(self, old: ClaimRecord | None, new: ClaimRecord | None) -> None:
+        if new is None and old is not None:
+            self._former_claims[old.uid] = old.claim
+            if len(self._former_claims) > _CLAIMS_REMEMBERED:
+                self._former_claims.popitem(last=False)
+        elif new is not None and new.node and new.voluntary != (old is not None and old.voluntary):
+            self._about_node(new.node)
+
+    def _refusal_changed(self, _: RefusalRecord | None, new: RefusalRecord | None) -> None:
+        if new is not None:
+            self._about_capacity()  # one that goes was stale long before
+
+    def _autoscaler_changed(self, old: AutoscalerRecord | None, new: AutoscalerRecord | None) -> None:
+        before = old.status.groups if old is not None and old.status is not None else ()
+        after = new.status.groups if new is not None and new.status is not None else ()
+        if before != after:
+            self._about_capacity()
+
+
+class Sieve(Generic[R]):
+    """Lets a store hear of Events with certain reasons only: the API server selects by one at most."""
+
+    def __init__(self, shelf: Shelf[R], reasons: frozenset[str]) -> None:
+        self._shelf = shelf
+        self._reasons = reasons
+
+    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+        """Take a complete list."""
+        self._shelf.replace(filter(self._matters, pages), namespace, version)
+
+    def upsert(self, raw: dict[str, Any]) -> object:
+        """Take a new or changed object."""
+        return self._shelf.upsert(raw) if self._matters(raw) else None
+
+    def remove(self, raw: dict[str, Any]) -> None:
+        """Forget an object."""
+        if self._matters(raw):
+            self._shelf.remove(raw)
+
+    def _matters(self, raw: Mapping[str, Any]) -> bool:
+        return parse.event_reason(raw) in self._reasons
