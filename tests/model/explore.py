@@ -190,11 +190,11 @@ class Explorer:
             )
         step = max(1, len(self.queue) // FRONTIER_RUNS)
         for number, world in list(self.queue)[::step]:
-            why = self._rest(world)
+            why = self.why_no_rest(world)
             if why:
                 self._violated(number, "left alone", f"no rest: {why}")
 
-    def _rest(self, world: World) -> str:
+    def why_no_rest(self, world: World) -> str:
         """Leave a world alone, everybody acting in turn, and say why it does not come to rest."""
         seen: set[bytes] = set()
         config = replace(self.config, faults=())
