@@ -39,6 +39,7 @@ from splitter.kube.bodies import (
     hand_back,
     parking,
     reattaching,
+    reporting_split,
     split_identity,
     split_path,
     twin,
@@ -166,18 +167,7 @@ class Writer:
                 self._cache.replica_sets.forget(action.uid)
 
     async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": source.key.kind,
-            "name": source.key.name,
-            "uid": source.uid,
-            "controller": False,
-            "blockOwnerDeletion": False,
-        }
-        body = split_identity(source.key)
-        body["metadata"]["ownerReferences"] = [owner]
-        named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
-        body["spec"] = {"source": named, "takeOver": takes_over}
+        body = reporting_split(source, takes_over=takes_over)
         answer = await self._client.send("PATCH", split_path(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 

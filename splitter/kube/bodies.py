@@ -7,7 +7,7 @@ will be written. Pure: data in, JSON out.
 import orjson
 
 from splitter.core.actions import ApplyTwin, Park, Reattach
-from splitter.core.desired import template_hash
+from splitter.core.desired import template_hash, withdrawn
 from splitter.core.model import Key, SourceView
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
@@ -41,23 +41,38 @@ def split_path(key: Key) -> str:
     return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
 
 
+def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
+    """Return a Split without its status; it goes with its source."""
+    body = split_identity(source.key)
+    body["metadata"]["ownerReferences"] = [{**_owner(source), "blockOwnerDeletion": False}]
+    named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
+    body["spec"] = {"source": named, "takeOver": takes_over}
+    return body
+
+
+def _owner(source: SourceView) -> Json:
+    """Return a reference to the source that does not control.
+
+    Explicitly: left out, the merge by uid keeps `controller: true`, and the release then deletes it.
+    """
+    return {
+        "apiVersion": "apps/v1",
+        "kind": source.key.kind,
+        "name": source.key.name,
+        "uid": source.uid,
+        "controller": False,
+    }
+
+
 def parking(action: Park, source: SourceView) -> Json:
     """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
     labels: dict[str, str | None] = dict.fromkeys(action.strip)
     labels[LABEL_SPLIT] = SPLIT_PARKED
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "name": source.key.name,
-        "uid": source.uid,
-        # Explicit: left out, the merge by uid keeps true, and the release then deletes the reference.
-        "controller": False,
-    }
     return {
         "metadata": {
             "labels": labels,
             "annotations": {ANNOTATION_SOURCE: source.key.name},
-            "ownerReferences": [owner],
+            "ownerReferences": [_owner(source)],
             "resourceVersion": action.resource_version,
         }
     }
@@ -99,16 +114,7 @@ def hand_back(source: SourceView) -> Json:
             "namespace": source.key.namespace,
             "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
             "annotations": {ANNOTATION_SOURCE: source.key.name},
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "name": source.key.name,
-                    "uid": source.uid,
-                    "controller": False,
-                    "blockOwnerDeletion": False,
-                }
-            ],
+            "ownerReferences": [{**_owner(source), "blockOwnerDeletion": False}],
         },
         "spec": {
             "replicas": 0,
@@ -140,7 +146,8 @@ def with_template(deployment: Json, template: Json, resource_version: str) -> Js
     """Return a twin with another pod template, marked as out of date: the rendered one comes again later."""
     metadata = template["metadata"]
     labels = {key: text for key, text in metadata["labels"].items() if key != "pod-template-hash"}
-    annotations = {**deployment["metadata"].get("annotations", {}), ANNOTATION_RENDERED_HASH: ""}
+    annotations = dict(deployment["metadata"].get("annotations", {}))
+    annotations[ANNOTATION_RENDERED_HASH] = withdrawn(annotations.get(ANNOTATION_RENDERED_HASH, ""))
     return {
         **deployment,
         "metadata": {
