@@ -5,7 +5,7 @@ about Nodes, Events about NodeClaims that got no machine, NodeClaims, and the st
 cluster-autoscaler. Events about what has no namespace are in the namespace `default`, so that is all
 that is read of Events; the API server keeps no watch cache of them and reads whatever is asked for from
 etcd. What was heard is joined with a node's own facts when somebody asks; nothing here decides, and
-nothing knows the time (docs/adr/0013).
+nothing knows the time (docs/adr/0014).
 """
 
 from collections import OrderedDict
