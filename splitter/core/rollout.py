@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from splitter.core.desired import withdrawn
 from splitter.core.handover import floor_of, is_rolling, stuck
 from splitter.core.model import (
     Note,
@@ -83,23 +84,36 @@ def next_roll(
     # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
     # the other has come up with the new template, it keeps the one that an emergency can rely on.
     pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not is_unfinished(pair[pool])))
-    twin = pair[pool]
     other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
-    if twin.spec_replicas == 0 and not is_unfinished(pair[other_pool]):
+    twin, other = pair[pool], pair[other_pool]
+    if twin.spec_replicas == 0 and not is_unfinished(other):
         return _roll(pool, twin, 1, 0)
-    if is_unfinished(pair[other_pool]) and other_pool not in outdated:
-        return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet")
-    if not is_unfinished(twin):
-        if is_unfinished(pair[other_pool]):
-            return Note(
-                Reason.ROLLOUT_HELD, f"{twin.name} waits: {pair[other_pool].name} is not finished yet"
-            )
-        if where.available < where.needed:
-            return Note(
-                Reason.ROLLOUT_HELD,
-                f"{twin.name} waits: {where.available} of {where.needed} replicas are available",
-            )
+    if is_unfinished(twin):
+        waits_for = _coming_back(twin, rendered[pool])
+        if other_pool not in outdated:
+            waits_for = waits_for or _finishing(other)
+    else:
+        waits_for = _finishing(other) or _becoming_available(where)
+    if waits_for is not None:
+        return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
     return _numbers(pool, twin, where)
+
+
+def _coming_back(twin: TwinView, rendered: Rendered) -> str | None:
+    """Return what a template waits for that was taken back: good replicas, whose place it would take."""
+    if twin.rendered_hash != withdrawn(rendered.hash):
+        return None
+    return "its last good template comes up before the new one"
+
+
+def _finishing(other: TwinView) -> str | None:
+    return f"{other.name} is not finished yet" if is_unfinished(other) else None
+
+
+def _becoming_available(where: Circumstances) -> str | None:
+    if where.available >= where.needed:
+        return None
+    return f"{where.available} of {where.needed} replicas are available"
 
 
 def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW, ago, pods, rendered, replica_set, source, twin, twin_of
+from splitter.core.desired import withdrawn
 from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
 from splitter.core.reasons import Reason
 from splitter.core.rollout import Circumstances, Roll, is_unfinished, kept_numbers, next_roll
@@ -69,6 +70,15 @@ class TestTheOrder:
         mended = next_roll(rolling(max_surge=2), spot(), rendered("v3"), replace(WHERE, available=4))
         assert isinstance(mended, Roll)
         assert (mended.pool, mended.max_surge, mended.max_unavailable) == (Pool.ON_DEMAND, 2, 0)
+
+    def test_a_withdrawn_template_waits_for_the_last_good_one(self) -> None:
+        """It would take the place of good replicas that are on their way up; a newer one need not wait."""
+        cover = twin(Pool.ON_DEMAND, pods(1, starting=3), rendered_hash=withdrawn("v2|on-demand"))
+        doomed, full = twin(Pool.SPOT, pods(doomed=3)), replace(WHERE, available=1, room=0)
+        held = next_roll(cover, doomed, rendered("v2"), full)
+        assert isinstance(held, Note)
+        assert held.reason is Reason.ROLLOUT_HELD
+        assert isinstance(next_roll(cover, doomed, rendered("v3"), full), Roll)
 
     def test_an_empty_twin_just_gets_it(self) -> None:
         """There is nothing to roll; but last, since an emergency can rely on the old one."""

@@ -100,6 +100,10 @@ class Story:
         how = "with" if labelled else "without"
         self.happens(f"web is deleted with --cascade=orphan and created again {how} its label")
 
+    def available(self) -> int:
+        """Count the pods that answer and are to stay."""
+        return sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
+
     def scale(self, replicas: int) -> None:
         """Run `kubectl scale`."""
         was = self.cluster.source.replicas

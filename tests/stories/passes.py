@@ -28,6 +28,7 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
+from splitter.core.desired import withdrawn
 from splitter.core.model import Observation, Policy, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
@@ -211,7 +212,7 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     good = _replica_set(cluster, action.replica_set, None)
     if twin is None or action.resource_version != str(twin.version):
         raise LostRaceError(action.twin)
-    cluster.change_spec(twin, template=good.template, rendered_hash="")
+    cluster.change_spec(twin, template=good.template, rendered_hash=withdrawn(twin.rendered_hash))
 
 
 def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBack | DeleteReplicaSet) -> None:

@@ -275,6 +275,43 @@ class TestSpot:
         keep(story, "loss")
 
 
+class TestTheWorstDay:
+    """A broken image is on its way when all spot nodes go: what serves is the last good one."""
+
+    def test_with_notice(self) -> None:
+        """Good replicas cover on on-demand before the nodes go; the broken ones are tried again later."""
+        story = split("A broken image, then notice on all spot nodes, then a good image", 4, 2, 0)
+        story.set_image("v2-broken")
+        story.wait(60)
+        story.notice("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        assert story.available() == 4
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(120)
+        assert story.available() == 4
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.set_image("v3")
+        story.wait(2400)
+        assert not unsettled(story.cluster, on_demand=2)
+        keep(story, "broken-image-notice")
+
+    def test_at_once(self) -> None:
+        """Within the time that a pod takes to start N good ones serve."""
+        story = split("A broken image, then all spot nodes vanish, then a good image", 4, 2, 0)
+        story.set_image("v2-broken")
+        story.wait(60)
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(10)
+        assert story.available() == 4
+        story.wait(120)
+        assert story.available() == 4
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.set_image("v3")
+        story.wait(2400)
+        assert not unsettled(story.cluster, on_demand=2)
+        keep(story, "broken-image-loss")
+
+
 class TestCreatedAnew:
     """The source is deleted with --cascade=orphan and applied again: the twins and parked ones stay."""
 

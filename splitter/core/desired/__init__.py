@@ -11,6 +11,7 @@ from splitter.core.desired.compare import (
     canonical_json,
     rendered_hash,
     template_hash,
+    withdrawn,
 )
 from splitter.core.desired.manifest import (
     Manifest,
@@ -58,5 +59,6 @@ __all__ = [
     "template_hash",
     "twin_labels",
     "with_labels",
+    "withdrawn",
     "without",
 ]

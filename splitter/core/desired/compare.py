@@ -9,6 +9,7 @@ from splitter.core.surface import ANNOTATION_RENDERED_HASH
 
 # 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
 _HASH_LENGTH: Final = 16
+_WITHDRAWN: Final = "withdrawn-"
 
 
 def rendered_hash(manifest: Manifest) -> str:
@@ -30,6 +31,17 @@ def rendered_hash(manifest: Manifest) -> str:
             "spec": {**without(spec, "replicas"), "strategy": strategy},
         }
     )
+
+
+def withdrawn(rendered: str) -> str:
+    """Return what a twin bears in place of a hash when what it names was taken back from it.
+
+    It equals no hash, so the twin is out of date; and it tells a template that was tried from a newer one.
+
+    >>> withdrawn("f99eda390b97c873")
+    'withdrawn-f99eda390b97c873'
+    """
+    return rendered if rendered.startswith(_WITHDRAWN) else f"{_WITHDRAWN}{rendered}"
 
 
 def template_hash(pod_template: Manifest) -> str:
