@@ -43,6 +43,17 @@ SPLIT: dict[str, Any] = {
         "cover": 3,
         "onDemand": {"wanted": 4, "spec": 7, "ready": 4, "doomed": 0, "pending": 1},
         "spot": {"wanted": 6, "spec": 6, "ready": 3, "doomed": 3, "pending": 0},
+        "nodes": [
+            {
+                "name": "spot-a",
+                "state": "Doomed",
+                "replicas": 3,
+                "signal": "event SpotInterrupted",
+                "deadline": "2026-11-21T14:12:00Z",
+            },
+            {"name": "spot-b", "state": "Doomed", "replicas": 1, "signal": "cordoned (spec.unschedulable)"},
+            {"name": "spot-c", "state": "Lost", "replicas": 2, "signal": "condition Ready=Unknown"},
+        ],
         "policy": {"onDemandBase": 2, "spotPercent": 80, "soak": "600s", "freeze": False},
         "policyAnnotations": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"},
         "rebalance": {"lastLoss": "2026-11-21T14:10:00Z", "lost": True, "soakSeconds": 1200.0},
@@ -142,6 +153,11 @@ class TestTheExplanation:
             "  on-demand  4 ready of 4 wanted, 7 asked for now, 1 pending, 3 cover for spot",
             "  spot       3 ready of 6 wanted, 3 doomed",
             "",
+            "Nodes that go (UTC)",
+            "  spot-a: 3 replicas, by 2026-11-21 14:12:00: event SpotInterrupted",
+            "  spot-b: 1 replica, going: cordoned (spec.unschedulable)",
+            "  spot-c: 2 replicas, gone: condition Ready=Unknown",
+            "",
             "Policy in force",
             "  on-demand-base  2      on the Deployment",
             "  spot-percent    80     on the Namespace",
@@ -165,7 +181,7 @@ class TestTheExplanation:
 
     def test_leaves_out_what_is_as_it_should_be(self) -> None:
         """No loss, no fault, no decision: no such section."""
-        calm = split(conditions=[condition("Eligible", "True")], rebalance={}, decisions=[])
+        calm = split(conditions=[condition("Eligible", "True")], nodes=[], rebalance={}, decisions=[])
         assert [line for line in explained(calm, SOURCE) if line and not line.startswith(" ")] == [
             "shop/web  Moving  SpotInterrupted",
             "Replicas",

@@ -102,6 +102,7 @@ def explained(split: Json, source: Json | None) -> list[str]:
     lines = [f"{key}  {status.get('state', '-')}  {status.get('reason', '-')}"]
     lines += _wrapped(str(status.get("message", "")), "  ")
     lines += _section("Replicas", _replicas(status))
+    lines += _section("Nodes that go (UTC)", _nodes(status))
     lines += _section("Policy in force", _policy(status, source))
     lines += _section("Spot", _spot(status))
     lines += _section("Not as it should be", _faults(status))
@@ -125,6 +126,15 @@ def _replicas(status: Json) -> Iterator[str]:
         if name == "on-demand" and cover:
             more.append(f"{cover} cover for spot")
         yield ", ".join([text, *more])
+
+
+def _nodes(status: Json) -> Iterator[str]:
+    for node in status.get("nodes") or ():
+        replicas = "1 replica" if node.get("replicas") == 1 else f"{node.get('replicas', '-')} replicas"
+        when = "gone" if node.get("state") == "Lost" else "going"
+        if node.get("deadline"):
+            when = f"by {_time(node['deadline'])}"
+        yield f"  {node.get('name', '-')}: {replicas}, {when}: {node.get('signal', '-')}"
 
 
 def _policy(status: Json, source: Json | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ import orjson
 from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.taking import FIGHTS, recent_fights
+from splitter.report.nodes import going
 
 _DECISIONS = 20
 _MESSAGE = 1024
@@ -43,6 +44,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
+    if nodes := going(observed):
+        status["nodes"] = nodes
     # An empty map would be written as null, which the schema refuses.
     if rebalance:
         status["rebalance"] = rebalance

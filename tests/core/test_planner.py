@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from builders import ago, free_source, observation, pods, rendered, replica_set, source, split, twin, twin_of
 from splitter.core.actions import (
     ApplyTwin,
@@ -46,6 +48,21 @@ def at_rest(**fields: object) -> Observation:
         spot=twin(Pool.SPOT, pods(6)),
     )
     return replace(made, **fields)  # type: ignore[arg-type]
+
+
+class TestWhatWasHeard:
+    """Events and autoscalers' words end by time alone, and no event tells."""
+
+    @pytest.mark.parametrize(("left_s", "wake_s"), [(20.0, 21.0), (-5.0, 1.0)])
+    def test_is_looked_at_again_when_it_ends(self, left_s: float, wake_s: float) -> None:
+        """A pass is due just after it; a moment that has passed already does not spin."""
+        assert planned(at_rest(heard_until=ago(-left_s))).wake_after_s == wake_s
+
+    def test_does_not_put_off_an_earlier_timer(self) -> None:
+        """The grace of a pod that finds no node comes first."""
+        waiting = replace(pods(stuck=1)[0], unschedulable_since=ago(170))
+        spot = twin(Pool.SPOT, [*pods(5), waiting])
+        assert planned(at_rest(spot=spot, heard_until=ago(-60))).wake_after_s == 10.0
 
 
 class TestTaking:

@@ -96,6 +96,9 @@ def test_an_event_moves_replicas_before_any_taint(
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
         assert any("doomed" in note for note in shop.events("SpotInterrupted"))
+        [going] = shop.status()["nodes"]
+        assert (going["name"], going["replicas"], going["signal"]) == (busy, doomed, f"event {reason}")
+        assert "deadline" in going
         say.take_back()
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS

@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from builders import NOW, ago, observation, pods, replica_set, source, split, twin
+from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool, SplitView, State
+from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing, State
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
@@ -47,6 +47,48 @@ def show(
 def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the conditions by their type."""
     return {condition["type"]: condition for condition in status["conditions"]}
+
+
+def on(name: str, number: int, standing: Standing, **fields: Any) -> list[PodView]:  # noqa: ANN401 (a pod's)
+    """Return so many pods on a node."""
+    return [pod(f"{name}-{one}", standing, node=name, on_spot=True, **fields) for one in range(number)]
+
+
+class TestNodes:
+    """Which nodes go under the workload, and who says so."""
+
+    def test_that_go_are_named(self) -> None:
+        """With the replicas that stand there, the signal and the deadline, the most urgent first."""
+        doomed = on("spot-b", 3, Standing.DOOMED, signal="taint a", deadline=ago(-120))
+        lost = on("spot-a", 1, Standing.LOST, signal="the Node object is gone")
+        found = show(None, observation(spot=twin(Pool.SPOT, [*lost, *doomed, *pods(4)])))
+        assert found["nodes"] == [
+            {
+                "name": "spot-b",
+                "state": "Doomed",
+                "replicas": 3,
+                "signal": "taint a",
+                "deadline": "2026-01-05T10:02:00Z",
+            },
+            {"name": "spot-a", "state": "Lost", "replicas": 1, "signal": "the Node object is gone"},
+        ]
+
+    def test_that_stay_are_not(self) -> None:
+        """Nothing is shown while nothing goes; terminating pods are past caring."""
+        going = on("spot-b", 1, Standing.DOOMED, terminating=True)
+        assert "nodes" not in show(None, observation(spot=twin(Pool.SPOT, [*going, *pods(4)])))
+
+    def test_are_counted_for_the_parked_too(self) -> None:
+        """In the middle of a hand-over a node holds pods of several holders."""
+        sets = [replica_set(of=on("spot-a", 2, Standing.DOOMED))]
+        observed = observation(sets=sets, spot=twin(Pool.SPOT, on("spot-a", 1, Standing.DOOMED)))
+        assert [node["replicas"] for node in show(None, observed)["nodes"]] == [3]
+
+    def test_are_ten_at_most(self) -> None:
+        """All spot nodes may go at once."""
+        every = [one for number in range(40) for one in on(f"spot-{number:02}", 1, Standing.DOOMED)]
+        found = show(None, observation(spot=twin(Pool.SPOT, every)))["nodes"]
+        assert [node["name"] for node in found] == [f"spot-{number:02}" for number in range(10)]
 
 
 class TestCounts:

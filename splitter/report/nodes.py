@@ -1,0 +1,43 @@
+"""The nodes that go under a workload: who says so, until when, and how many replicas stand there.
+
+`status` shows them in the Split while there are any. Pure: data in, data out.
+"""
+
+from collections import defaultdict
+from typing import Any
+
+from splitter.core.model import Observation, PodView, Standing
+
+NODES = 10
+"""So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
+
+_STATES = {Standing.DOOMED: "Doomed", Standing.LOST: "Lost"}
+
+
+def going(observed: Observation) -> list[dict[str, Any]]:
+    """Return the nodes that are doomed or lost under replicas, the earliest deadline first.
+
+    Example: {"name": "spot-a", "state": "Doomed", "replicas": 3, "signal": "taint karpenter.sh/disrupted",
+    "deadline": "2026-01-05T10:02:00Z"}.
+    """
+    sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
+    standing: dict[str, list[PodView]] = defaultdict(list)
+    for replica_set in sets:
+        for pod in replica_set.pods:
+            if pod.counts and pod.standing in _STATES and pod.node is not None:
+                standing[pod.node].append(pod)
+    found = [_node(name, pods) for name, pods in standing.items()]
+    return sorted(found, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
+
+
+def _node(name: str, pods: list[PodView]) -> dict[str, Any]:
+    first = pods[0]
+    node = {
+        "name": name,
+        "state": _STATES[first.standing],
+        "replicas": len(pods),
+        "signal": first.signal,
+    }
+    if first.deadline is not None:
+        node["deadline"] = first.deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return node
