@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.compare import report
@@ -22,19 +23,29 @@ from bench.figures import machine
 from splitter.sandbox import SandboxError
 
 
+@dataclass(slots=True)
+class Played:
+    """What has been measured so far, and the load average at the beginning of each round."""
+
+    cells: list[Cell] = field(default_factory=list)
+    loads: dict[str, float] = field(default_factory=dict)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play what is asked for and print the table; return the exit code."""
+    """Play what is asked for and print the table, as far as it came; return the exit code."""
     chosen = _parser().parse_args(arguments)
     systems = [system for system in SYSTEMS if system.key in chosen.only]
+    played, code = Played(), 0
     try:
-        cells = _play(systems, chosen.columns, keep_logs=chosen.keep_logs)
+        _play(systems, frozenset(chosen.columns), played, keep_logs=chosen.keep_logs)
     except KeyboardInterrupt:
-        return 130
+        code = 130
     except SandboxError as fault:
         _tell(f"error: {fault}")
-        return 1
-    _print(cells, systems, chosen.output)
-    return 0
+        code = 1
+    if played.cells:
+        _print(played, systems, chosen.output)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,23 +71,22 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _play(systems: Sequence[System], wanted: Sequence[str], *, keep_logs: bool) -> list[Cell]:
-    cells: list[Cell] = []
+def _play(systems: Sequence[System], wanted: frozenset[str], played: Played, *, keep_logs: bool) -> None:
     began_s = time.monotonic()
 
     def tell(line: str) -> None:
         _tell(f"{time.monotonic() - began_s:5.0f} s  {line}")
 
     with world(systems, _tell, keep_logs=keep_logs) as here:
-        for each, asked, taking_part in _schedule(systems, frozenset(wanted)):
-            names = ", ".join(system.key for system in taking_part)
-            tell(f"round {each.name} ({names}), load average {os.getloadavg()[0]:.1f}: {_story(each)}")
+        for each, asked, taking_part in _schedule(systems, wanted):
+            name = f"{each.name} ({', '.join(system.key for system in taking_part)})"
+            played.loads[name] = round(os.getloadavg()[0], 1)
+            tell(f"round {name}, load average {played.loads[name]:g}: {_story(each)}")
             with here.arena(each.name, taking_part) as arena:
                 for cell in each.play(arena, asked):
                     if cell.column in asked:
-                        cells.append(cell)
+                        played.cells.append(cell)
                         tell(_line(cell))
-    return cells
 
 
 def _schedule(
@@ -94,10 +104,11 @@ def _story(played: Round) -> str:
     return (played.play.__doc__ or "").strip()
 
 
-def _print(cells: list[Cell], systems: Sequence[System], output: Path | None) -> None:
-    figures = json.dumps(report.raw(cells, machine()), indent=1) + "\n"
-    misses = report.misses(cells)
-    said = [TEXT, report.markdown(cells, systems), ""]
+def _print(played: Played, systems: Sequence[System], output: Path | None) -> None:
+    found = report.raw(played.cells, machine() | {"load_average_of_rounds": played.loads})
+    figures = json.dumps(found, indent=1) + "\n"
+    misses = report.misses(played.cells)
+    said = [TEXT, report.markdown(played.cells, systems), ""]
     said += [f"missed: {sentence}" for sentence in misses] or ["every target that was measured is reached"]
     sys.stdout.write("\n".join(said) + "\n")
     if output is None:
@@ -111,18 +122,17 @@ def _line(cell: Cell) -> str:
     return f"{column.heading}  {cell.system}: {column.written(cell.figures)}"
 
 
-class _listed:  # noqa: N801 - argparse shows it as the type's name
-    """Reads `a,b` where each must be one of the known words."""
+def _listed(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return what reads `a,b` where each must be one of the known words."""
 
-    def __init__(self, known: Sequence[str]) -> None:
-        self._known = known
-
-    def __call__(self, text: str) -> list[str]:
-        words = text.split(",")
-        unknown = [word for word in words if word not in self._known]
+    def words(text: str) -> list[str]:
+        found = text.split(",")
+        unknown = [word for word in found if word not in known]
         if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(self._known)}")
-        return words
+            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(known)}")
+        return found
+
+    return words
 
 
 def _tell(line: str) -> None:

@@ -37,7 +37,10 @@ def misses(cells: Iterable[Cell]) -> list[str]:
 
 
 def raw(cells: Sequence[Cell], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """Return everything, for the JSON file: machine, scenario, figures and the steps behind them."""
+    """Return everything, for the JSON file: machine, scenario, figures and the steps behind them.
+
+    A step is a line: seconds since the column's event, available replicas, pods.
+    """
     return {
         "machine": dict(machine),
         "scenario": TEXT.splitlines(),
@@ -47,7 +50,7 @@ def raw(cells: Sequence[Cell], machine: Mapping[str, Any]) -> dict[str, Any]:
             column.key: {
                 cell.system: {
                     "figures": {key: _rounded(value) for key, value in cell.figures.items()},
-                    "steps": cell.steps,
+                    "steps": [f"{time_s:.2f} {available} {pods}" for time_s, available, pods in cell.steps],
                 }
                 for cell in cells
                 if cell.column == column.key

@@ -34,17 +34,18 @@ _RETURN_S = 900.0
 _NO_RETURN_S = 300.0  # how long nobody's return is waited for
 
 
+Step = tuple[float, int, int]
+"""Seconds since the column's event, available replicas, pods (terminating ones left out)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What one system did in one column: the figures, and the steps they were read off.
-
-    `steps`: seconds since the column's event, available replicas, pods (terminating ones left out).
-    """
+    """What one system did in one column: the figures, and the steps they were read off."""
 
     column: str
     system: str
     figures: Measured
-    steps: tuple[tuple[float, int, int], ...]
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +218,22 @@ def _over_the_bound(arena: Arena, system: System, workload: Workload, between: B
     return measures.most_over(total, (starting, doomed), N, SURGE, between)
 
 
-def _steps(pods: Timeline, between: Between) -> tuple[tuple[float, int, int], ...]:
-    moments = [time_s for time_s in pods.available.times if time_s > between.start.monotonic_s]
-    inside = [Instant(time_s, 0.0) for time_s in moments if time_s <= between.end.monotonic_s]
-    return tuple(
-        (
-            round(moment.monotonic_s - between.start.monotonic_s, 2),
+def _steps(pods: Timeline, between: Between) -> tuple[Step, ...]:
+    """Return the changes since the beginning of the stretch; of several within 10 ms the last."""
+    later = [time_s for time_s in pods.available.times if time_s > between.start.monotonic_s]
+    moments = [
+        between.start,
+        *(Instant(time_s, 0.0) for time_s in later if time_s <= between.end.monotonic_s),
+    ]
+    by_time = {
+        round(moment.monotonic_s - between.start.monotonic_s, 2): (
             pods.available.at(moment),
             pods.total_without_terminating.at(moment),
         )
-        for moment in (between.start, *inside)
-    )
+        for moment in moments
+    }
+    found: list[Step] = []
+    for time_s, counts in by_time.items():
+        if not found or found[-1][1:] != counts:
+            found.append((time_s, *counts))
+    return tuple(found)

@@ -86,7 +86,7 @@ class TestRaw:
         """Also those figures that the column does not show."""
         found = json.loads(json.dumps(raw(CELLS, {"cpus": 2})))
         assert found["columns"]["c"]["affinity"]["figures"] == {"lost": 100.02, "back after": None, "max": 20}
-        assert found["columns"]["c"]["splitter"]["steps"] == [[0.0, 20, 20]]
+        assert found["columns"]["c"]["splitter"]["steps"] == ["0.00 20 20"]
         assert found["machine"] == {"cpus": 2}
 
 
