@@ -96,9 +96,8 @@ class World:
             if pod.ready_at_s is None:
                 pod.ready_at_s = self.clock_s + self.on_demand_start_s
                 due_s.append(pod.ready_at_s)
-        free = [node for node, slots in self._free_slots().items() for _ in range(slots)]
         pending = [pod for pod in self.spot if pod.node is None]
-        for pod, node in zip(pending, free, strict=False):
+        for pod, node in zip(pending, self._free_places(), strict=False):
             pod.node, pod.ready_at_s = node, self.clock_s + self.spot_start_s
             due_s.append(pod.ready_at_s)
         return due_s
@@ -112,6 +111,15 @@ class World:
             for node, doomed in self.doomed.items()
             if not doomed and taken.get(node, 0) < self.slots_per_node
         }
+
+    def _free_places(self) -> list[str]:
+        """Return the free slots as the scheduler fills them: the node with the fewest of our pods first."""
+        places = [
+            (self.slots_per_node - free + turn, node)
+            for node, free in self._free_slots().items()
+            for turn in range(free)
+        ]
+        return [node for _, node in sorted(places, key=lambda place: place[0])]
 
     def _scaled(self, pods: list[Pod], spec: int) -> list[Pod]:
         """Keep what a ReplicaSet keeps: the bound, the ready, the not doomed (deletion cost), the old."""
