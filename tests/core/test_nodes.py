@@ -416,6 +416,17 @@ class TestSignals:
         assert not assess(replace(disrupted, events=(NodeEvent("SpotInterrupted", NOW),)), now=NOW).voluntary
         assert assess(replace(NODE, voluntary=True)).health is Health.HEALTHY
 
+    def test_karpenter_taints_first_what_it_gives_up_by_choice(self) -> None:
+        """A machine that is taken from Karpenter is deleted before it is tainted; a NodeClaim speaks last."""
+        labels = {**NODE.labels, "karpenter.sh/nodepool": "spot"}
+        tainted = replace(NODE, labels=labels, taints=(Taint("karpenter.sh/disrupted"),))
+        assert assess(tainted).health is Health.DOOMED
+        assert assess(tainted).voluntary
+        assert not assess(replace(tainted, deletion_timestamp=NOW)).voluntary
+        assert assess(replace(tainted, deletion_timestamp=NOW, voluntary=True)).voluntary
+        assert not assess(replace(tainted, labels=NODE.labels)).voluntary, "no node of Karpenter's"
+        assert not assess(replace(tainted, events=(NodeEvent("SpotInterrupted", NOW),)), now=NOW).voluntary
+
     def test_an_on_demand_node_has_the_same_tiers(self) -> None:
         """Its replicas are replaced within on-demand."""
         state = assess(replace(NODE, labels={}, unschedulable=True))

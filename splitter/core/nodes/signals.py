@@ -26,11 +26,14 @@ HINT_EVENTS = frozenset(
     {"RebalanceRecommendation", "SpotRebalanceRecommendation", "InstanceSpotRebalanceRecommendation"}
 )
 
+KARPENTER_TAINT = "karpenter.sh/disrupted"
+KARPENTER_LABEL = "karpenter.sh/nodepool"
+
 # Taint key -> the values that mean it; none = any. True: a reclaim, whatever else is going on.
 NOTICE_TAINTS: Mapping[str, tuple[frozenset[str], bool]] = {
     "aws-node-termination-handler/spot-itn": (frozenset(), True),
     "aws-node-termination-handler/asg-lifecycle-termination": (frozenset(), True),
-    "karpenter.sh/disrupted": (frozenset(), False),
+    KARPENTER_TAINT: (frozenset(), False),
     "karpenter.sh/disruption": (frozenset({"disrupting"}), False),  # Karpenter before 1.0
     "ToBeDeletedByClusterAutoscaler": (frozenset(), False),
     "cloud.google.com/impending-node-termination": (frozenset(), True),
@@ -119,8 +122,19 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         tier=gravest.tier,
         signal=gravest.text,
         deadline=min((signal.deadline for signal in found if signal.deadline), default=None),
-        voluntary=facts.voluntary and not any(signal.reclaim for signal in found),
+        voluntary=(facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in found),
     )
+
+
+def _is_chosen(facts: NodeFacts) -> bool:
+    """Say whether Karpenter gives up one of its nodes by its own choice, before its NodeClaim says so.
+
+    It taints what it wants to consolidate or replace, says why on the NodeClaim 40 ms later, and deletes
+    the Node at last; a machine that is taken away is deleted first and tainted then (measured with 1.15:
+    docs/how-to/karpenter.md). A taint on a Node that is not Karpenter's is nobody's choice that we know.
+    """
+    tainted = any(taint.key == KARPENTER_TAINT for taint in facts.taints)
+    return tainted and facts.deletion_timestamp is None and KARPENTER_LABEL in facts.labels
 
 
 def gone(state: NodeState) -> NodeState:
