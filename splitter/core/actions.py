@@ -64,6 +64,7 @@ class Reattach:
     name: str
     resource_version: str
     labels: tuple[tuple[str, str], ...]
+    counts: tuple[int, int] | None  # its replicas and the most there may be, where it has any
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ def _last_traces(this: Pass) -> Plan:
 def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
     names = (*source.selector_keys, "pod-template-hash")
     labels = tuple((name, rs.template_labels[name]) for name in names if name in rs.template_labels)
-    return Reattach(rs.name, rs.resource_version, labels)
+    counts = (rs.spec_replicas, rs.spec_replicas + source.max_surge) if rs.spec_replicas else None
+    return Reattach(rs.name, rs.resource_version, labels, counts)
 
 
 def create_hand_back(_: Pass) -> Plan:

@@ -18,8 +18,8 @@ from splitter.core.surface import (
 )
 from splitter.kube.client import Json
 
-# What the Deployment controller remembers on a ReplicaSet, and refreshes only when it makes one.
-_COPIED_COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+# What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
+_COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
 def apps_path(namespace: str) -> str:
@@ -81,13 +81,16 @@ def parking(action: Park, source: SourceView) -> Json:
 def reattaching(action: Reattach) -> Json:
     """Return the patch that lets the Deployment controller adopt a ReplicaSet again.
 
-    `desired-replicas` goes: left at the number of the day it was parked, the Deployment controller would
-    take every sync for a scaling, and never roll out again.
+    One with replicas gets the counts that the Deployment controller remembers there: left at those of the
+    day it was parked, that would take every sync for a scaling, and never roll out again.
     """
+    annotations: dict[str, str | None] = {ANNOTATION_TAKEN_OVER: None, ANNOTATION_SOURCE: None}
+    if action.counts is not None:
+        annotations |= {name: str(count) for name, count in zip(_COUNTS, action.counts, strict=True)}
     return {
         "metadata": {
             "labels": {**dict(action.labels), LABEL_SPLIT: None},
-            "annotations": dict.fromkeys((*_COPIED_COUNTS, ANNOTATION_TAKEN_OVER, ANNOTATION_SOURCE)),
+            "annotations": annotations,
             "resourceVersion": action.resource_version,
         }
     }

@@ -215,7 +215,8 @@ class TestGiving:
         found = planned(
             observation(source(labelled=False), [full], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         )
-        assert found.actions == (Reattach("web-1", "rv-web-1", (("app", "web"), ("pod-template-hash", "1"))),)
+        labels = (("app", "web"), ("pod-template-hash", "1"))
+        assert found.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
 
     def test_old_revisions_go_back_before_the_traces_go(self) -> None:
         """Those with a template that is attached already are deleted: two would make a roll."""

@@ -229,7 +229,9 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
             rs.labels |= dict(action.labels)
             rs.labels.pop(LABEL_SPLIT, None)
             # Left there with another N they would stop all rolls (Cluster.stalls_as_kubernetes).
-            rs.desired_replicas, rs.max_replicas, rs.marked = None, 0, False
+            if action.counts is not None:
+                rs.desired_replicas, rs.max_replicas = action.counts
+            rs.marked = False
             rs.version = cluster.version()
         case CreateHandBack():
             name = f"web-split-{cluster.source.template}"
