@@ -74,6 +74,10 @@ test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the fir
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox
 	$(BIN)/pytest -m bench -s $(PYTEST)
 
+.PHONY: replay
+replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
+	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)
+
 .PHONY: compare
 compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes side by side (COMPARE="--help" for options)
 	PYTHONPATH=tests $(BIN)/python -m bench.compare $(COMPARE)
