@@ -122,7 +122,7 @@ class TestPods:
     def test_a_bad_image_never_becomes_ready(
         self, sandbox: Sandbox, namespace: str, machines: tuple[str, ...], deploy: Deploy
     ) -> None:
-        """It waits in ImagePullBackOff for ever."""
+        """It cannot be pulled, and then waits in ImagePullBackOff for ever."""
         assert machines
         deploy(1, nodes={"test": namespace}, image="web:bad")
 
@@ -130,8 +130,23 @@ class TestPods:
             statuses = [pod["status"].get("containerStatuses") or [] for pod in pods(sandbox, namespace)]
             return [status["state"]["waiting"]["reason"] for group in statuses for status in group]
 
-        found = wait_until(lambda: reasons() or None, what="a waiting container", deadline_s=30)
-        assert found == ["ImagePullBackOff"]
+        wait_until(lambda: reasons() == ["ErrImagePull"], what="the pull to fail", deadline_s=30)
+        wait_until(lambda: reasons() == ["ImagePullBackOff"], what="the back-off", deadline_s=30)
+
+    def test_a_crashing_image_never_becomes_ready(
+        self, sandbox: Sandbox, namespace: str, machines: tuple[str, ...], deploy: Deploy
+    ) -> None:
+        """It runs, ends with an error, and waits in CrashLoopBackOff."""
+        assert machines
+        deploy(1, nodes={"test": namespace}, image="web:crash")
+
+        def statuses() -> list[JsonObject]:
+            found = pods(sandbox, namespace)
+            return [status for pod in found for status in pod["status"].get("containerStatuses") or []]
+
+        (status,) = wait_until(lambda: statuses() or None, what="the crash", deadline_s=30)
+        assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        assert status["lastState"]["terminated"]["exitCode"] == 1
 
 
 class TestNotice:

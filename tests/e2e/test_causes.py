@@ -1,0 +1,263 @@
+"""Replicas that do not run, for another reason than missing nodes: nothing moves, and the reason is said."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from e2e.controller import SHORT
+from e2e.shop import CAPACITY, Shape, Shop
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+
+pytestmark = pytest.mark.e2e
+
+REPLICAS, SURGE = 4, 2
+ONE_BASE = {"splitter.io/on-demand-base": "1"}
+GRACE_S = float(SHORT["GRACE_S"])
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+
+def split(shop: Shop) -> None:
+    """Have a workload split: one replica on on-demand, three on spot."""
+    shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+
+
+def healthy(shop: Shop) -> tuple[str, str, str]:
+    """Return the condition about the pods: its status, reason and message."""
+    for found in shop.status().get("conditions", ()):
+        if found["type"] == "PodsHealthy":
+            return found["status"], found["reason"], found["message"]
+    return "", "", ""
+
+
+def told(shop: Shop, reason: str) -> str:
+    """Wait until Split and Event say it, in the same word and sentence; return the sentence."""
+    shop.until(lambda: healthy(shop)[:2] == ("False", reason), f"the condition {reason}")
+    shop.until(lambda: shop.events(reason), f"the Event {reason}")
+    return healthy(shop)[2]
+
+
+def outlast_grace(shop: Shop) -> None:
+    """Wait until whatever would be done after the grace has been done."""
+    began = Instant.now().monotonic_s
+    shop.until(lambda: Instant.now().monotonic_s > began + GRACE_S + 5, "the grace to pass")
+
+
+def wait_well(shop: Shop, on_demand: int, spot: int) -> None:
+    """Wait until the trouble is over, and everybody says so."""
+    shop.wait_split(on_demand, spot)
+    shop.until(lambda: healthy(shop)[0] == "True", "the pods to be healthy")
+
+
+def quota(shop: Shop, pods: int) -> None:
+    """Allow so many pods in the namespace."""
+    spec = {"hard": {"pods": str(pods)}}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": spec}
+    shop.apply(body)
+    path = f"/api/v1/namespaces/{shop.namespace}/resourcequotas/small"
+    shop.until(lambda: shop.sandbox.api.get(path).get("status", {}).get("hard") == spec["hard"], "the quota")
+
+
+def patch_template(shop: Shop, template: Mapping[str, Any]) -> None:
+    """Change the source's pod template as a user does."""
+    shop.kubectl("patch", "deployment", "web", "--patch", json.dumps({"spec": {"template": template}}))
+
+
+class TestKubelet:
+    """What the kubelet cannot start stays where it is, and so does everything else."""
+
+    @pytest.mark.parametrize(
+        ("image", "reason", "words"),
+        [
+            ("web:bad", "ImagePullFailed", 'cannot pull an image: "web:bad": rpc error: code = NotFound'),
+            (
+                "web:crash",
+                "CrashLooping",
+                "crash again and again: container web ends with exit code 1 (Error)",
+            ),
+        ],
+        ids=["image", "crash"],
+    )
+    def test_image(self, shop: Shop, image: str, reason: str, words: str) -> None:
+        """A broken image is named with one of its pods, once; nothing moves, and the next image mends it."""
+        split(shop)
+        with shop.watch() as watched:
+            shop.kubectl("set", "image", "deployment/web", f"web={image}")
+            message = told(shop, reason)
+            assert f"of 2 replicas of web-on-demand {words}" in message
+            assert "(pod web-on-demand-" in message
+            outlast_grace(shop)
+            assert shop.twins() == (1, 3)
+            assert shop.status()["reason"] == reason
+            assert len(shop.events(reason)) == 1  # whatever the kubelet says in turns
+            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            wait_well(shop, on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+
+    def test_never_ready(self, shop: Shop) -> None:
+        """Replicas that run and do not become ready are named after the grace."""
+        split(shop)
+        with shop.watch() as watched:
+            patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1h"}}})
+            message = told(shop, "NotReady")
+            assert "replicas of web-on-demand run, but are not ready: since " in message
+            assert shop.twins() == (1, 3)
+            patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1s"}}})
+            wait_well(shop, on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+
+
+class TestQuota:
+    """A quota that is too small holds; nothing is removed for it, and nothing covers it."""
+
+    def test_scale_out(self, shop: Shop) -> None:
+        """More replicas than the quota allows are no shortage of spot."""
+        split(shop)
+        quota(shop, REPLICAS + 1)
+        with shop.watch() as watched:
+            shop.scale(8)
+            message = told(shop, "QuotaExceeded")
+            assert message.startswith(
+                "3 of 7 replicas of web-spot are refused by a quota: exceeded quota: small,"
+            )
+            outlast_grace(shop)
+            assert shop.twins() == (1, 7)
+            assert shop.shape() == Shape(1, 4, 5)
+            assert (shop.status()["state"], shop.status()["reason"]) == ("Held", "QuotaExceeded")
+            quota(shop, 20)
+            wait_well(shop, on_demand=1, spot=7)
+            assert watched.lowest() >= REPLICAS
+
+    def test_no_room_for_surge(self, shop: Shop) -> None:
+        """Without room for one replica more a workload is not taken over any further, and never broken."""
+        shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
+        quota(shop, REPLICAS)
+        with shop.watch() as watched:
+            shop.label()
+            assert "replicas of web-on-demand are refused by a quota" in told(shop, "QuotaExceeded")
+            outlast_grace(shop)
+            assert shop.shape().total == REPLICAS
+            assert shop.status()["reason"] == "QuotaExceeded"
+            quota(shop, 20)
+            wait_well(shop, on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+
+
+class TestRefused:
+    """Pods that the API server refuses."""
+
+    def test_pod_security(self, shop: Shop) -> None:
+        """The words of the policy are passed on, and nothing moves."""
+        split(shop)
+        shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}=restricted")
+        shop.scale(6)
+        message = told(shop, "PodsRefused")
+        assert "2 of 5 replicas of web-spot are refused by the API server: violates PodSecurity" in message
+        outlast_grace(shop)
+        assert shop.twins() == (1, 5)
+        shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}-")
+        wait_well(shop, on_demand=1, spot=5)
+
+
+class TestScheduler:
+    """Pods that no node takes."""
+
+    def test_taint(self, shop: Shop, fleet: Fleet) -> None:
+        """A taint on all spot nodes is named; after the grace on-demand covers, and gives it back later."""
+        split(shop)
+        with shop.watch() as watched:
+            for node in fleet.names("spot"):
+                shop.kubectl("taint", "node", node, "team=data:NoSchedule")
+            shop.scale(8)
+            message = told(shop, "TaintNotTolerated")
+            words = "4 of 4 healthy spot nodes have a taint that it does not tolerate: team=data:NoSchedule"
+            assert words in message
+            shop.until(lambda: shop.shape().on_demand == 5, "the cover")
+            assert any(
+                said.startswith("scale on-demand 1 -> 5 (+4): spot has placed 3 of 7") and words in said
+                for said in shop.events("TaintNotTolerated")
+            )
+            assert not any(said.startswith("scale") for said in shop.events("SpotShort"))
+            for node in fleet.names("spot"):
+                shop.kubectl("taint", "node", node, "team-")
+            wait_well(shop, on_demand=1, spot=7)
+            assert watched.lowest() >= REPLICAS
+
+    def test_volume_missing(self, shop: Shop) -> None:
+        """A claim that nobody has made is named, and nothing moves: no node would help."""
+        split(shop)
+        volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        with shop.watch() as watched:
+            patch_template(shop, {"spec": {"volumes": [volume]}})
+            message = told(shop, "VolumeUnavailable")
+            assert 'of web-on-demand wait for a volume: persistentvolumeclaim "data" not found' in message
+            outlast_grace(shop)
+            assert shop.twins() == (1, 3)
+            patch_template(shop, {"spec": {"volumes": [{"$patch": "delete", "name": "data"}]}})
+            wait_well(shop, on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+
+    def test_affinity(self, shop: Shop) -> None:
+        """A workload that wants on-demand nodes itself is taken over all the same: on-demand covers."""
+        self.taken_over_on_demand(
+            shop,
+            {
+                "affinity": {
+                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ON_DEMAND_ONLY}
+                }
+            },
+            "AffinityUnmatched",
+            f"0 of 4 healthy spot nodes have {CAPACITY} In (on-demand)",
+        )
+
+    def test_volume_elsewhere(self, shop: Shop) -> None:
+        """So is one whose volume only on-demand nodes reach."""
+        name = f"data-{shop.namespace}"
+        claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+        placed = {"storageClassName": "by-hand"}
+        volume = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "hostPath": {"path": "/data"},
+            "nodeAffinity": {"required": ON_DEMAND_ONLY},
+        }
+        for kind, named, spec in (
+            ("PersistentVolume", name, {**volume, **placed}),
+            ("PersistentVolumeClaim", "data", {**claim, **placed, "volumeName": name}),
+        ):
+            shop.apply({"apiVersion": "v1", "kind": kind, "metadata": {"name": named}, "spec": spec})
+        try:
+            self.taken_over_on_demand(
+                shop,
+                {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
+                "VolumeZoneConflict",
+                "the nodes that would do cannot reach its volume",
+            )
+        finally:
+            shop.kubectl("delete", "persistentvolume", name, "--wait=false")
+
+    @staticmethod
+    def taken_over_on_demand(shop: Shop, pod: Mapping[str, Any], reason: str, words: str) -> None:
+        """Take over a workload that runs on on-demand nodes only, and check that it ends there."""
+        shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
+        patch_template(shop, {"spec": pod})
+        shop.wait_rolled_out()
+        with shop.watch() as watched:
+            shop.label()
+            assert words in told(shop, reason)
+            shop.until(lambda: shop.shape().on_demand == REPLICAS, "on-demand to cover")
+            shop.until(lambda: (shop.twins() or (0, 0))[0] == REPLICAS, "the hand-over to end")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE + 3  # those that find no node take no room
+
+
+ON_DEMAND_ONLY = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": CAPACITY, "operator": "In", "values": ["on-demand"]}]}
+    ]
+}
