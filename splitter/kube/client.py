@@ -43,6 +43,11 @@ _TRY_AGAIN = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
+# Our own kind is not there: its CRD was deleted while we run. The server has two ways to say so, and both
+# differ from what it says of an object that is not there.
+KIND_MISSING = "KindMissing"
+_OUR_KINDS = "/apis/splitter.io/"
+_NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
 _GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
 
 Json = dict[str, Any]
@@ -139,7 +144,7 @@ class Client:
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
         if response.status >= HTTPStatus.BAD_REQUEST:
-            raise _error(response.status, content)
+            raise _error(path, response.status, content)
         answer: Json = orjson.loads(content) if content else {}
         return answer
 
@@ -156,7 +161,7 @@ class Client:
         try:
             response = await self._request(_Request("GET", path, query=query), deadline)
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise _error(response.status, await response.read())
+                raise _error(path, response.status, await response.read())
             yield _lines(response)
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
@@ -206,12 +211,16 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, ApiError) and (error.status == 0 or error.status in _TRY_AGAIN)
 
 
-def _error(status: int, content: bytes) -> ApiError:
+def _error(path: str, status: int, content: bytes) -> ApiError:
     try:
         answer = orjson.loads(content)
-        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
+        found = ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (orjson.JSONDecodeError, AttributeError):
-        return ApiError(status, "", content[:300].decode(errors="replace"))
+        found = ApiError(status, "", content[:300].decode(errors="replace").strip())
+    if status == HTTPStatus.NOT_FOUND and path.startswith(_OUR_KINDS) and found.message in _NO_KIND:
+        message = "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml"
+        return ApiError(status, KIND_MISSING, message)
+    return found
 
 
 async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float, connections: int) -> Client:

@@ -23,7 +23,7 @@ from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
-from splitter.kube.client import ApiError
+from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
@@ -39,6 +39,8 @@ logger = logging.getLogger("splitter.reconciler")
 _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 # More lost races than this in a row are no races, and are said.
 _RACE_S, _RACES = 0.025, 6
+# Without the kind of its reports nothing goes on: looked at again after this.
+_KIND_MISSING_S = 10.0
 # What is still to be said when the process ends; Kubernetes gives 30 s in all.
 _LAST_WORDS_S = 5.0
 # A replica given to spot is bound within this time or shows as Pending by itself.
@@ -189,6 +191,11 @@ class Reconciler:
             self._herald.tell(observed.source, observed.now, (), (note,))
 
     def _failed(self, key: Key, error: ApiError) -> None:
+        if error.reason == KIND_MISSING:
+            # The reflector has said so, once; and no event will tell of the day it is back.
+            logger.debug("no Splits workload=%s because=%s", key, error)
+            self._queue.add_after(key, _KIND_MISSING_S)
+            return
         if _is_lost_race(error) and self._failures.get(key, 0) < _RACES:
             # Somebody wrote in between: observe anew, at once and then ever later.
             races = self._failures[key] = self._failures.get(key, 0) + 1
@@ -234,8 +241,8 @@ def _is_lost_race(error: ApiError) -> bool:
 
 def _is_passing(error: ApiError) -> bool:
     """Whether it mends itself, so that the next pass says what is: no answer, a race, throttling."""
-    if error.reason == "AlreadyExists":
-        return False  # somebody's object has the name of one of ours
+    if error.reason in {"AlreadyExists", KIND_MISSING}:
+        return False  # somebody's object has the name of one of ours, or somebody deleted our CRD
     brief = (
         error.status in {0, HTTPStatus.TOO_MANY_REQUESTS} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     )

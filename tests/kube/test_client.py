@@ -24,7 +24,7 @@ from kube.server import (
 )
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.client import ApiError, connect, probe
+from splitter.kube.client import KIND_MISSING, ApiError, connect, probe
 
 PATH = "/apis/apps/v1/namespaces/shop/deployments/web"
 
@@ -88,6 +88,21 @@ class TestFailures:
         status, reason, words = expected
         assert (caught.value.status, caught.value.reason) == (status, reason)
         assert words in caught.value.message
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            text("404 page not found\n", 404),
+            refusal(404, "NotFound", "the server could not find the requested resource"),
+        ],
+        ids=["no group", "no kind"],
+    )
+    async def test_our_own_kind_is_missing(self, answer: Answer) -> None:
+        """A CRD that somebody deletes is told from an object that is not there, with what to do."""
+        async with connected(Script().then(answer)) as client:
+            with pytest.raises(ApiError, match=r"apply manifests/crd\.yaml") as caught:
+                await client.send("PATCH", "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web", {})
+        assert (caught.value.status, caught.value.reason) == (404, KIND_MISSING)
 
     async def test_long_answers_are_cut(self) -> None:
         """A page of HTML does not end up in a log line."""
