@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from splitter.core.model import Key, Pool
-from splitter.core.nodes import Blocked, CapacityClass, NodeFacts, NodeState, PodRequest, gone, slim
+from splitter.core.nodes import Blocked, CapacityClass, NodeFacts, NodeState, PodRequest, gone, kind_of, slim
 from splitter.core.surface import SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -84,7 +84,7 @@ class Cache:
         )
         self.nodes = Shelf(
             partial(_node, assess),
-            {"name": lambda record: record.facts.name},
+            {"name": lambda record: record.facts.name, "kind": lambda record: kind_of(record.state)},
             self._node_changed,
         )
         self.namespaces = Shelf(
@@ -123,7 +123,7 @@ class Cache:
 
     def spot_blocked(self, pod: PodRequest, now: datetime) -> Blocked | None:
         """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
-        return self.voices.blocked(pod, (node.state for node in self.nodes.values()), now)
+        return self.voices.blocked(pod, (node.state for node in self.nodes.samples("kind")), now)
 
     def silent_from(self, node_names: Iterable[str], now: datetime) -> datetime | None:
         """Return when time alone changes what these nodes are: an Event about one of them grows stale."""

@@ -81,6 +81,10 @@ class Shelf(Generic[R]):
         """Return the newest record that an index files under this key."""
         return max(self.find(index, key), key=lambda record: record.version, default=None)
 
+    def samples(self, index: str) -> Iterable[R]:
+        """Return one record for each key of an index; do not change the shelf while iterating."""
+        return (next(iter(filed.values())) for filed in self._index[index].values())
+
     def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
         """Take a complete list as of `version` (of one namespace, or of all); what is not in it is gone.
 

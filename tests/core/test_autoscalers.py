@@ -17,6 +17,7 @@ from splitter.core.nodes import (
     Refusal,
     Taint,
     Toleration,
+    kind_of,
     spot_blocked,
 )
 
@@ -96,6 +97,12 @@ class TestBackoff:
         nodes = (node("a", {"zone": "z1"}), node("b", {"zone": "z2"}))
         assert why(*nodes, told=status("aks-a-1-vmss", fine=("aks-b-1-vmss",)), pod=pod)
 
+    def test_spares_a_pool_with_one_zone_that_suits(self) -> None:
+        """A pool has nodes of several kinds; any of them may be bought again."""
+        pod = replace(POD, affinity=(NodeTerm((MatchExpression("zone", "In", ("z1",)),)),))
+        nodes = (node("a", {"zone": "z2"}), node("a", {"zone": "z1"}))
+        assert not why(*nodes, told=status("spot-x", fine=("aks-a-1-vmss",)), pod=pod)
+
     def test_is_not_believed_for_ever(self) -> None:
         """A status that has not been renewed for ten minutes is that of a dead autoscaler."""
         assert why(told=status("spot", age_s=599))
@@ -115,6 +122,21 @@ class TestBackoff:
     def test_needs_a_status(self) -> None:
         """No ConfigMap, nothing known."""
         assert not why(node("spot"), told=None)
+
+
+class TestKinds:
+    """Nodes that an autoscaler buys alike."""
+
+    def test_are_told_apart_by_what_matters(self) -> None:
+        """Pool, zone and capacity; a name or another label makes no other kind."""
+        one = node("a", {"topology.kubernetes.io/zone": "z1"})
+        assert kind_of(one) == kind_of(replace(one, name="a-2", labels={**one.labels, "rack": "7"}))
+        for other in (
+            node("b", {"topology.kubernetes.io/zone": "z1"}),
+            node("a", {"topology.kubernetes.io/zone": "z2"}),
+            node("a", {"topology.kubernetes.io/zone": "z1"}, spot=False),
+        ):
+            assert kind_of(one) != kind_of(other)
 
 
 SPOT_ONLY = Claim((MatchExpression("karpenter.sh/capacity-type", "In", ("spot",)),))

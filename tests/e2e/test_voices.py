@@ -96,6 +96,7 @@ def test_an_event_moves_replicas_before_any_taint(
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
         assert any("doomed" in note for note in shop.events("SpotInterrupted"))
+        shop.until(lambda: shop.status().get("nodes"), "the node to be shown")
         [going] = shop.status()["nodes"]
         assert (going["name"], going["replicas"], going["signal"]) == (busy, doomed, f"event {reason}")
         assert "deadline" in going

@@ -198,3 +198,12 @@ class TestIndexes:
         assert newest is not None
         assert newest.uid == "uid-new"
         assert told.shelf.one("colour", "green") is None
+
+
+class TestSamples:
+    def test_one_for_each_key(self, told: Told) -> None:
+        """However many things there are of a colour; a colour that is gone has none."""
+        for number, colour in enumerate(["red", "red", "blue", "green"]):
+            told.shelf.upsert(thing(f"thing-{number}", 1, colour))
+        told.shelf.remove(thing("thing-3", 2, "green"))
+        assert sorted(record.colour for record in told.shelf.samples("colour")) == ["blue", "red"]

@@ -15,6 +15,7 @@ from splitter.core.nodes.autoscalers import (
     Claim,
     NodeGroup,
     Refusal,
+    kind_of,
     spot_blocked,
 )
 from splitter.core.nodes.capacity import (
@@ -80,6 +81,7 @@ __all__ = [
     "free_room",
     "free_room_on",
     "gone",
+    "kind_of",
     "may_run_on",
     "on_demand_node_selector_terms",
     "parse_selector",

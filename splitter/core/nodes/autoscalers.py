@@ -8,9 +8,11 @@ Source: design, "Rebalancing", section 2; docs/adr/0014.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from splitter.core.nodes.facts import NodeState, Taint
 from splitter.core.nodes.fit import MatchExpression, PodRequest, may_run_on
@@ -30,6 +32,13 @@ POOL_LABELS = (
     "eks.amazonaws.com/nodegroup",
     "cloud.google.com/gke-nodepool",
     "kubernetes.azure.com/agentpool",
+)
+_KIND_LABELS = (
+    *POOL_LABELS,
+    NODEPOOL,
+    "topology.kubernetes.io/zone",
+    "kubernetes.io/arch",
+    "node.kubernetes.io/instance-type",
 )
 _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
@@ -116,6 +125,14 @@ class Blocked:
     until: datetime
 
 
+def kind_of(node: NodeState) -> tuple[str | None, ...]:
+    """Return what nodes have in common that an autoscaler buys alike: pool, zone, machine, spot or not.
+
+    One node of each kind tells as much as all 5,000 of them.
+    """
+    return (node.capacity, *(node.labels.get(label) for label in _KIND_LABELS))
+
+
 def spot_blocked(
     pod: PodRequest,
     nodes: Iterable[NodeState],
@@ -125,8 +142,8 @@ def spot_blocked(
 ) -> Blocked | None:
     """Return why no spot machine can be had for such a replica now; None when there may be one.
 
-    `nodes` are all that are known: their labels tell which groups are spot, and which could host it. Where
-    both autoscalers buy spot for it, both have to say no.
+    `nodes` are one of each kind that is known (`kind_of`): their labels tell which groups are spot, and which
+    could host it. Where both autoscalers buy spot for it, both have to say no.
     """
     refused = [refusal for refusal in refusals if now < refusal.stale_at and refusal.concerns(pod)]
     told = status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
@@ -155,14 +172,14 @@ def _spot_groups(
 
     A group is known by a node of its pool; one without nodes by "spot" in its name, and might host it.
     """
-    pools: dict[tuple[str, bool], NodeState] = {}
+    pools: dict[str, list[NodeState]] = defaultdict(list)
     for node in nodes:
         for label in POOL_LABELS:
             if (pool := node.labels.get(label)) is not None:
-                pools.setdefault((pool, node.is_spot), node)
+                pools[pool].append(node)
     found = []
     for group in groups:
-        members = [node for (pool, _), node in pools.items() if _is_pool_of(pool, group.name)]
+        members = [node for pool in pools if _is_pool_of(pool, group.name) for node in pools[pool]]
         if members:
             suits = any(node.is_spot and _could_host(pod, node) for node in members)
         else:
@@ -172,6 +189,7 @@ def _spot_groups(
     return found
 
 
+@lru_cache(maxsize=4096)  # 60 pools and as many groups, asked for in each pass while one is in backoff
 def _is_pool_of(pool: str, group: str) -> bool:
     """Say whether a group's name has the pool's in it as whole words: "a" is in "eks-a-7", not in "spark".
 
