@@ -25,6 +25,7 @@ from splitter.kube.observe import Observer
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
+from splitter.report import metrics
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
@@ -118,6 +119,7 @@ class _Doorway:
 
     async def _start(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
         """Fill the caches, then let the reconciler look at everything that may be ours."""
+        metrics.count_nodes(self._cache.count_nodes)
         if self._settings.metrics_port:
             start_http_server(self._settings.metrics_port)
         for reflector in self._reflectors:

@@ -121,6 +121,10 @@ class Cache:
         """Return what all nodes are now."""
         return (self.node_state(node, now) for node in self.nodes.values())
 
+    def count_nodes(self, capacity: CapacityClass) -> int:
+        """Return how many nodes are paid for like this; may be called from another thread."""
+        return sum(node.state.capacity is capacity for node in list(self.nodes.values()))
+
     def spot_blocked(self, pod: PodRequest, now: datetime) -> Blocked | None:
         """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
         return self.voices.blocked(pod, (node.state for node in self.nodes.samples("kind")), now)

@@ -4,13 +4,15 @@ The reconciler counts here; `operator` serves them. Names end in their unit. A w
 when its Split goes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from prometheus_client import Counter, Gauge, Histogram
 
 from splitter import __version__
 from splitter.core.model import Key, Note
+from splitter.core.nodes import CapacityClass
 
 _WORKLOAD = ("namespace", "name")
 
@@ -31,6 +33,7 @@ reconcile_seconds = Histogram(
     "Duration of one pass, writes included",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
+nodes = Gauge("splitter_nodes", "Nodes by how they are paid for: spot, on-demand, unknown", ("capacity",))
 queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a pass")
 errors_total = Counter("splitter_reconcile_errors_total", "Passes that ended with an error", ("kind",))
 build_info = Gauge("splitter_build_info", "Always 1; the version is the label", ("version",))
@@ -43,6 +46,12 @@ def show(key: Key, status: Mapping[str, Any]) -> None:
         for count, number in status[field].items():
             replicas.labels(key.namespace, key.name, pool, count).set(number)
     cover_replicas.labels(key.namespace, key.name).set(status["cover"])
+
+
+def count_nodes(count: Callable[[CapacityClass], int]) -> None:
+    """Show how many nodes there are of each capacity class, counted whenever somebody asks."""
+    for capacity in CapacityClass:
+        nodes.labels(capacity.value).set_function(partial(count, capacity))
 
 
 def show_refusal(key: Key, objection: Note | None) -> None:

@@ -479,6 +479,39 @@ class TestHindered:
         )
 
 
+class TestBlocked:
+    """An autoscaler says that no more spot can be had."""
+
+    POLICY = Policy(spot_percent=80)
+    WHY = "cluster-autoscaler backs off from spot-a"
+
+    def scaled_out(self, blocked: str) -> Decision:
+        """Decide about a scale-out that has found 10 of 16 places on spot, a minute ago."""
+        short = RebalanceState(short_since=ago(60), up_since=ago(50_000))
+        observed = replace(
+            settled(20, self.POLICY),
+            spot_ready_since=(ago(50_000),) * 10,
+            spot_pending=6,
+            spot_pending_since=ago(60),
+            blocked=blocked,
+        )
+        return decide(observed, self.POLICY, short)
+
+    def test_covers_without_waiting_for_the_grace(self) -> None:
+        """Nothing would come of waiting; one replica stays asked for as the probe."""
+        decision = self.scaled_out(self.WHY)
+        assert (decision.on_demand, decision.spot) == (10, 11)
+        first = decision.notes[0]
+        assert first.reason is Reason.SPOT_BLOCKED
+        assert first.message == f"scale on-demand 4 -> 10 (+6): spot has placed 10 of 16; {self.WHY}"
+
+    def test_ends_with_the_autoscalers_word(self) -> None:
+        """Then all that is wanted is asked for, and the grace counts."""
+        decision = self.scaled_out("")
+        assert (decision.on_demand, decision.spot) == (4, 16)
+        assert decision.notes[0].reason is Reason.SPOT_SHORT
+
+
 class TestTheStateOnPaper:
     """What is persisted in the Split, which anybody may edit."""
 
