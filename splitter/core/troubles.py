@@ -73,13 +73,16 @@ _OUTRANKED = frozenset(
 
 
 def with_troubles(observed: Observation, found: Plan, grace_s: float) -> Plan:
-    """Return the plan with what is wrong with the replicas; a verdict that only waits says that as well."""
+    """Return the plan with what is wrong with the replicas; a verdict that writes nothing says so as well."""
     notes = troubles(observed, grace_s)
     due = [one for one in (_next_due_s(observed, grace_s), found.wake_after_s) if one is not None]
     found = replace(found, troubles=notes, wake_after_s=min(due, default=None))
-    if not notes or found.actions or found.verdict.reason not in _OUTRANKED:
+    if not notes or found.actions or found.verdict.reason is notes[0].reason:
         return found
     first = notes[0]
+    if found.verdict.reason not in _OUTRANKED:
+        both = f"{found.verdict.message}. {first.message}"
+        return replace(found, verdict=replace(found.verdict, message=both))
     verdict = Note(first.reason, f"{first.message} ({found.verdict.message})", first.warning)
     state = State.HELD if found.state is State.STEADY else found.state
     return replace(found, verdict=verdict, state=state)

@@ -155,6 +155,7 @@ class TestVerdict:
         plan = replace(BALANCED, verdict=Note(reason, "worse"))
         found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
         assert found.verdict.reason is reason
+        assert found.verdict.message.startswith("worse. 1 of 1 replicas of web-spot cannot pull an image")
         assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
 
     def test_all_well(self) -> None:

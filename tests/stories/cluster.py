@@ -8,7 +8,7 @@ word: `v1`, or `v1|spot` for a twin's; one with `broken` in it never becomes rea
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.model import Pool
+from splitter.core.model import Pool, Trouble
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 APP = "app"
@@ -48,6 +48,7 @@ class Pod:
     ready_due: int | None = None
     terminating_until: int | None = None
     unschedulable_since: int | None = None
+    trouble: Trouble | None = None
     cost: str | None = None
     cost_before: str | None = None
 
@@ -75,6 +76,7 @@ class ReplicaSet:
     max_replicas: int = 0
     status_replicas: int = 0
     status_available: int = 0
+    refusal: Trouble | None = None
     marked: bool = False  # its Deployment's controller has copied the mark
 
 
@@ -126,6 +128,13 @@ class Cluster:
         self.stalls_as_kubernetes = True
         """One active ReplicaSet of the right size that bears another desired count is a scaling event in each
         pass: such a Deployment rolls no more until N changes (1.36, sync.go, `scale`)."""
+        self.quota: int | None = None
+        """So many pods may be in the namespace, those that are going included."""
+        self.registry_answers = True
+        self.claim_is_there = True
+        """The PersistentVolumeClaim that the pod template names."""
+        self.spot_taint = ""
+        """A taint on all spot nodes that pods do not tolerate: new ones do not go there."""
         self.nodes: dict[str, Node] = {}
         self.seen_nodes: dict[str, Node] = {}
         """Every node there ever was, by name (splitter remembers the vanished)."""

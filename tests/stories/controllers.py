@@ -7,9 +7,14 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 
 from collections.abc import Callable, Sequence
 
+from splitter.core.causes import of_refusal
+from splitter.core.model import Trouble
+from splitter.core.reasons import Reason
 from splitter.core.surface import ANNOTATION_TAKEN_OVER
 from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
 
+NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
+NO_IMAGE = Trouble(Reason.IMAGE_PULL_FAILED, '"web:1": the registry does not answer')
 UNREADY_AFTER_S = 40  # Ready=Unknown reaches the pods of a lost kubelet
 EVICTED_AFTER_S = 70  # with tolerationSeconds 30
 
@@ -198,11 +203,17 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
     if changed:
         rs.status_replicas, rs.status_available = status
         rs.version = cluster.version()
+    refusal = None
     for _ in range(rs.spec - len(active)):
+        if cluster.quota is not None and len(cluster.pods) >= cluster.quota:
+            refusal = of_refusal(f"exceeded quota: small, requested: pods=1, limited: pods={cluster.quota}")
+            break
         name = cluster.name(rs.name)
         pool = next((twin.pool for twin in cluster.twins.values() if twin.uid == rs.owner), None)
         cluster.pods[name] = Pod(name, f"uid-{name}", rs.uid, pool, rs.template, cluster.now)
         changed = True
+    if rs.refusal != refusal:
+        rs.refusal, changed = refusal, True
     for pod in deletion_order(cluster, active)[: max(0, len(active) - rs.spec)]:
         cluster.terminate(pod)
         changed = True
@@ -226,7 +237,10 @@ def schedule(cluster: Cluster) -> bool:
             and not node.doomed
             and used.get(node.name, 0) < node.slots
             and (pod.pool is None or node.spot == (pod.pool.value == "spot"))
+            and not (node.spot and cluster.spot_taint)
+            and cluster.claim_is_there
         ]
+        pod.trouble = None if cluster.claim_is_there else NO_CLAIM
         if fitting:
             best = min(fitting, key=lambda node: (used.get(node.name, 0), node.name))
             pod.node, pod.ready_due, pod.unschedulable_since = best.name, cluster.now + cluster.start_s, None
@@ -276,8 +290,12 @@ def _attend(cluster: Cluster, pod: Pod) -> bool:
             return True
         return False
     due = pod.ready_due is not None and cluster.now >= pod.ready_due
+    if due and pod.ready_since is None and not cluster.registry_answers:
+        failed = pod.trouble is None
+        pod.trouble = NO_IMAGE
+        return failed
     if due and pod.ready_since is None and "broken" not in pod.template:
-        pod.ready_since = cluster.now
+        pod.ready_since, pod.trouble = cluster.now, None
         return True
     return False
 

@@ -140,6 +140,26 @@ class Story:
             self.cluster.add_node(name, spot=True, slots=10)
         self.happens(f"{' and '.join(names)} come")
 
+    def limit_pods(self, quota: int | None) -> None:
+        """Change the quota of the namespace."""
+        self.cluster.quota = quota
+        self.happens(f"a quota allows {quota} pods" if quota is not None else "the quota is taken away")
+
+    def registry(self, *, answers: bool) -> None:
+        """Take the registry of images away, or bring it back."""
+        self.cluster.registry_answers = answers
+        self.happens(f"the registry {'answers again' if answers else 'does not answer any more'}")
+
+    def claim(self, *, there: bool) -> None:
+        """Take away the volume claim that the pods name, or make it again."""
+        self.cluster.claim_is_there = there
+        self.happens(f"somebody {'makes' if there else 'deletes'} the claim that the pods name")
+
+    def taint_spot(self, taint: str) -> None:
+        """Taint all spot nodes, or take the taint away."""
+        self.cluster.spot_taint = taint
+        self.happens(f"all spot nodes get the taint {taint}" if taint else "the taint is taken away")
+
     # How it is played.
 
     def _next(self) -> int | None:

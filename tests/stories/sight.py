@@ -14,8 +14,10 @@ from splitter.core.model import (
     SplitView,
     Standing,
     Tie,
+    Trouble,
     TwinView,
 )
+from splitter.core.reasons import Reason
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 
 KEY = Key("Deployment", "shop", "web")
@@ -117,8 +119,18 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         observed=twin.observed_generation >= twin.generation,
         max_surge=twin.max_surge,
         max_unavailable=twin.max_unavailable,
+        excluded=_excluded(cluster, twin.pool),
         replica_sets=tuple(_replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin)),
     )
+
+
+def _excluded(cluster: Cluster, pool: Pool) -> Trouble | None:
+    sound = [node for node in cluster.nodes.values() if node.spot and node.ready and not node.doomed]
+    if pool is not Pool.SPOT or not cluster.spot_taint or not sound:
+        return None
+    nodes = f"{len(sound)} of {len(sound)} healthy spot nodes"
+    detail = f"{nodes} have a taint that it does not tolerate: {cluster.spot_taint}"
+    return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
 
 
 def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
@@ -135,6 +147,7 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
         tie=tie,
         orphaned=tie is Tie.PARKED and not rs.owner,
         marked=rs.marked,
+        refusal=rs.refusal,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )
 
@@ -150,6 +163,13 @@ def _standing(cluster: Cluster, pod: Pod) -> Standing:
     return Standing.DOOMED if node.doomed else Standing.SOUND
 
 
+def _unready_since(cluster: Cluster, pod: Pod) -> datetime | None:
+    """Return when a pod that is not ready was bound."""
+    if pod.ready_since is not None or pod.ready_due is None:
+        return None
+    return cluster.instant(pod.ready_due - cluster.start_s)
+
+
 def _pod(cluster: Cluster, pod: Pod) -> PodView:
     ever = cluster.seen_nodes.get(pod.node or "")
     return PodView(
@@ -161,6 +181,8 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         on_spot=ever is not None and ever.spot,
         vanished=pod.node is not None and pod.node not in cluster.nodes and ever is not None,
         ready_since=cluster.instant(pod.ready_since) if pod.ready_since is not None else None,
+        unready_since=_unready_since(cluster, pod),
+        trouble=pod.trouble,
         created=cluster.instant(pod.created),
         terminating=not pod.active,
         unschedulable_since=(

@@ -377,3 +377,72 @@ class TestFights:
         story.wait(120)
         assert not unsettled(story.cluster, on_demand=4)
         keep(story, "conflict")
+
+
+class TestCauses:
+    """Replicas that do not run, not for want of nodes: nothing moves, and the reason is said."""
+
+    def test_an_image_on_scale_out(self) -> None:
+        """New replicas that cannot pull their image are not covered: on-demand could not pull it either."""
+        story = split("The registry does not answer while web is scaled out")
+        story.registry(answers=False)
+        story.scale(20)
+        story.wait(600)
+        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        story.registry(answers=True)
+        story.wait(60)
+        assert not unsettled(story.cluster, on_demand=6)
+        keep(story, "cause-image")
+
+    def test_a_quota_on_scale_out(self) -> None:
+        """What the quota refuses is asked for and not covered; a loss is covered at once all the same."""
+        story = split("A quota is too small for a scale-out, then spot nodes are lost")
+        story.limit_pods(14)
+        story.scale(20)
+        story.wait(600)
+        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        story.notice("spot-a")
+        story.wait(60)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas > 6
+        story.limit_pods(None)
+        story.vanish("spot-a")
+        story.add_spot("spot-d")
+        story.wait(2400)
+        assert not unsettled(story.cluster, on_demand=6)
+        keep(story, "cause-quota")
+
+    def test_a_quota_without_room_for_surge(self) -> None:
+        """Taking over holds: nothing is removed to make room."""
+        story = Story("A quota leaves no room to take over")
+        story.limit_pods(10)
+        story.label(**POLICY)
+        story.wait(600)
+        assert story.promises.least_available == 10
+        story.limit_pods(None)
+        story.wait(120)
+        assert not unsettled(story.cluster, on_demand=4)
+        keep(story, "cause-quota-surge")
+
+    def test_a_missing_claim(self) -> None:
+        """No node would help replicas whose claim is not there."""
+        story = split("The claim that the pods name is gone while web is scaled out")
+        story.claim(there=False)
+        story.scale(20)
+        story.wait(600)
+        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 14]
+        story.claim(there=True)
+        story.wait(60)
+        assert not unsettled(story.cluster, on_demand=6)
+        keep(story, "cause-claim")
+
+    def test_a_taint(self) -> None:
+        """Spot nodes that do not take the pods are covered after the grace, under the cause's own name."""
+        story = split("All spot nodes are tainted while web is scaled out")
+        story.taint_spot("team=data:NoSchedule")
+        story.scale(20)
+        story.wait(600)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 14
+        story.taint_spot("")
+        story.wait(2400)
+        assert not unsettled(story.cluster, on_demand=6)
+        keep(story, "cause-taint")
