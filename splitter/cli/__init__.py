@@ -10,7 +10,7 @@ import sys
 import typer
 
 from splitter import __version__
-from splitter.cli import demo, explain, plan, render, run, simulate, status, uninstall
+from splitter.cli import asks, demo, explain, plan, render, run, simulate, status, uninstall
 from splitter.core.errors import SplitterError
 from splitter.kube.client import ApiError
 
@@ -29,6 +29,7 @@ simulate.register(app)
 render.register(app)
 status.register(app)
 explain.register(app)
+asks.register(app)
 
 
 def _version(wanted: bool) -> None:

@@ -66,6 +66,7 @@ class Policy:
     template_set: str = "default"
     rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
     restarted_at: str | None = None
+    rollout_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
-"""What a person does with kubectl, done for them: the label that a verb of the command line takes away.
+"""What a person does with kubectl, done for them: a label taken away, an annotation written.
 
 Not splitter's own writing (that is `apply`): a verb that changes something changes what a user would,
 with that user's rights, and the controller does the rest.
 """
 
+from collections.abc import Mapping
+from http import HTTPStatus
+
 from splitter.core.surface import LABEL_SPLIT
-from splitter.kube.client import Client, Json
+from splitter.kube.client import ApiError, Client, Json
 
 
 async def remove_label(client: Client, deployment: Json) -> str:
@@ -18,3 +21,22 @@ async def remove_label(client: Client, deployment: Json) -> str:
     body: Json = {"metadata": {"uid": metadata["uid"], "labels": {LABEL_SPLIT: None}}}
     await client.send("PATCH", path, body, patch="merge")
     return f"{metadata['namespace']}/{metadata['name']}"
+
+
+async def annotate(client: Client, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
+    """Write annotations on a labelled Deployment (None removes one); False when there is no such one.
+
+    Raises ApiError.
+    """
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+    try:
+        found = await client.get(path)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return False
+        raise
+    if LABEL_SPLIT not in found["metadata"].get("labels", {}):
+        return False
+    body: Json = {"metadata": {"uid": found["metadata"]["uid"], "annotations": dict(annotations)}}
+    await client.send("PATCH", path, body, patch="merge")
+    return True

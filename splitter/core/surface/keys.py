@@ -36,11 +36,13 @@ ANNOTATION_TEMPLATE: Final = "splitter.io/template"
 ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
 ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
+ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
 ANNOTATION_RENDERED_HASH: Final = "splitter.io/rendered-hash"
+ANNOTATION_MADE_OF: Final = "splitter.io/made-of"
 # On a parked ReplicaSet: whose it is, even when it has lost its owner (an annotation: names may be long).
 ANNOTATION_SOURCE: Final = "splitter.io/source"
 
@@ -59,11 +61,13 @@ USER_ANNOTATIONS: Final = (
     ANNOTATION_ROLLOUT_ORDER,
     ANNOTATION_VOLUMES,
     ANNOTATION_RESTARTED_AT,
+    ANNOTATION_ROLLOUT_AT,
 )
 OWN_ANNOTATIONS: Final = (
     ANNOTATION_TAKEN_OVER,
     ANNOTATION_REPLICAS,
     ANNOTATION_RENDERED_HASH,
+    ANNOTATION_MADE_OF,
     ANNOTATION_SOURCE,
 )
 

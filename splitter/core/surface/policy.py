@@ -15,9 +15,9 @@ from splitter.core.surface.words import (
     BASE,
     GRACE,
     MODE,
+    MOMENT,
     PERCENT,
     REPLICAS,
-    RESTARTED_AT,
     ROLLOUT_ORDER,
     SOAK,
     SPOT_AFFINITY,
@@ -121,7 +121,8 @@ Until then the last good policy stays in force.'
         dry_run=reader.get(keys.ANNOTATION_DRY_RUN, SWITCH, defaults.dry_run),
         template_set=reader.get(keys.ANNOTATION_TEMPLATE, TEMPLATE_SET, defaults.template_set),
         rollout_order=reader.get(keys.ANNOTATION_ROLLOUT_ORDER, ROLLOUT_ORDER, defaults.rollout_order),
-        restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, RESTARTED_AT, defaults.restarted_at),
+        restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, MOMENT, defaults.restarted_at),
+        rollout_at=reader.get(keys.ANNOTATION_ROLLOUT_AT, MOMENT, defaults.rollout_at),
     )
     # Not part of the policy of a division, yet a wrong word there must not pass in silence.
     reader.get(keys.ANNOTATION_MODE, MODE, None)

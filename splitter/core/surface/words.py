@@ -113,7 +113,7 @@ TEMPLATE_SET: Final = Form(
     "default",
     _text(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"),
 )
-RESTARTED_AT: Final = Form(
+MOMENT: Final = Form(
     "a time or any other word of 1..64 printable characters without spaces",
     "2026-01-31T12:00:00Z",
     _text(r"[!-~]{1,64}"),
