@@ -1,15 +1,17 @@
-"""What differs between two renderings of a twin, in words.
+"""What differs between two renderings of a twin, or between one and its twin, in words.
 
-The reconciler asks when a source or a template has changed, and says it in the log: a roll replaces
-pods, and its owner should see at once which field did it. Whether to write is decided by the hash
-(`desired.rendered_hash`), never by this.
+The reconciler asks for the first when a source or a template has changed, and says it in the log: a roll
+replaces pods, and its owner should see at once which field did it. The planner asks for the second: what
+somebody has written over ours is put back. Both are about a few fields; whether a twin is up to date is
+decided by the hash (`desired.rendered_hash`).
 """
 
 import json
+from collections.abc import Sequence
 
 from deepdiff import DeepDiff
 
-from splitter.core.model import Rendered
+from splitter.core.model import Edit, Rendered
 
 _SHOWN = 5
 _VALUE = 60
@@ -32,7 +34,44 @@ def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
     return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
 
 
-def _path(parts: list[str | int]) -> str:
+def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
+    """Return the values that somebody has written over what the template renders, as `path: ours -> theirs`.
+
+    What was only added (an annotation, a variable) says nothing against ours and stays.
+
+    >>> overwritten([Edit(("spec", "image"), "b")], Rendered('{"spec": {"image": "a"}}', "1"))
+    ("spec.image: 'a' -> 'b'",)
+    """
+    if not edits:
+        return ()
+    ours = json.loads(rendered.manifest_json)
+    found = [(edit, _value_at(ours, edit.path)) for edit in edits]
+    return tuple(
+        f"{_path([_name(part) for part in edit.path])}: {_short(value)} -> {_short(edit.value)}"
+        for edit, value in found
+        if value is not None and value != edit.value
+    )
+
+
+def _value_at(value: object, path: Sequence[str]) -> object:
+    """Follow a path; None where it leads nowhere."""
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list):
+            keys = json.loads(part).items()
+            value = next((item for item in value if isinstance(item, dict) and keys <= item.items()), None)
+        else:
+            return None
+    return value
+
+
+def _name(part: str) -> str:
+    """Return how people call a part of a path: an item of a list by the value of its key."""
+    return "/".join(map(str, json.loads(part).values())) if part.startswith("{") else part
+
+
+def _path(parts: Sequence[str | int]) -> str:
     return ".".join(str(part) for part in parts)
 
 

@@ -182,6 +182,14 @@ class ReplicaSetView:
 
 
 @dataclass(frozen=True, slots=True)
+class Edit:
+    """One value that somebody else has written into a twin's pod template."""
+
+    path: tuple[str, ...]  # names of fields; an item of a list by its keys, as `{"name":"web"}`
+    value: str | float
+
+
+@dataclass(frozen=True, slots=True)
 class TwinView:
     """A generated Deployment, with its ReplicaSets."""
 
@@ -199,6 +207,7 @@ class TwinView:
     max_surge: int
     max_unavailable: int
     deleting: bool = False
+    edits: tuple[Edit, ...] = ()
     excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty
     replica_sets: tuple[ReplicaSetView, ...] = ()
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import giving, running, taking, transfer
-from splitter.core.actions import Action, EnsureSplit
+from splitter.core.actions import Action, ApplyTwin, EnsureSplit
 from splitter.core.division import caps_conflict
+from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
 from splitter.core.model import (
@@ -100,15 +101,47 @@ def plan(
     source = observed.source
     if source is None or source.deleting:
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
+    observed, edited = _drifted(observed, rendered)
     step = next_step(columns_of(observed, source))
     this = Pass(observed, source, in_force, rendered, rules)
     found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
     if step is Step.RUN:
         found = replace(found, objection=objection_while_split(observed, source))
-        found = _awake_when_silent(observed, found)
+        found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
+
+
+def _drifted(
+    observed: Observation, rendered: Mapping[Pool, Rendered] | Note
+) -> tuple[Observation, Mapping[Pool, str]]:
+    """Call a twin out of date whose template somebody has edited; returns also what was edited."""
+    if isinstance(rendered, Note):
+        return observed, {}
+    said = {
+        twin.pool: f"{twin.name} ({'; '.join(fields)})"
+        for twin in observed.twins
+        if (fields := overwritten(twin.edits, rendered[twin.pool]))
+    }
+    twins = {twin.pool: replace(twin, rendered_hash="") for twin in observed.twins if twin.pool in said}
+    return (
+        replace(
+            observed,
+            on_demand=twins.get(Pool.ON_DEMAND, observed.on_demand),
+            spot=twins.get(Pool.SPOT, observed.spot),
+        ),
+        said,
+    )
+
+
+def _with_edits(found: Plan, edited: Mapping[Pool, str]) -> Plan:
+    """Say what was edited when it is put back."""
+    back = [edited[one.pool] for one in found.actions if isinstance(one, ApplyTwin) and one.pool in edited]
+    if not back:
+        return found
+    message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
+    return replace(found, notes=(Note(Reason.DRIFT, message, warning=True), *found.notes))
 
 
 def _awake_when_silent(observed: Observation, found: Plan) -> Plan:

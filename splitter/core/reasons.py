@@ -62,6 +62,7 @@ class Reason(StrEnum):
     ROLLING = "Rolling"
     ROLLOUT_HELD = "RolloutHeld"
     TEMPLATE_INVALID = "TemplateInvalid"
+    DRIFT = "Drift"
 
     # Refusals and bad input.
     INVALID_LABEL = "InvalidLabel"

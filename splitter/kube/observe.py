@@ -171,6 +171,7 @@ class Observer:
             max_surge=record.max_surge,
             max_unavailable=record.max_unavailable,
             deleting=record.deleting,
+            edits=record.edits,
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             replica_sets=replica_sets,
         )

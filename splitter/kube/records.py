@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from splitter.core.model import Key, Pool, SourceView, SplitView, Trouble
+from splitter.core.model import Edit, Key, Pool, SourceView, SplitView, Trouble
 from splitter.core.nodes import (
     AutoscalerStatus,
     Claim,
@@ -88,6 +88,7 @@ class TwinRecord:
     max_unavailable: int
     deleting: bool
     request: PodRequest  # what one of its pods asks the scheduler for
+    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)

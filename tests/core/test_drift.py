@@ -2,8 +2,8 @@
 
 import json
 
-from splitter.core.drift import changed_fields
-from splitter.core.model import Rendered
+from splitter.core.drift import changed_fields, overwritten
+from splitter.core.model import Edit, Rendered
 
 
 def rendered(**spec: object) -> Rendered:
@@ -29,3 +29,29 @@ class TestChangedFields:
         assert len(found) == 6
         assert found[-1] == "3 more"
         assert all(len(line) < 200 for line in found)
+
+
+class TestOverwritten:
+    """What somebody has written over a twin, against what the templates render for it."""
+
+    WEB = '{"name":"web"}'
+    OURS = rendered(containers=[{"name": "log", "image": "log:1"}, {"name": "web", "image": "web:1"}])
+
+    def test_another_value(self) -> None:
+        """A value that is not ours is told, the container by its name."""
+        edit = Edit(("spec", "containers", self.WEB, "image"), "web:9")
+        assert overwritten([edit], self.OURS) == ("spec.containers.web.image: 'web:1' -> 'web:9'",)
+
+    def test_our_own_value(self) -> None:
+        """Who writes what we have written changes nothing."""
+        assert overwritten([Edit(("spec", "containers", self.WEB, "image"), "web:1")], self.OURS) == ()
+
+    def test_what_was_added(self) -> None:
+        """What the templates say nothing about is not in their way: a restart by annotation, a variable."""
+        added = [
+            Edit(("spec", "containers", self.WEB, "env", '{"name":"A"}', "value"), "1"),
+            Edit(("spec", "containers", '{"name":"other"}', "image"), "other:1"),
+            Edit(("metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now"),
+            Edit(("spec", "containers", self.WEB, "image", "below"), "nothing"),
+        ]
+        assert overwritten(added, self.OURS) == ()

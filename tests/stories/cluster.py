@@ -99,6 +99,7 @@ class Deployment:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     rendered_hash: str = ""
+    edited: bool = False  # somebody has written its template by hand
     history_limit: int = 10
     collisions: int = 0
     status_replicas: int = 0
@@ -310,6 +311,10 @@ class Cluster:
     def unpause(self) -> None:
         """Run `kubectl rollout resume` on the source."""
         self.change_spec(self.source, paused=False, paused_by_us=False)
+
+    def edit_twin(self, pool: Pool, template: str) -> None:
+        """Write a twin's template by hand."""
+        self.change_spec(self.twins[pool], template=template, edited=True)
 
     def delete_twin(self, pool: Pool) -> None:
         """Delete a twin by hand: its ReplicaSets and pods go with it."""

@@ -201,6 +201,7 @@ def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
         twin,
         template=template,
         rendered_hash=action.hash,
+        edited=False,
         replicas=action.replicas,
         max_surge=action.max_surge,
         max_unavailable=action.max_unavailable,

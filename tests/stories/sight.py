@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import cast
 
 from splitter.core.model import (
+    Edit,
     Key,
     Observation,
     PodView,
@@ -119,6 +120,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         observed=twin.observed_generation >= twin.generation,
         max_surge=twin.max_surge,
         max_unavailable=twin.max_unavailable,
+        edits=(Edit(("template",), twin.template),) if twin.edited else (),
         excluded=_excluded(cluster, twin.pool),
         replica_sets=tuple(_replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin)),
     )

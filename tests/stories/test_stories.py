@@ -209,6 +209,17 @@ class TestRunning:
         assert not unsettled(story.cluster, on_demand=4)
         keep(story, "twin-deleted")
 
+    @pytest.mark.parametrize("template", ["by-hand", "by-hand-broken"])
+    def test_a_twin_is_edited(self, template: str) -> None:
+        """What somebody writes over a twin's template is put back, make before break."""
+        story = split("Somebody edits the template of a twin")
+        story.cluster.edit_twin(Pool.SPOT, template)
+        story.happens(f"somebody gives web-spot the template {template}")
+        story.wait(300)
+        assert not unsettled(story.cluster, on_demand=4)
+        assert story.promises.least_available == 10
+        keep(story, f"twin-edited-{template}")
+
     def test_bad_annotation(self) -> None:
         """Bad input moves nothing: the last good policy holds."""
         story = split("A bad annotation while split")

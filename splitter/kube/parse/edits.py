@@ -1,0 +1,43 @@
+"""What others than splitter have written into a twin's pod template, as the API server remembers it.
+
+`workloads` asks for each twin. It reads who owns which field (metadata.managedFields), and the values of
+those fields; whether that differs from what the templates render is for `core.drift` to say. A diff of the
+template as a whole would take the server's defaults, and what webhooks add to our own writes, for edits.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from splitter.core.model import Edit
+from splitter.kube.client import FIELD_MANAGER
+from splitter.kube.parse.fields import Raw
+
+
+def edits(raw: Raw) -> tuple[Edit, ...]:
+    """Return the single values in a pod template that are somebody else's; () for nearly every twin.
+
+    Lists and maps that are owned as a whole are left out: the server's defaults are in them.
+    """
+    found = {}
+    for entry in raw["metadata"].get("managedFields", ()):
+        owned = (entry.get("fieldsV1") or {}).get("f:spec", {}).get("f:template")
+        if owned and entry.get("manager") != FIELD_MANAGER:
+            for edit in _values(owned, raw["spec"]["template"], ("spec", "template")):
+                found[edit.path] = edit
+    return tuple(found[path] for path in sorted(found))
+
+
+def _values(owned: Mapping[str, Any], value: object, path: tuple[str, ...]) -> Iterator[Edit]:
+    """Walk the owned fields and the object side by side."""
+    if not owned and isinstance(value, str | int | float):
+        yield Edit(path, value)
+    for name, below in owned.items():
+        kind, _, key = name.partition(":")
+        if kind == "f" and isinstance(value, Mapping) and key in value:
+            yield from _values(below, value[key], (*path, key))
+        elif kind == "k" and isinstance(value, list):
+            wanted = json.loads(key).items()
+            for item in value:
+                if isinstance(item, Mapping) and wanted <= item.items():
+                    yield from _values(below, item, (*path, key))

@@ -1,0 +1,235 @@
+"""What other hands write on a split workload: its mark, its label, its counts, its templates.
+
+Deletions, and fights about the pause, are told by test_foreign_hands.
+"""
+
+import json
+
+import pytest
+
+from e2e.shop import LABEL, JsonObject, Shop, manifest
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+REPLICAS, SURGE = 4, 2
+MARK = "splitter.io/taken-over"
+FLIPS = 5
+
+
+@pytest.fixture
+def split_shop(shop: Shop) -> Shop:
+    """Return a namespace with `web` split into 1 + 3, and at rest."""
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+    return shop
+
+
+def pod_uids(shop: Shop) -> set[str]:
+    """Return the UIDs of the pods of now."""
+    return {pod["metadata"]["uid"] for pod in shop.pods()}
+
+
+def images(shop: Shop) -> list[str]:
+    """Return the images of the pods, one for each."""
+    return sorted(pod["spec"]["containers"][0]["image"] for pod in shop.pods())
+
+
+def is_ours(shop: Shop) -> bool:
+    """Whether the mark names this very Deployment."""
+    metadata = shop.deployment()["metadata"]
+    written = metadata["annotations"].get(MARK, "")
+    return written.startswith("{") and bool(json.loads(written).get("uid") == metadata["uid"])
+
+
+def parked(shop: Shop) -> JsonObject:
+    """Return the one ReplicaSet that is parked."""
+    [found] = [rs for rs in shop.replica_sets() if rs["metadata"]["labels"].get(LABEL) == "parked"]
+    return found
+
+
+class TestMark:
+    @pytest.mark.parametrize(
+        "written", ["", "mine", "[]", '{"uid": 7}', '{"uid": "another", "time": "2026-01-05T10:00:00Z"}']
+    )
+    def test_overwritten(self, split_shop: Shop, written: str) -> None:
+        """A mark that makes no sense is written anew, and not one pod is touched."""
+        shop, pods = split_shop, pod_uids(split_shop)
+        with shop.watch() as watched:
+            shop.kubectl("annotate", "--overwrite", "deployment", "web", f"{MARK}={written}")
+            shop.until(lambda: is_ours(shop), "the mark")
+            shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+            assert watched.lowest() == watched.highest() == REPLICAS
+        assert pod_uids(shop) == pods
+
+    def test_overwritten_and_unlabelled(self, split_shop: Shop) -> None:
+        """A mark that makes no sense goes with the label like any other."""
+        shop = split_shop
+        with shop.watch() as watched:
+            shop.kubectl("annotate", "--overwrite", "deployment", "web", f"{MARK}=mine")
+            shop.unlabel()
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert not shop.strays()
+
+
+class TestReplace:
+    """`kubectl replace` drops label, mark and pause together: N pods of its own start beside the twins'."""
+
+    def test_with_a_manifest_without_label(self, split_shop: Shop) -> None:
+        """It is its user's again, and of splitter's nothing is left."""
+        shop = split_shop
+        with shop.watch() as watched:
+            replace(shop, manifest("web", REPLICAS, surge=SURGE, annotations=ASKED))
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE + REPLICAS
+        assert shop.deployments() == {"web"}
+        assert not shop.strays()
+        assert MARK not in shop.deployment()["metadata"]["annotations"]
+
+    def test_with_a_manifest_with_label(self, split_shop: Shop) -> None:
+        """It is taken over again, and the pods it has started go first."""
+        shop, pods = split_shop, pod_uids(split_shop)
+        with shop.watch() as watched:
+            labels = {LABEL: "enabled"}
+            replace(shop, manifest("web", REPLICAS, surge=SURGE, annotations=ASKED, labels=labels))
+            shop.until(lambda: is_ours(shop), "the mark")
+            shop.until(lambda: shop.deployment()["spec"].get("paused"), "the pause")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE + REPLICAS
+        assert pod_uids(shop) == pods
+
+
+def replace(shop: Shop, body: JsonObject) -> None:
+    """Replace the whole object, as `kubectl replace` does."""
+    shop.kubectl("replace", "-f", "-", stdin=json.dumps(body))
+
+
+class TestFlips:
+    """The label comes and goes faster than anything can follow: the last word counts."""
+
+    def test_of_a_split_one(self, split_shop: Shop) -> None:
+        """Off and on within a second, five times: in the end it is split."""
+        shop = split_shop
+        with shop.watch() as watched:
+            for _ in range(FLIPS):
+                flip(shop, on=False)
+                flip(shop, on=True)
+            shop.wait_split(on_demand=1, spot=3)
+            shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert not shop.strays()
+
+    def test_of_a_fresh_one(self, shop: Shop) -> None:
+        """On and off within a second, five times: in the end it is its user's, as it was."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        before = shop.found()
+        with shop.watch() as watched:
+            for _ in range(FLIPS):
+                flip(shop, on=True)
+                flip(shop, on=False)
+            others_turn(shop)
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        found = shop.found()
+        assert (found.spec, found.labels, found.annotations) == (
+            before.spec,
+            before.labels,
+            before.annotations,
+        )
+        assert shop.deployments() == {"web"}
+        assert not shop.strays()
+
+
+def others_turn(shop: Shop) -> None:
+    """Let splitter do something else from its beginning to its end, so that it has had its turn here."""
+    shop.deploy("cart", replicas=1, labels={LABEL: "enabled"})
+    shop.wait_split(on_demand=0, spot=1, name="cart")
+    shop.kubectl("delete", "deployment", "cart")
+    shop.until(lambda: not shop.strays() and not shop.pods("cart"), "cart to be gone")
+
+
+def flip(shop: Shop, *, on: bool) -> None:
+    """Set the label or take it away, in milliseconds where kubectl takes a tenth of a second."""
+    path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web"
+    shop.sandbox.api.patch(path, {"metadata": {"labels": {LABEL: "enabled" if on else None}}})
+
+
+class TestParked:
+    def test_deleted(self, split_shop: Shop) -> None:
+        """Deleted by hand it is not missed; to give back, one is made, and rolls out as usual afterwards."""
+        shop, pods = split_shop, pod_uids(split_shop)
+        with shop.watch() as watched:
+            shop.kubectl("delete", "replicaset", parked(shop)["metadata"]["name"])
+            assert pod_uids(shop) == pods
+            shop.unlabel()
+            shop.wait_given_back()
+            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.wait_rolled_out()
+            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 and nothing else")
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert not shop.strays()
+
+    def test_scaled_up(self, split_shop: Shop) -> None:
+        """Scaled up by hand it is drained again, and no pod of the twins goes for it."""
+        shop, pods = split_shop, pod_uids(split_shop)
+        with shop.watch() as watched:
+            shop.kubectl("scale", "replicaset", parked(shop)["metadata"]["name"], "--replicas=2")
+            shop.until(lambda: watched.highest() > REPLICAS, "a pod too many")
+            shop.until(lambda: parked(shop)["spec"]["replicas"] == 0, "the parked one to be drained")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + 2
+        assert pod_uids(shop) == pods
+
+
+class TestTwins:
+    """The twins are splitter's: what is written on them by hand is put back."""
+
+    @pytest.mark.parametrize(("replicas", "least"), [(5, REPLICAS), (0, 1)], ids=["up", "to zero"])
+    def test_scaled(self, split_shop: Shop, replicas: int, least: int) -> None:
+        """Scaled by hand it gets its number back; only what the hand itself has stopped is missing."""
+        shop = split_shop
+        with shop.watch() as watched:
+            shop.kubectl("scale", "deployment", "web-spot", f"--replicas={replicas}")
+            shop.until(lambda: (shop.twins() or (0, 0))[1] == 3, "web-spot to ask for 3 again")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= least
+            assert watched.highest() <= REPLICAS + SURGE
+
+    @pytest.mark.parametrize("image", ["web:9", "web:bad"], ids=["good", "bad"])
+    def test_image_edited(self, split_shop: Shop, image: str) -> None:
+        """An image set by hand is put back, make before break, and everybody told where it belongs."""
+        shop = split_shop
+        with shop.watch() as watched:
+            shop.kubectl("set", "image", "deployment/web-spot", f"web={image}")
+            shop.until(lambda: shop.events("Drift"), "the word about the edit")
+            shop.until(lambda: images(shop) == ["web:1"] * REPLICAS, "web:1 and nothing else")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        [note] = shop.events("Drift")
+        assert f"'web:1' -> '{image}'" in note
+        assert "belongs on the source" in note
+
+    def test_variable_added(self, split_shop: Shop) -> None:
+        """What is only added is not in the way of what the templates say: it rolls once, and stays."""
+        shop = split_shop
+        with shop.watch() as watched:
+            shop.kubectl("set", "env", "deployment/web-spot", "ADDED=by-hand")
+            shop.wait_rolled_out("web-spot")
+            others_turn(shop)
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        [container] = shop.deployment("web-spot")["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == [{"name": "ADDED", "value": "by-hand"}]
+        assert not shop.events("Drift")
