@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-UNIT   := not e2e and not bench
+UNIT   := not e2e and not bench and not karpenter
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,7 +16,7 @@ MAKEFLAGS += --no-print-directory
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 
 .PHONY: venv
@@ -69,6 +69,10 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the first run: about 6 minutes on 2 cores)
 	$(BIN)/pytest -m e2e $(PYTEST)
+
+.PHONY: test-karpenter
+test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, built on the first run: 3 minutes more)
+	$(BIN)/pytest -m karpenter $(PYTEST)
 
 .PHONY: bench
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox

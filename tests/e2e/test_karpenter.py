@@ -1,0 +1,185 @@
+"""A real autoscaler buys the machines, takes them back and gives them up; told by the recorded pods.
+
+`make test-karpenter PYTEST=-s` also prints what was written on nodes, NodeClaims and pods, with times: the
+figures of docs/how-to/karpenter.md.
+"""
+
+import itertools
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.chronicle import Chronicle
+from e2e.conftest import open_shop
+from e2e.controller import SHORT, Controller, install
+from e2e.shop import DEADLINE_S, Shop, Watched, manifest
+from splitter.core.nodes import PRESETS
+from splitter.sandbox import Instant, Sandbox
+from splitter.sandbox.fleet import NODES
+from splitter.sandbox.karpenter import NEVER, Karpenter
+from splitter.sandbox.machines import Pool
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.karpenter
+
+REPLICAS, SURGE = 4, 2
+ON_DEMAND, SPOT = 1, 3
+POOLS: tuple[Pool, ...] = ("on-demand", "spot")
+# Three replicas fit on a machine of 4 CPUs, 100m of which are its own.
+CPU = "1"
+# Karpenter looks every 10 s, and looks again 15 s later before it gives up a machine that is in use.
+CONSOLIDATION_DEADLINE_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Sandbox]:
+    """Yield a cluster that has an autoscaler and no node."""
+    with Sandbox.start(progress=print, karpenter=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def controller(cloud: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
+    """Yield the running controller that these tests share."""
+    running = Controller(install(cloud), tmp_path_factory.mktemp("controller"), SHORT)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def karpenter(cloud: Sandbox) -> Karpenter:
+    """Return Karpenter with machines of both pools on offer, none bought, and none given up by choice."""
+    for pool in POOLS:
+        cloud.karpenter.offer(pool)
+        cloud.karpenter.interrupt(cloud.karpenter.claims(pool))
+    wait_until(
+        lambda: not cloud.api.list(NODES) and not any(map(cloud.karpenter.claims, POOLS)),
+        what="an empty cloud",
+        deadline_s=DEADLINE_S,
+    )
+    return cloud.karpenter
+
+
+@pytest.fixture
+def shop(cloud: Sandbox, controller: Controller, karpenter: Karpenter) -> Iterator[Shop]:
+    """Yield a namespace of the test's own, which has gone before the next test begins."""
+    assert not karpenter.claims("spot")
+    for opened in open_shop(cloud, controller):
+        yield opened
+    cloud.kubectl("wait", "--for=delete", f"namespace/{opened.namespace}", f"--timeout={DEADLINE_S:g}s")
+
+
+def split(shop: Shop, **budget: int | str) -> None:
+    """Deploy a labelled application, with a PodDisruptionBudget over both twins, and wait for its split."""
+    app = manifest("web", REPLICAS, surge=SURGE, annotations={"splitter.io/on-demand-base": str(ON_DEMAND)})
+    app["metadata"]["labels"]["splitter.io/split"] = "enabled"
+    app["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": CPU}
+    if budget:
+        spec = {"selector": {"matchLabels": {"app": "web"}}, **budget}
+        shop.apply(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "web"},
+                "spec": spec,
+            }
+        )
+    shop.apply(app)
+    shop.wait_split(ON_DEMAND, SPOT)
+
+
+@contextmanager
+def observed(shop: Shop, title: str) -> Iterator[tuple[Watched, Chronicle]]:
+    """Record the pods, and keep and print what is written on nodes and NodeClaims."""
+    with shop.watch() as watched, Chronicle(shop.sandbox.api, shop.namespace) as chronicle:
+        began = Instant.now()
+        try:
+            yield watched, chronicle
+        finally:
+            sys.stdout.write(f"\n{title}\n{chronicle.told(began)}\n")
+
+
+def test_pending_pods_bring_up_both_kinds_of_node(cloud: Sandbox, shop: Shop) -> None:
+    """With no node at all, each twin gets machines of its kind, and they carry no label of another cloud."""
+    assert cloud.api.list(NODES) == []
+    with observed(shop, "From no node to a split application"):
+        split(shop)
+    nodes = {raw["metadata"]["name"]: raw["metadata"]["labels"] for raw in cloud.api.list(NODES)}
+    for pod in shop.pods():
+        labels = nodes[pod["spec"]["nodeName"]]
+        assert labels["karpenter.sh/capacity-type"] == pod["metadata"]["labels"]["splitter.io/pool"]
+    # Karpenter writes what a pod excludes by NotIn on the node it buys, with a value of its own making.
+    foreign = {
+        label.key
+        for preset in PRESETS
+        for label in (*preset.spot, *preset.on_demand)
+        if preset.name != "karpenter"
+    }
+    assert foreign.isdisjoint(itertools.chain.from_iterable(nodes.values()))
+
+
+def test_an_interruption_never_costs_a_replica(shop: Shop, karpenter: Karpenter) -> None:
+    """All spot machines are taken, the budget makes Karpenter wait, and on-demand is there before they go."""
+    split(shop, minAvailable=REPLICAS)
+    karpenter.offer("spot", machines=0)
+    with observed(shop, "An interruption, with a budget over both twins") as (watched, chronicle):
+        taken = karpenter.claims("spot")
+        began = karpenter.interrupt(taken)
+        shop.until(lambda: not taken.keys() & karpenter.claims("spot").keys(), "the spot machines to be gone")
+        shop.until(lambda: shop.shape().on_demand == REPLICAS, "all replicas on on-demand")
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE + SPOT
+        evicted = chronicle.first("Pod spot", "EvictionByEvictionAPI")
+        assert chronicle.first("Deployment on-demand", f"asks for {REPLICAS}") < evicted
+        assert chronicle.first("Node spot", "is being deleted") <= chronicle.first(
+            "Node spot", "+ taint karpenter.sh/disrupted"
+        )
+    assert began < evicted
+
+
+def test_capacity_returns_when_asked_for(shop: Shop, karpenter: Karpenter) -> None:
+    """While spot is short, one replica stays pending; the first machine on offer is bought for it."""
+    split(shop, minAvailable=REPLICAS)
+    karpenter.offer("spot", machines=0)
+    karpenter.interrupt(karpenter.claims("spot"))
+    shop.until(
+        lambda: shop.twins() == (REPLICAS, 1), "on-demand to cover, and one spot replica to be asked for"
+    )
+    shop.until(lambda: not karpenter.claims("spot"), "the spot machines to be gone")
+    shop.until(lambda: shop.shape().on_demand == REPLICAS, "all replicas on on-demand")
+    with observed(shop, "Spot is on offer again") as (watched, chronicle):
+        began = Instant.now()
+        karpenter.offer("spot")
+        shop.wait_split(ON_DEMAND, SPOT)
+        assert watched.lowest(began) >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+        assert chronicle.first("NodeClaim spot", "appears") < chronicle.first(
+            "Deployment on-demand", "asks for"
+        )
+
+
+def test_consolidation_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
+    """A machine that Karpenter gives up by choice is left for another spot machine; nothing is charged."""
+    split(shop, maxUnavailable=1)
+    shop.scale(10)
+    shop.wait_split(ON_DEMAND, 9)
+    shop.scale(REPLICAS)
+    shop.wait_split(ON_DEMAND, SPOT)
+    spread = set(shop.nodes())
+    with observed(shop, "Consolidation") as (watched, chronicle):
+        karpenter.offer("spot", consolidate_after="1s")
+        shop.until(
+            lambda: len(karpenter.claims("spot")) == 1,
+            f"the replicas on {len(spread)} nodes to be put together",
+            CONSOLIDATION_DEADLINE_S,
+        )
+        shop.wait_split(ON_DEMAND, SPOT)
+        assert not chronicle.entries("Deployment on-demand", "asks for"), "on-demand was left alone"
+        assert watched.lowest() >= REPLICAS - 1
+    karpenter.offer("spot", consolidate_after=NEVER)
+    assert "lastLoss" not in shop.status()["rebalance"]
