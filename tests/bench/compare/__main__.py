@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="make compare", description="Compare, side by side; 27 minutes.")
+    parser = argparse.ArgumentParser(prog="make compare", description="Compare, side by side; half an hour.")
     parser.add_argument(
         "--only",
         type=_listed([system.key for system in SYSTEMS]),
