@@ -8,6 +8,7 @@ the sentences. Never reads a cluster; a detail names no pod and no time that cha
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -132,24 +133,36 @@ def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trou
     scheduler's message cannot tell: it counts the other pool's nodes and those that are going as well,
     and (1.36) names no taint.
     """
-    healthy: list[NodeState] = []
+    kinds: dict[object, NodeState] = {}  # one node of each kind tells as much as all of them
+    count: Counter[object] = Counter()
+    labels, by_name = _labels_asked_for(pod), any(term.fields for term in pod.affinity)
     for node in nodes:
-        if node.is_spot is spot and node.health is Health.HEALTHY:
+        if node.is_spot is not spot or node.health is not Health.HEALTHY:
+            continue
+        kind = (node.taints, *map(node.labels.get, labels), node.name if by_name else "")
+        if kind not in kinds:
             if may_run_on(pod, node):
                 return None
-            healthy.append(node)
-    if not healthy:
+            kinds[kind] = node
+        count[kind] += 1
+    if not kinds:
         return None
-    nodes_there = f"{len(healthy)} healthy {'spot' if spot else 'on-demand'} nodes"
-    matching = [node for node in healthy if _matches(pod, node)]
+    there = f"{count.total()} healthy {'spot' if spot else 'on-demand'} nodes"
+    matching = {kind: node for kind, node in kinds.items() if _matches(pod, node)}
     if matching:
-        taints = sorted({str(taint) for node in matching for taint in node.taints if _repels(taint, pod)})
-        match_and = "match its affinity and " if len(matching) < len(healthy) else ""
-        detail = f"{len(matching)} of {nodes_there} {match_and}have a taint that it does not tolerate"
-        return Trouble(Reason.TAINT_NOT_TOLERATED, f"{detail}: {_listed(taints)}")
-    unmet = _unmet(pod, healthy)
+        taints = {str(taint) for node in matching.values() for taint in node.taints if _repels(taint, pod)}
+        match_and = "match its affinity and " if len(matching) < len(kinds) else ""
+        tainted = f"{sum(count[kind] for kind in matching)} of {there} {match_and}have a taint"
+        detail = f"{tainted} that it does not tolerate: {_listed(sorted(taints))}"
+        return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
+    unmet = _unmet(pod, list(kinds.values()))
     asked = f"have {_listed(unmet)}" if unmet else "match its node selector and affinity"
-    return Trouble(Reason.AFFINITY_UNMATCHED, f"0 of {nodes_there} {asked}")
+    return Trouble(Reason.AFFINITY_UNMATCHED, f"0 of {there} {asked}")
+
+
+def _labels_asked_for(pod: PodRequest) -> tuple[str, ...]:
+    expressions = (expression for term in pod.affinity for expression in term.expressions)
+    return tuple({*pod.node_selector, *(expression.key for expression in expressions)})
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ _SAID: Mapping[Reason, tuple[str, str]] = {
 }
 _RANK = {reason: rank for rank, reason in enumerate(_SAID)}
 
-# Verdicts that only say that splitter rests or waits; what moves or warns of itself is not outranked.
+# Verdicts that, with nothing to write, only say that splitter rests or waits: what it waits for goes first.
 _OUTRANKED = frozenset(
     {
         Reason.BALANCED,
@@ -68,6 +68,9 @@ _OUTRANKED = frozenset(
         Reason.ROLLOUT_HELD,
         Reason.ROLLING,
         Reason.SPOT_SHORT,
+        Reason.SPOT_BLOCKED,
+        Reason.SPOT_LOST,
+        Reason.SPOT_INTERRUPTED,
     }
 )
 

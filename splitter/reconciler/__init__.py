@@ -165,6 +165,7 @@ class Reconciler:
             status = build(observed, found, in_force, written=True)
             self._board.post(observed, status)
             metrics.show(observed.key, status)
+            metrics.show_troubles(observed.key, found.troubles)
         elif found.step is Step.NOTHING or found.step is Step.CLEAN_UP:
             metrics.forget(observed.key)
         problems = in_force.problems if found.step is not Step.NOTHING else ()

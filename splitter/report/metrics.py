@@ -4,7 +4,7 @@ The reconciler counts here; `operator` serves them. Names end in their unit. A w
 when its Split goes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,11 @@ cover_replicas = Gauge("splitter_cover_replicas", "On-demand replicas standing i
 refused = Gauge(
     "splitter_refused",
     "1 for a labelled workload that splitter does not split, or would not split today, by reason",
+    (*_WORKLOAD, "reason"),
+)
+troubles = Gauge(
+    "splitter_troubles",
+    "1 for a split workload whose replicas do not run for another reason than missing nodes, by reason",
     (*_WORKLOAD, "reason"),
 )
 decisions_total = Counter("splitter_decisions_total", "Decisions carried out, by reason", ("reason",))
@@ -56,12 +61,21 @@ def count_nodes(count: Callable[[CapacityClass], int]) -> None:
 
 def show_refusal(key: Key, objection: Note | None) -> None:
     """Show why one workload is refused, or that it is not; it has one reason at a time."""
-    refused.remove_by_labels({"namespace": key.namespace, "name": key.name})
-    if objection is not None:
-        refused.labels(key.namespace, key.name, objection.reason.value).set(1)
+    _show_reasons(refused, key, [objection] if objection is not None else [])
+
+
+def show_troubles(key: Key, notes: Sequence[Note]) -> None:
+    """Show what is wrong with one workload's replicas; it may have several reasons at a time."""
+    _show_reasons(troubles, key, notes)
+
+
+def _show_reasons(gauge: Gauge, key: Key, notes: Sequence[Note]) -> None:
+    gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})
+    for note in notes:
+        gauge.labels(key.namespace, key.name, note.reason.value).set(1)
 
 
 def forget(key: Key) -> None:
     """Drop the series of a workload that is no longer split; none may be there."""
-    for gauge in (replicas, cover_replicas):
+    for gauge in (replicas, cover_replicas, troubles):
         gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})

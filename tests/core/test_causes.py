@@ -246,6 +246,19 @@ class TestNodes:
             " team=data:NoSchedule",
         )
 
+    def test_all_of_a_kind_are_counted(self) -> None:
+        """Nodes that are alike are looked at once, and counted each."""
+        nodes = [node(f"a{number}", zone="a", taints=(TEAM,)) for number in range(40)]
+        nodes += [node(f"b{number}", zone="b") for number in range(60)]
+        found = of_nodes(PodRequest(node_selector={"zone": "a"}), nodes, spot=True)
+        assert found is not None
+        assert found.detail.startswith("40 of 100 healthy spot nodes match its affinity and have a taint")
+
+    def test_one_by_its_name(self) -> None:
+        """Nodes that are alike but for their names are told apart where a pod asks by name."""
+        by_name = PodRequest(affinity=(NodeTerm(fields=(expression("metadata.name", "b"),)),))
+        assert of_nodes(by_name, [node("a"), node("b")], spot=True) is None
+
     def test_selector(self) -> None:
         """A node selector that no node has is named."""
         found = of_nodes(PodRequest(node_selector={"disk": "ssd"}), [node("a"), node("b")], spot=True)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
+from splitter.core.actions import DeleteTwin
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, PodView, Pool, Standing, State, Tie, Trouble
 from splitter.core.plan import Plan
@@ -149,13 +150,21 @@ class TestVerdict:
         assert "(pod a)" in found.verdict.message
         assert found.verdict.message.endswith("(hold on-demand at 6)")
 
-    @pytest.mark.parametrize("reason", [Reason.SPOT_LOST, Reason.SPOT_INTERRUPTED, Reason.CONTROL_PLANE_VIEW])
-    def test_emergency(self, reason: Reason) -> None:
-        """What is worse goes first; the trouble is told beside it."""
+    @pytest.mark.parametrize("reason", [Reason.CONTROL_PLANE_VIEW, Reason.FROZEN])
+    def test_what_is_worse(self, reason: Reason) -> None:
+        """A hold that has a cause of its own keeps its word; the trouble is told beside it."""
         plan = replace(BALANCED, verdict=Note(reason, "worse"))
         found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
         assert found.verdict.reason is reason
         assert found.verdict.message.startswith("worse. 1 of 1 replicas of web-spot cannot pull an image")
+        assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
+
+    def test_emergency(self) -> None:
+        """What is written now goes first, whatever is wrong with replicas."""
+        lost = Note(Reason.SPOT_LOST, "scale on-demand 4 -> 10 (+6)", warning=True)
+        plan = replace(BALANCED, verdict=lost, actions=(DeleteTwin("web-spot", "uid"),))
+        found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
+        assert found.verdict is lost
         assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
 
     def test_all_well(self) -> None:

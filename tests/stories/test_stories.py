@@ -405,6 +405,20 @@ class TestCauses:
         assert not unsettled(story.cluster, on_demand=6)
         keep(story, "cause-image")
 
+    def test_an_image_holds_a_return(self) -> None:
+        """Spot replicas that come back and do not get ready hold the return, and are named for it."""
+        story = split("Spot comes back, and the registry does not answer")
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        story.registry(answers=False)
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.wait(1800)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        story.registry(answers=True)
+        story.wait(3600)
+        assert not unsettled(story.cluster, on_demand=4)
+        keep(story, "cause-image-return")
+
     def test_a_quota_on_scale_out(self) -> None:
         """What the quota refuses is asked for and not covered; a loss is covered at once all the same."""
         story = split("A quota is too small for a scale-out, then spot nodes are lost")
