@@ -48,9 +48,9 @@ JSON = st.recursive(
 )
 
 
-def renderer(text: str) -> Renderer:
+def renderer(text: str, name: str = "default") -> Renderer:
     """Return a renderer of one set, whose spot template is this text."""
-    return Renderer({"default": TemplateSet("default", {"deployment/spot.yaml.j2": text})}, PRESETS)
+    return Renderer({name: TemplateSet(name, {"deployment/spot.yaml.j2": text})}, PRESETS)
 
 
 def render(text: str, source: dict[str, object] | None = None) -> dict[str, dict[str, object]]:
@@ -318,8 +318,25 @@ class TestHash:
         """The twin carries the hash of what was rendered, which the hash itself leaves out."""
         rendered = renderer(HEAD).render(SOURCE, Pool.SPOT, Policy())
         manifest = json.loads(rendered.manifest_json)
-        assert manifest["metadata"]["annotations"] == {"splitter.io/rendered-hash": rendered.hash}
+        assert manifest["metadata"]["annotations"] == {
+            "splitter.io/rendered-hash": rendered.hash,
+            "splitter.io/made-of": rendered.made_of,
+        }
         assert rendered_hash(manifest) == rendered.hash
+
+    def test_what_it_was_made_of(self) -> None:
+        """The source's template and the user's wish to roll count; the template set and the counts do not."""
+        made = renderer(HEAD).render(SOURCE, Pool.SPOT, Policy()).made_of
+        other_set = renderer(HEAD + "  # the same, otherwise written\n").render(SOURCE, Pool.SPOT, Policy())
+        assert other_set.made_of == made
+        changed = copy.deepcopy(SOURCE)
+        changed["spec"] |= {"replicas": 40, "paused": True}  # type: ignore[operator]
+        assert renderer(HEAD).render(changed, Pool.SPOT, Policy(soak_s=9)).made_of == made
+        changed["spec"] |= {"minReadySeconds": 9}  # type: ignore[operator]
+        assert renderer(HEAD).render(changed, Pool.SPOT, Policy()).made_of != made
+        for asked in (Policy(rollout_at="now"), Policy(restarted_at="now"), Policy(template_set="mine")):
+            sets = renderer(HEAD, name=asked.template_set)
+            assert sets.render(SOURCE, Pool.SPOT, asked).made_of != made
 
     def test_scaling_is_no_roll(self) -> None:
         """Another number of replicas, a pause or another revision renders the same twin."""

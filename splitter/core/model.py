@@ -208,6 +208,8 @@ class TwinView:
     max_unavailable: int
     deleting: bool = False
     edits: tuple[Edit, ...] = ()
+    made_of: str = ""  # what of the source its template was made of
+    stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty
     replica_sets: tuple[ReplicaSetView, ...] = ()
 
@@ -269,6 +271,7 @@ class Rendered:
 
     manifest_json: str
     hash: str
+    made_of: str = ""  # a hash of what of the source went into it: the template set apart
 
 
 @dataclass(frozen=True, slots=True)

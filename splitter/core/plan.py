@@ -5,9 +5,9 @@ decides.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from splitter.core.actions import Action, SetMark
+from splitter.core.actions import Action, ApplyTwin, SetMark
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
 from splitter.core.rebalance import RebalanceState, Tuning
@@ -60,6 +60,18 @@ def begins(found: Plan) -> bool:
     return any(isinstance(action, SetMark) and action.value for action in found.actions) and (
         found.step is Step.CONSIDER
     )
+
+
+def rolls(found: Plan) -> bool:
+    """Whether this plan gives a twin that exists a template: both are rehearsed before it."""
+    return any(
+        isinstance(action, ApplyTwin) and action.resource_version is not None for action in found.actions
+    )
+
+
+def held_back(found: Plan, denied: Note) -> Plan:
+    """Return a plan that rolls nothing, because the API server would refuse a twin."""
+    return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,))
 
 
 @dataclass(frozen=True, slots=True)

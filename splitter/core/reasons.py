@@ -61,8 +61,10 @@ class Reason(StrEnum):
     # Templates and rollouts.
     ROLLING = "Rolling"
     ROLLOUT_HELD = "RolloutHeld"
+    ROLLOUT_STALLED = "RolloutStalled"
     TEMPLATE_INVALID = "TemplateInvalid"
     DRIFT = "Drift"
+    TEMPLATE_SET_CHANGED = "TemplateSetChanged"
 
     # Refusals and bad input.
     INVALID_LABEL = "InvalidLabel"

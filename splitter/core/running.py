@@ -331,7 +331,9 @@ def _roll(
     if due is None:
         return counted
     if isinstance(due, Note):
-        return replace(counted, state=State.ROLLING, verdict=due)
+        notes = (due,) if due.reason is not Reason.ROLLOUT_HELD else ()
+        state = counted.state if due.reason is Reason.TEMPLATE_SET_CHANGED else State.ROLLING
+        return replace(counted, state=state, verdict=due, notes=notes)
     twin = on_demand if due.pool is Pool.ON_DEMAND else spot
     action = rolled(twin, rendered[due.pool], due.max_surge, due.max_unavailable)
     return replace(counted, state=State.ROLLING, verdict=due.note, actions=(action,), notes=(due.note,))

@@ -48,7 +48,7 @@ from splitter.kube.bodies import (
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
-from splitter.kube.rehearse import rehearse
+from splitter.kube.rehearse import rehearse, rehearse_roll
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
@@ -85,6 +85,10 @@ class Writer:
     async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""
         return await rehearse(self._client, observed, rendered)
+
+    async def rehearse_roll(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
+        """Send both twins as a dry run; returns why one would be refused. Raises ApiError."""
+        return await rehearse_roll(self._client, observed, rendered)
 
     async def write_status(self, observed: Observation, status: Json) -> None:
         """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between."""

@@ -162,6 +162,8 @@ class Observer:
             uid=record.uid,
             resource_version=str(record.version),
             rendered_hash=record.rendered_hash,
+            made_of=record.made_of,
+            stalled=record.stalled,
             template_hash=record.template_hash,
             spec_replicas=record.spec_replicas,
             status_replicas=record.status_replicas,

@@ -78,6 +78,8 @@ class TwinRecord:
     source_uid: str
     pool: Pool
     rendered_hash: str
+    made_of: str
+    stalled: bool
     template_hash: str
     spec_replicas: int
     status_replicas: int

@@ -6,11 +6,11 @@ words, instead of after the pause.
 It writes nothing. Source: handover.md, "Eligibility".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin, Park
-from splitter.core.model import Note, Observation, Pool, Rendered, Tie
+from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
 from splitter.kube.bodies import apps_path, hand_back, parking, twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
@@ -27,7 +27,23 @@ async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool
 
     Raises ApiError when it does not answer, or when somebody wrote in between: look again then.
     """
-    for what, method, path, body, patch in _writes(observed, rendered):
+    return await _refusal(client, _writes(observed, rendered))
+
+
+async def rehearse_roll(
+    client: Client, observed: Observation, rendered: Mapping[Pool, Rendered]
+) -> Note | None:
+    """Return why the API server would refuse one of the twins as rendered now, or None.
+
+    Asked before the first twin is rolled: a template that only the second one's write would show to be
+    wrong leaves two templates running. Raises ApiError as `rehearse` does.
+    """
+    source = observed.source
+    return await _refusal(client, _twins(source, rendered)) if source is not None else None
+
+
+async def _refusal(client: Client, writes: Sequence[Write]) -> Note | None:
+    for what, method, path, body, patch in writes:
         query = {**_DRY, "force": "true"} if patch == "apply" else _DRY
         try:
             await client.send(method, path, body, patch=patch, query=query)
@@ -47,17 +63,22 @@ def lacks_rights(denied: Note) -> bool:
     return 'User "' in denied.message and " cannot " in denied.message
 
 
+def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[Write]:
+    found: list[Write] = []
+    for pool in Pool:
+        made = rendered[pool]
+        body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
+        path = f"{apps_path(source.key.namespace)}/deployments/{body['metadata']['name']}"
+        found.append((f"write the {pool} twin", "PATCH", path, body, "apply"))
+    return found
+
+
 def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[Write]:
     source = observed.source
     if source is None:
         return []
     home = apps_path(source.key.namespace)
-    found: list[Write] = []
-    for pool in Pool:
-        made = rendered[pool]
-        body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
-        path = f"{home}/deployments/{body['metadata']['name']}"
-        found.append((f"create the {pool} twin", "PATCH", path, body, "apply"))
+    found = _twins(source, rendered)
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
     found.append(("pause the source", "PATCH", f"{home}/deployments/{source.key.name}", pause, "merge"))
     for rs in observed.tied(Tie.ATTACHED):

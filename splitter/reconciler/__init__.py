@@ -19,7 +19,7 @@ from http import HTTPStatus
 from splitter.core.actions import Scale
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, State
-from splitter.core.plan import Plan, PolicyInForce, Rules, begins
+from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
@@ -118,6 +118,9 @@ class Reconciler:
             denied = await self._writer.rehearse(observed, twins)
             observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
             found = plan(observed, in_force, twins, self._rules)
+        elif isinstance(twins, Mapping) and rolls(found):
+            denied = await self._writer.rehearse_roll(observed, twins)
+            found = found if denied is None else held_back(found, denied)
         self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)

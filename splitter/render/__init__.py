@@ -25,7 +25,7 @@ from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
 from splitter.core.model import Policy, Pool, Rendered
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_RENDERED_HASH, nearest, quoted, twin_name
+from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, nearest, quoted, twin_name
 from splitter.render.document import json_kind, parse, with_values
 from splitter.render.errors import Fault, TemplateError
 from splitter.render.sandbox import MAX_BYTES, Environment, plain, run
@@ -92,7 +92,7 @@ class Renderer:
         document = parse(text, self._sets[name].files[path], fault)
         try:
             manifest = _checked(with_values(document, values), kind)
-            return _finished(desired.enforce(manifest, source, pool))
+            return _finished(desired.enforce(manifest, source, pool), _made_of(source, policy))
         except (TypeError, ValueError, RecursionError) as problem:
             raise fault(None, str(problem)) from problem
 
@@ -155,16 +155,24 @@ class Renderer:
         }
 
 
-def _finished(manifest: dict[str, object]) -> Rendered:
-    """Return the manifest as JSON, with its hash among its annotations."""
+def _made_of(source: Manifest, policy: Policy) -> str:
+    """Return a hash of what rolls a twin out by its user's wish: another hash of these is a rollout."""
+    asked = (policy.spot_affinity.value, policy.template_set, policy.restarted_at, policy.rollout_at)
+    spec = desired.without(mapping_at(source, "spec"), "replicas", "paused", "strategy")
+    return desired.rendered_hash({"spec": spec, "asked": list(asked)})
+
+
+def _finished(manifest: dict[str, object], made_of: str) -> Rendered:
+    """Return the manifest as JSON, with its hash, and that of what it was made of, among its annotations."""
     found = desired.rendered_hash(manifest)
     metadata = mapping_at(manifest, "metadata")
-    annotations = {**mapping_at(metadata, "annotations"), ANNOTATION_RENDERED_HASH: found}
+    ours = {ANNOTATION_RENDERED_HASH: found, ANNOTATION_MADE_OF: made_of}
+    annotations = {**mapping_at(metadata, "annotations"), **ours}
     text = desired.canonical_json({**manifest, "metadata": {**metadata, "annotations": annotations}})
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
-    return Rendered(text, found)
+    return Rendered(text, found, made_of)
 
 
 def _checked(manifest: object, kind: str) -> Manifest:

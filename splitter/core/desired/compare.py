@@ -5,7 +5,7 @@ import json
 from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, without
-from splitter.core.surface import ANNOTATION_RENDERED_HASH
+from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
 # 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
 _HASH_LENGTH: Final = 16
@@ -16,13 +16,13 @@ def rendered_hash(manifest: Manifest) -> str:
     """Return the hash by which a twin is compared with what its template renders.
 
     Left out is what is written apart from the template: `replicas`, the numbers of the roll, and
-    the annotation that stores this very hash. So an HPA's step is no roll.
+    the annotations that store hashes. So an HPA's step is no roll.
 
     >>> rendered_hash({"spec": {"replicas": 3}}) == rendered_hash({"spec": {}})
     True
     """
     metadata, spec = mapping_at(manifest, "metadata"), mapping_at(manifest, "spec")
-    annotations = without(mapping_at(metadata, "annotations"), ANNOTATION_RENDERED_HASH)
+    annotations = without(mapping_at(metadata, "annotations"), ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF)
     strategy = without(mapping_at(spec, "strategy"), "rollingUpdate")
     return _hash(
         {

@@ -10,6 +10,7 @@ from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
 from splitter.core.model import Key, Pool, SourceView, Trouble
 from splitter.core.surface import (
+    ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
@@ -85,6 +86,8 @@ def twin(raw: Raw) -> TwinRecord:
         pool=Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
         # Without its label or its owner it is out of date, and is written whole again.
         rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
+        made_of=metadata.get("annotations", {}).get(ANNOTATION_MADE_OF, ""),
+        stalled=_is_stalled(status),
         template_hash=template_hash(spec["template"]),
         spec_replicas=replicas,
         status_replicas=status.get("replicas", 0),
@@ -97,6 +100,11 @@ def twin(raw: Raw) -> TwinRecord:
         request=pod_request(spec["template"].get("spec", {})),
         edits=edits(raw),
     )
+
+
+def _is_stalled(status: Raw) -> bool:
+    progressing = condition(status, "Progressing")
+    return progressing is not None and progressing.get("reason") == "ProgressDeadlineExceeded"
 
 
 def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
