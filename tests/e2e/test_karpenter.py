@@ -16,7 +16,7 @@ from e2e.conftest import open_shop
 from e2e.controller import SHORT, Controller, install
 from e2e.shop import DEADLINE_S, Shop, Watched, manifest
 from splitter.core.nodes import PRESETS
-from splitter.sandbox import Instant, Sandbox
+from splitter.sandbox import Between, Instant, Sandbox
 from splitter.sandbox.fleet import NODES
 from splitter.sandbox.karpenter import NEVER, Karpenter
 from splitter.sandbox.machines import Pool
@@ -29,8 +29,8 @@ ON_DEMAND, SPOT = 1, 3
 POOLS: tuple[Pool, ...] = ("on-demand", "spot")
 # Three replicas fit on a machine of 4 CPUs, 100m of which are its own.
 CPU = "1"
-# Karpenter looks every 10 s, and looks again 15 s later before it gives up a machine that is in use.
-CONSOLIDATION_DEADLINE_S = 180.0
+# Karpenter looks every 10 s, looks again 15 s later before it gives up a machine, and takes them in turn.
+BY_CHOICE_DEADLINE_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,10 @@ def observed(shop: Shop, title: str) -> Iterator[tuple[Watched, Chronicle]]:
         try:
             yield watched, chronicle
         finally:
+            short_s = watched.timeline.seconds_below(REPLICAS, Between(began, Instant.now()))
+            counts = f"{watched.lowest(began)} to {watched.highest(began)} replicas of {REPLICAS}"
             sys.stdout.write(f"\n{title}\n{chronicle.told(began)}\n")
+            sys.stdout.write(f"{title}: {counts}; fewer than {REPLICAS} for {short_s:.1f} s\n")
 
 
 def test_pending_pods_bring_up_both_kinds_of_node(cloud: Sandbox, shop: Shop) -> None:
@@ -123,23 +126,29 @@ def test_pending_pods_bring_up_both_kinds_of_node(cloud: Sandbox, shop: Shop) ->
     assert foreign.isdisjoint(itertools.chain.from_iterable(nodes.values()))
 
 
-def test_an_interruption_never_costs_a_replica(shop: Shop, karpenter: Karpenter) -> None:
-    """All spot machines are taken, the budget makes Karpenter wait, and on-demand is there before they go."""
-    split(shop, minAvailable=REPLICAS)
+@pytest.mark.parametrize(
+    ("budget", "floor"),
+    [({"minAvailable": REPLICAS}, REPLICAS), ({"maxUnavailable": 1}, REPLICAS - 1), ({}, 0)],
+    ids=str,
+)
+def test_an_interruption_costs_what_the_budget_allows(
+    shop: Shop, karpenter: Karpenter, budget: dict[str, int], floor: int
+) -> None:
+    """When all spot machines are taken, on-demand is asked for at once, and the budget has Karpenter wait."""
+    split(shop, **budget)
     karpenter.offer("spot", machines=0)
-    with observed(shop, "An interruption, with a budget over both twins") as (watched, chronicle):
+    with observed(shop, f"An interruption, with the budget {budget}") as (watched, chronicle):
         taken = karpenter.claims("spot")
         began = karpenter.interrupt(taken)
         shop.until(lambda: not taken.keys() & karpenter.claims("spot").keys(), "the spot machines to be gone")
         shop.until(lambda: shop.shape().on_demand == REPLICAS, "all replicas on on-demand")
-        assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE + SPOT
-        evicted = chronicle.first("Pod spot", "EvictionByEvictionAPI")
-        assert chronicle.first("Deployment on-demand", f"asks for {REPLICAS}") < evicted
-        assert chronicle.first("Node spot", "is being deleted") <= chronicle.first(
-            "Node spot", "+ taint karpenter.sh/disrupted"
-        )
-    assert began < evicted
+        assert watched.lowest(began) >= floor
+        assert watched.highest(began) <= REPLICAS + SURGE + SPOT
+        deleted = chronicle.first("Node spot", "is being deleted")
+        assert deleted <= chronicle.first("Node spot", "+ taint karpenter.sh/disrupted")
+        if floor == REPLICAS:
+            evicted = chronicle.first("Pod spot", "EvictionByEvictionAPI")
+            assert chronicle.first("Deployment on-demand", f"asks for {REPLICAS}") < evicted
 
 
 def test_capacity_returns_when_asked_for(shop: Shop, karpenter: Karpenter) -> None:
@@ -163,6 +172,23 @@ def test_capacity_returns_when_asked_for(shop: Shop, karpenter: Karpenter) -> No
         )
 
 
+def test_drift_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
+    """Machines that are replaced by others, one by one, cost no replica and no on-demand."""
+    split(shop, maxUnavailable=1)
+    with observed(shop, "Drift") as (watched, chronicle):
+        former = karpenter.claims("spot")
+        karpenter.offer("spot", cpu=8)
+        shop.until(
+            lambda: not former.keys() & karpenter.claims("spot").keys(),
+            "the drifted machines to be replaced",
+            BY_CHOICE_DEADLINE_S,
+        )
+        shop.wait_split(ON_DEMAND, SPOT)
+        assert not chronicle.entries("Deployment on-demand", "asks for"), "on-demand was left alone"
+        assert watched.lowest() >= REPLICAS - 1
+    assert "lastLoss" not in shop.status()["rebalance"]
+
+
 def test_consolidation_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
     """A machine that Karpenter gives up by choice is left for another spot machine; nothing is charged."""
     split(shop, maxUnavailable=1)
@@ -176,7 +202,7 @@ def test_consolidation_stays_within_spot(shop: Shop, karpenter: Karpenter) -> No
         shop.until(
             lambda: len(karpenter.claims("spot")) == 1,
             f"the replicas on {len(spread)} nodes to be put together",
-            CONSOLIDATION_DEADLINE_S,
+            BY_CHOICE_DEADLINE_S,
         )
         shop.wait_split(ON_DEMAND, SPOT)
         assert not chronicle.entries("Deployment on-demand", "asks for"), "on-demand was left alone"
