@@ -1,0 +1,144 @@
+"""Rolls that go wrong or change their mind: what stops them, and that nobody notices meanwhile."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.shop import Shop
+from e2e.test_broken_image import BAD, GOOD, MENDED, images
+from splitter.sandbox.errors import SandboxError
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "2"}
+REPLICAS, SURGE = 5, 2
+REFUSED = "no new images on spot today"
+
+
+@pytest.fixture
+def shop(shop: Shop) -> Shop:
+    """Return a namespace with `web`, split into 2 + 3, that gives a roll up after 5 seconds."""
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, image=GOOD, progressDeadlineSeconds=5)
+    shop.label()
+    shop.wait_split(on_demand=2, spot=3)
+    return shop
+
+
+def set_image(shop: Shop, image: str) -> None:
+    """Roll an image out as a user does."""
+    shop.kubectl("set", "image", "deployment/web", f"web={image}")
+
+
+def twin_image(shop: Shop, pool: str) -> str:
+    """Return the image that a twin asks for."""
+    found: str = shop.deployment(f"web-{pool}")["spec"]["template"]["spec"]["containers"][0]["image"]
+    return found
+
+
+def generation(shop: Shop, pool: str) -> int:
+    """Return what each change of a twin's spec adds one to."""
+    found: int = shop.deployment(f"web-{pool}")["metadata"]["generation"]
+    return found
+
+
+class TestStalled:
+    def test_the_other_twin_keeps_the_old_template(self, shop: Shop) -> None:
+        """A roll without progress is said once, stops where it is, and ends with the fixed image."""
+        with shop.watch() as watched:
+            set_image(shop, BAD)
+            shop.until(lambda: shop.events("RolloutStalled"), "the roll to be given up")
+            assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (BAD, GOOD)
+            assert len(shop.events("RolloutStalled")) == 1
+            set_image(shop, MENDED)
+            shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+            shop.wait_split(on_demand=2, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+
+    def test_spot_first_is_a_canary(self, shop: Shop) -> None:
+        """Asked so, spot gets the new template first, and on-demand never sees a broken one."""
+        shop.annotate(rollout_order="spot-first")
+        before = generation(shop, "on-demand")
+        with shop.watch() as watched:
+            set_image(shop, BAD)
+            shop.until(lambda: shop.events("RolloutStalled"), "the roll to be given up")
+            assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (GOOD, BAD)
+            set_image(shop, GOOD)
+            shop.until(lambda: images(shop) == Counter({GOOD: REPLICAS}), f"{GOOD} everywhere")
+            shop.wait_split(on_demand=2, spot=3)
+        assert generation(shop, "on-demand") == before
+        assert watched.lowest() >= REPLICAS
+
+
+class TestWrites:
+    def test_a_change_writes_each_twin_once(self, shop: Shop) -> None:
+        """One image change is one write of each twin's template, and none of its counts."""
+        before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
+        set_image(shop, MENDED)
+        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+        shop.wait_split(on_demand=2, spot=3)
+        assert {pool: generation(shop, pool) - before[pool] for pool in before} == {"on-demand": 1, "spot": 1}
+
+    def test_a_newer_template_replaces_an_unfinished_one(self, shop: Shop) -> None:
+        """Three images in a row: the last one runs, and nothing was missing meanwhile."""
+        with shop.watch() as watched:
+            for image in ("web:3", "web:4", MENDED):
+                set_image(shop, image)
+            shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+            shop.wait_split(on_demand=2, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+
+
+class TestRehearsal:
+    def test_what_only_the_second_write_would_show(self, shop: Shop) -> None:
+        """A policy refuses the new spot twin: neither twin is rolled; without it, both are."""
+        before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
+        with new_spot_images_forbidden(shop):
+            set_image(shop, MENDED)
+            shop.until(lambda: shop.status().get("reason") == "WriteDenied", "the refusal")
+            assert REFUSED in shop.status()["message"]
+            assert {pool: generation(shop, pool) for pool in before} == before
+            assert images(shop) == Counter({GOOD: REPLICAS})
+        shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
+        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+
+
+@contextmanager
+def new_spot_images_forbidden(shop: Shop) -> Iterator[None]:
+    """Have an admission policy refuse, in this namespace, each new image of a spot twin."""
+    name = f"{shop.namespace}-no-new-spot-images"
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
+    same = f"object.spec.template.spec.containers[0].image == '{GOOD}'"
+    key = "'splitter.io/pool'"
+    spot = f"{key} in object.metadata.labels && object.metadata.labels[{key}] == 'spot'"
+    policy = {
+        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
+        "matchConditions": [{"name": "spot", "expression": spot}],
+        "validations": [{"expression": same, "message": REFUSED}],
+    }
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
+    binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
+    kinds = (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
+    for kind, spec in kinds:
+        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": spec}
+        shop.apply({**made, "metadata": {"name": name}})
+    patch = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": MENDED}]}}}}
+
+    def is_in_force() -> bool:
+        asked = ("--type=strategic", "--dry-run=server", "-p", json.dumps(patch))
+        try:
+            shop.kubectl("patch", "deployment", "web-spot", *asked)
+        except SandboxError as refusal:
+            return REFUSED in str(refusal)
+        return False
+
+    shop.until(is_in_force, "the policy to be in force")
+    try:
+        yield
+    finally:
+        for kind, _ in kinds:
+            shop.kubectl("delete", kind.lower(), name)
