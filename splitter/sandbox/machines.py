@@ -26,6 +26,15 @@ DISRUPTED_TAINT = "karpenter.sh/disrupted"
 FINALIZER = "sandbox.splitter.io/machine"
 CONDITION = "PreemptionScheduled"
 
+# As every kubelet registers. From a Node without any Ready condition Kubernetes takes the not-ready taint
+# away, and pods are bound before the machine is up.
+_NOT_READY_YET: JsonObject = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "KubeletNotReady",
+    "message": "the kubelet has just registered",
+}
+
 
 class Notice(StrEnum):
     """How the cloud says that it will take a machine away.
@@ -75,6 +84,7 @@ def node(
         "status": {
             "allocatable": resources,
             "capacity": resources,
+            "conditions": [_NOT_READY_YET],
             "addresses": [
                 {"type": "InternalIP", "address": address},
                 {"type": "Hostname", "address": name},

@@ -62,6 +62,15 @@ class TestMachines:
         assert raw["metadata"]["labels"][zone] != node(sandbox, second)["metadata"]["labels"][zone]
         assert int(second.rsplit("-", 1)[1]) == int(first.rsplit("-", 1)[1]) + 1
 
+    def test_take_no_pods_before_they_are_ready(self, sandbox: Sandbox) -> None:
+        """The not-ready taint stays until Ready: as of a kubelet that registers, and is not up yet."""
+        with sandbox.record() as recorder:
+            names = sandbox.fleet.add("spot", 6)
+        changes = [change for change in recorder.recording().changes if isinstance(change, NodeChange)]
+        booting = [each.node for each in changes if each.node.name in names and not each.node.ready]
+        assert booting
+        assert all("node.kubernetes.io/not-ready:NoSchedule" in each.taints for each in booting)
+
     def test_unknown_names_are_refused(self, sandbox: Sandbox) -> None:
         """A misspelt name is an error, not a test that tests nothing."""
         with pytest.raises(SandboxError, match="no machine called spot-x"):
