@@ -13,11 +13,13 @@ import orjson
 
 from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
 from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason
 from splitter.core.taking import FIGHTS, recent_fights
 from splitter.report.nodes import going
 
 _DECISIONS = 20
 _MESSAGE = 1024
+_AS_EXPECTED = "AsExpected"
 
 
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
@@ -127,16 +129,10 @@ def _conditions(
     found = [
         _condition("Eligible", objection is None, objection),
         _condition("PolicyValid", in_force.valid, problem),
-        _condition(
-            "Ready", ready >= desired, Note(cause.reason, f"{ready} of {desired} replicas are available")
-        ),
+        _enough("Ready", ready, desired, "replicas", cause.reason),
         _condition("PodsHealthy", not plan.troubles, _together(plan.troubles)),
         _condition("Progressing", moving, verdict),
-        _condition(
-            "SpotAvailable",
-            spot_ready >= wanting,
-            Note(spots.reason, f"{spot_ready} of {wanting} wanted spot replicas are available"),
-        ),
+        _enough("SpotAvailable", spot_ready, wanting, "wanted spot replicas", spots.reason),
         _condition("Conflict", conflict, verdict if conflict else None),
     ]
     since = {old.get("type"): old for old in before}
@@ -149,6 +145,14 @@ def _conditions(
     return found
 
 
+def _enough(kind: str, available: int, wanted: int, what: str, cause: Reason) -> dict[str, Any]:
+    """Return a condition about a count; what is in order has no cause."""
+    found = _condition(
+        kind, available >= wanted, Note(cause, f"{available} of {wanted} {what} are available")
+    )
+    return found if available < wanted else {**found, "reason": _AS_EXPECTED}
+
+
 def _together(troubles: Sequence[Note]) -> Note | None:
     if not troubles:
         return None
@@ -159,7 +163,7 @@ def _condition(kind: str, holds: bool, note: Note | None) -> dict[str, Any]:  # 
     return {
         "type": kind,
         "status": "True" if holds else "False",
-        "reason": note.reason.value if note else "AsExpected",
+        "reason": note.reason.value if note else _AS_EXPECTED,
         "message": note.message[:_MESSAGE] if note else "",
     }
 
