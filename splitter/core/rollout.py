@@ -5,7 +5,7 @@ with the source's percentages made 14 of 13 allowed pods) and are written only w
 planner asks `next_roll` only when there is no count to write.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -79,8 +79,10 @@ def next_roll(
     if where.order is RolloutOrder.SPOT_FIRST:
         order.reverse()
     outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash]
-    if not outdated:
-        return _stuck_roll(pair, order, where)
+    if all(_awaits_rollout(pair[pool], rendered[pool]) for pool in outdated):
+        # None is outdated, or all wait for a rollout that somebody else begins.
+        waiting = _changed_set(pair[outdated[0]]) if outdated else None
+        return _stuck_roll(pair, order, where) or _stalled(pair.values()) or waiting
     # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
     # the other has come up with the new template, it keeps the one that an emergency can rely on.
     pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not is_unfinished(pair[pool])))
@@ -95,8 +97,38 @@ def next_roll(
     else:
         waits_for = _finishing(other) or _becoming_available(where)
     if waits_for is not None:
-        return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
+        return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
     return _numbers(pool, twin, where)
+
+
+def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
+    """Whether only the template set has changed: it comes with the source's next rollout, or when asked for.
+
+    Not for a twin whose last template was taken back or edited, or does not come up: that is mended now.
+    """
+    if twin.rendered_hash in {"", withdrawn(twin.rendered_hash)} or is_unfinished(twin):
+        return False
+    return bool(rendered.made_of) and twin.made_of == rendered.made_of
+
+
+def _changed_set(twin: TwinView) -> Note:
+    message = (
+        f"the template set renders {twin.name} otherwise now; that comes with the source's next rollout, or"
+        " at once with `splitter rollout`"
+    )
+    return Note(Reason.TEMPLATE_SET_CHANGED, message)
+
+
+def _stalled(twins: Iterable[TwinView]) -> Note | None:
+    """Say which roll has stopped; what is not rolled yet keeps the template that it has."""
+    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin)]
+    if not names:
+        return None
+    message = (
+        f"{' and '.join(names)} made no progress for progressDeadlineSeconds; what has the last template"
+        " keeps it. Correct the pod template, and it is rolled again"
+    )
+    return Note(Reason.ROLLOUT_STALLED, message, warning=True)
 
 
 def _coming_back(twin: TwinView, rendered: Rendered) -> str | None:

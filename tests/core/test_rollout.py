@@ -1,6 +1,7 @@
 """When a twin gets its new template, and with which numbers."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -179,3 +180,64 @@ class TestAStuckRoll:
         sets = [replica_set("old", 6, pods(6)), replica_set("new", 2, waiting, template="v2")]
         stuck_twin = twin_of(Pool.SPOT, sets, template="v2", updated=2, spec_replicas=6, excluded=excluded)
         assert next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE) is None
+
+
+class TestAChangedTemplateSet:
+    """The user has not asked for anything: running pods are left alone until there is a rollout."""
+
+    NOW_RENDERED: ClassVar = {
+        pool: replace(made, made_of="source-1") for pool, made in rendered("v2").items()
+    }
+
+    def test_waits_for_the_next_rollout(self) -> None:
+        """It says so, and how to have it now."""
+        held = next_roll(on_demand(made_of="source-1"), spot(made_of="source-1"), self.NOW_RENDERED, WHERE)
+        assert isinstance(held, Note)
+        assert held.reason is Reason.TEMPLATE_SET_CHANGED
+        assert "splitter rollout" in held.message
+        assert not held.warning
+
+    def test_comes_with_it(self) -> None:
+        """A source that has changed too is a rollout, of both twins."""
+        found = next_roll(on_demand(made_of="source-0"), spot(made_of="source-0"), self.NOW_RENDERED, WHERE)
+        assert isinstance(found, Roll)
+        second = next_roll(
+            on_demand("v2", made_of="source-1"), spot(made_of="source-0"), self.NOW_RENDERED, WHERE
+        )
+        assert isinstance(second, Roll)
+        assert second.pool is Pool.SPOT
+
+    @pytest.mark.parametrize("borne", ["", withdrawn("v1|on-demand")])
+    def test_mends_at_once(self, borne: str) -> None:
+        """A twin whose template was edited or taken back is put right, with what the set renders now."""
+        hurt = on_demand(made_of="source-1", rendered_hash=borne)
+        found = next_roll(hurt, spot(made_of="source-1"), self.NOW_RENDERED, WHERE)
+        assert isinstance(found, Roll)
+        assert found.pool is Pool.ON_DEMAND
+
+    def test_mends_what_a_set_has_broken(self) -> None:
+        """A twin that does not come up waits for nobody."""
+        broken = replace(rolling(), made_of="source-1", rendered_hash="v1|on-demand")
+        assert isinstance(next_roll(broken, spot(made_of="source-1"), self.NOW_RENDERED, WHERE), Roll)
+
+
+class TestNoProgress:
+    """The Deployment controller gives a roll up after progressDeadlineSeconds."""
+
+    def test_stops_the_transaction(self) -> None:
+        """The other twin keeps the old template, and somebody is told."""
+        held = next_roll(rolling(stalled=True), spot(), rendered("v2"), WHERE)
+        assert isinstance(held, Note)
+        assert held.reason is Reason.ROLLOUT_STALLED
+        assert held.warning
+        assert held.message.startswith("web-on-demand made no progress for progressDeadlineSeconds")
+
+    def test_is_said_of_the_last_twin_too(self) -> None:
+        """Nothing is left to hold back, but the roll is not done."""
+        held = next_roll(rolling(stalled=True), spot("v2"), rendered("v2"), WHERE)
+        assert isinstance(held, Note)
+        assert held.reason is Reason.ROLLOUT_STALLED
+
+    def test_is_over_when_all_serve(self) -> None:
+        """The condition may stay for a moment longer than the trouble."""
+        assert next_roll(on_demand(stalled=True), spot(), rendered("v1"), WHERE) is None
