@@ -34,6 +34,16 @@ class TestRepeats:
         due = said.due(KEY, [SCALED], NOW + timedelta(seconds=after_s), DONE_S)
         assert due == ([SCALED] if again else [])
 
+    def test_the_same_news(self) -> None:
+        """What it is about says whether it is news, where it says that; not the numbers in the sentence."""
+        one, two, other = (
+            Note(Reason.IMAGE_PULL_FAILED, message, warning=True, about=about)
+            for message, about in (("1 of 3", "web:1"), ("2 of 3", "web:1"), ("2 of 3", "web:2"))
+        )
+        said = Said()
+        assert said.due(KEY, [one], NOW) == [one]
+        assert said.due(KEY, [two, other], NOW) == [other]
+
     def test_counted_from_when_it_was_said(self) -> None:
         """A pass in which it was not said does not put it off any further."""
         said = Said()
