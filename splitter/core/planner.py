@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import giving, running, taking, transfer
-from splitter.core.actions import Action, ApplyTwin, EnsureSplit
+from splitter.core.actions import Action, ApplyTwin, EnsureSplit, Scale
 from splitter.core.division import caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
@@ -105,12 +105,26 @@ def plan(
     step = next_step(columns_of(observed, source))
     this = Pass(observed, source, in_force, rendered, rules)
     found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
+    if step is Step.CREATE_SPLIT:
+        found = replace(found, actions=(*_urgent(this), *found.actions))
     if step is Step.RUN:
         found = replace(found, objection=objection_while_split(observed, source))
         found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
+
+
+def _urgent(this: Pass) -> tuple[Action, ...]:
+    """Return the raises that a report must not hold up: without its kind no Split can be written at all."""
+    at_home = this.observed.tied(Tie.ATTACHED) or this.observed.tied(Tie.RETURNING)
+    if at_home or not (this.observed.twins and this.source.paused and this.source.observed):
+        return ()
+    return tuple(
+        action
+        for action in running.run(this).actions
+        if isinstance(action, Scale) and action.replicas > action.was
+    )
 
 
 def _drifted(

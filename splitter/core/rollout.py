@@ -45,6 +45,7 @@ class Circumstances:
     now: datetime
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
+    leaving: bool = False  # surplus pods of a twin are still there, and take the room of a surge
 
 
 def is_unfinished(twin: TwinView) -> bool:
@@ -95,7 +96,7 @@ def next_roll(
         if other_pool not in outdated:
             waits_for = waits_for or _finishing(other)
     else:
-        waits_for = _finishing(other) or _becoming_available(where)
+        waits_for = _finishing(other) or _becoming_available(where) or _making_room(where)
     if waits_for is not None:
         return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
     return _numbers(pool, twin, where)
@@ -148,8 +149,16 @@ def _becoming_available(where: Circumstances) -> str | None:
     return f"{where.available} of {where.needed} replicas are available"
 
 
+def _making_room(where: Circumstances) -> str | None:
+    """Return what a roll waits for that would keep the few surge replicas it could begin with."""
+    return "surplus pods of the last roll are still going" if where.leaving else None
+
+
 def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     source = where.source
+    if not any(pod.counts and pod.node is not None for pod in twin.pods):
+        # Nobody is there to be missed; one by one, the pods that wait for a node would keep the old template.
+        return _roll(pool, twin, 0, max(1, twin.spec_replicas))
     kept_surge, kept_unavailable = kept_numbers(twin)
     if is_rolling(twin) and (kept_surge or kept_unavailable):
         return _roll(pool, twin, kept_surge, kept_unavailable)

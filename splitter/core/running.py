@@ -227,7 +227,8 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     """
     wanted = {on_demand.name: decision.on_demand, spot.name: decision.spot}
     lowered = decision.on_demand < on_demand.spec_replicas
-    if decision.spot > spot.spec_replicas and (lowered or transfer.lags(on_demand)):
+    # Nor before the spot twin's own lowering has reached its pods: a doomed one would take the probe's place.
+    if decision.spot > spot.spec_replicas and (lowered or transfer.lags(on_demand) or transfer.lags(spot)):
         wanted[spot.name] = spot.spec_replicas
     calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
@@ -326,6 +327,7 @@ def _roll(
         now=this.observed.now,
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
+        leaving=transfer.lags(on_demand) or transfer.lags(spot),
     )
     due = next_roll(on_demand, spot, rendered, where)
     if due is None:

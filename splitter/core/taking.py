@@ -109,7 +109,7 @@ def adopt(this: Pass) -> Plan:
 
 
 def create_split(_: Pass) -> Plan:
-    """Write the Split anew (row 5)."""
+    """Write the Split anew (row 5); what cannot wait for it comes first (`planner`)."""
     note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
     return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
 
@@ -130,7 +130,8 @@ def _parked(this: Pass, rs: ReplicaSetView) -> Park:
 def pause(this: Pass) -> Plan:
     """Pause; with something parked it is a fight, counted after the write (row 6)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
-    if not this.observed.tied(Tie.PARKED):
+    # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
+    if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its ReplicaSets can be parked")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
     fights = recent_fights(this.observed, this.observed.now)

@@ -158,6 +158,7 @@ class ClaimRecord:
     version: int
     node: str
     voluntary: bool  # its end is Karpenter's own choice
+    ends: str  # when its machine is taken at the latest, as Karpenter wrote it; empty: nobody has said
     claim: Claim
 
 

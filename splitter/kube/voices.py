@@ -19,6 +19,7 @@ from splitter.core.nodes import (
     HINT_EVENTS,
     INSUFFICIENT_CAPACITY,
     NOTICE_EVENTS,
+    TERMINATION_ANNOTATION,
     AutoscalerStatus,
     Blocked,
     Claim,
@@ -110,10 +111,15 @@ class Voices:
     def joined(self, node: NodeRecord) -> NodeRecord:
         """Return a node with what others say about it; the very same record when they say nothing."""
         events = self.events_about(node)
-        voluntary = any(claim.voluntary for claim in self.claims.find("node", node.facts.name))
-        if not events and not voluntary:
+        claims = self.claims.find("node", node.facts.name)
+        voluntary = any(claim.voluntary for claim in claims)
+        ends = max((claim.ends for claim in claims), default="")
+        if not events and not voluntary and not ends:
             return node
-        return replace(node, facts=replace(node.facts, events=events, voluntary=voluntary))
+        announced = {TERMINATION_ANNOTATION: ends} if ends else {}
+        annotations = {**node.facts.annotations, **announced}
+        facts = replace(node.facts, events=events, voluntary=voluntary, annotations=annotations)
+        return replace(node, facts=facts)
 
     def silent_from(self, nodes: Iterable[NodeRecord], now: datetime) -> datetime | None:
         """Return when the first Event about one of these nodes grows stale, if one will."""
@@ -142,7 +148,7 @@ class Voices:
             self._former_claims[old.uid] = old.claim
             if len(self._former_claims) > _CLAIMS_REMEMBERED:
                 self._former_claims.popitem(last=False)
-        elif new is not None and new.node and new.voluntary != (old is not None and old.voluntary):
+        elif new is not None and new.node and _told(new) != _told(old):
             self._about_node(new.node)
 
     def _refusal_changed(self, _: RefusalRecord | None, new: RefusalRecord | None) -> None:
@@ -178,3 +184,8 @@ class Sieve(Generic[R]):
 
     def _matters(self, raw: Mapping[str, Any]) -> bool:
         return parse.event_reason(raw) in self._reasons
+
+
+def _told(claim: ClaimRecord | None) -> tuple[bool, str]:
+    """Return what a NodeClaim says about the end of its node."""
+    return (claim.voluntary, claim.ends) if claim is not None else (False, "")

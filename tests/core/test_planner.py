@@ -13,6 +13,7 @@ from splitter.core.actions import (
     DeleteTwin,
     DeleteVanishedPod,
     EnsureSplit,
+    HolderKind,
     Park,
     Reattach,
     Scale,
@@ -347,3 +348,32 @@ class TestIneligibleWhileSplit:
     def test_none_for_a_sound_one(self) -> None:
         """The rule, not the exception."""
         assert planned(at_rest()).objection is None
+
+
+class TestWithoutItsReport:
+    """A Split that is gone, or cannot be written because its kind is, must not cost a replica."""
+
+    def test_a_loss_is_covered_first(self) -> None:
+        """The raise goes out before the Split is tried again, in each pass anew."""
+        going = twin(Pool.SPOT, pods(2, doomed=4))
+        found = planned(at_rest(split=None, spot=going))
+        assert found.actions == (
+            Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),
+            EnsureSplit(takes_over=True),
+        )
+
+    def test_what_can_wait_waits(self) -> None:
+        """Nothing is lowered, rolled or parked without a memory."""
+        crowded = twin(Pool.ON_DEMAND, pods(9))
+        assert planned(at_rest(split=None, on_demand=crowded)).actions == (EnsureSplit(takes_over=True),)
+
+
+class TestCreatedAnew:
+    """A source that was never paused was resumed by nobody."""
+
+    def test_is_no_fight(self) -> None:
+        """It has parked ReplicaSets of the one before it, and has not been changed since it was made."""
+        fresh = source(paused=False, generation=1)
+        found = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
+        assert not found.fight
+        assert found.verdict.reason is Reason.PAUSED

@@ -308,9 +308,9 @@ class TestLosses:
         return decide(observed, self.POLICY, state)
 
     def test_covers_a_notice_at_once(self) -> None:
-        """Six doomed of sixteen: on-demand 4 -> 10 in the same call, spot keeps them and probes."""
+        """Six doomed of sixteen: on-demand 4 -> 10 in the same call, spot keeps them and asks for no more."""
         decision = self.lose(6, RebalanceState())
-        assert (decision.on_demand, decision.spot) == (10, 17)
+        assert (decision.on_demand, decision.spot) == (10, 16)
         assert [(note.reason, note.message) for note in decision.notes] == [
             (
                 Reason.SPOT_INTERRUPTED,
@@ -318,7 +318,7 @@ class TestLosses:
             ),
             (
                 Reason.PROBING,
-                "scale spot 16 -> 17 (+1): 10 of 16 are ready, and more is asked for step by step",
+                "hold spot at 16, 22 wanted: 10 ready; more is asked for once the 6 doomed have gone",
             ),
         ]
 
@@ -420,9 +420,9 @@ class TestSettling:
         return decide(observed, Policy(spot_percent=80), state)
 
     def test_free_nodes_are_not_believed_at_once(self) -> None:
-        """Only the probe is asked for beyond what runs and is doomed; the wake is when that is over."""
+        """Nothing is asked for beyond what runs and is doomed; the wake is when that is over."""
         decision = self.after_a_notice(3)
-        assert decision.spot == 17
+        assert decision.spot == 16
         assert decision.next_wake_s == pytest.approx(7)
 
     def test_the_room_counts_again_afterwards(self) -> None:

@@ -185,6 +185,20 @@ class TestNodeClaims:
         state = woken.cache.node_state(record, NOW)
         assert (state.health, state.voluntary) == (Health.DOOMED, True)
 
+    def test_tell_the_deadline(self, woken: Woken) -> None:
+        """Karpenter writes it there and not on the Node."""
+        woken.cache.nodes.upsert(node(11))
+        woken.calls.clear()
+        ends = "2026-01-05T10:02:00Z"
+        leaving = claim(version=12)
+        leaving["metadata"]["annotations"] = {"karpenter.sh/nodeclaim-termination-timestamp": ends}
+        woken.cache.voices.claims.upsert(leaving)
+        assert woken.calls == [(WEB, True)]
+        record = woken.cache.nodes.one("name", "spot-a")
+        assert record is not None
+        state = woken.cache.node_state(record, NOW)
+        assert (state.health, state.deadline) == (Health.DOOMED, datetime.fromisoformat(ends))
+
     @pytest.mark.parametrize("spot", [True, False])
     @pytest.mark.parametrize("gone", [True, False])
     def test_tell_what_could_not_be_had(self, woken: Woken, spot: bool, gone: bool) -> None:

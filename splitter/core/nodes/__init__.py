@@ -49,13 +49,22 @@ from splitter.core.nodes.fit import (
     free_room_on,
     may_run_on,
 )
-from splitter.core.nodes.signals import HINT_EVENTS, NOTICE_EVENTS, assess, gone, slim, stale_at
+from splitter.core.nodes.signals import (
+    HINT_EVENTS,
+    NOTICE_EVENTS,
+    TERMINATION_ANNOTATION,
+    assess,
+    gone,
+    slim,
+    stale_at,
+)
 
 __all__ = [
     "HINT_EVENTS",
     "INSUFFICIENT_CAPACITY",
     "NOTICE_EVENTS",
     "PRESETS",
+    "TERMINATION_ANNOTATION",
     "AutoscalerStatus",
     "Blocked",
     "CapacityClass",

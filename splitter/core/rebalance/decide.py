@@ -45,7 +45,8 @@ def decide(
     Source: design, "Rebalancing", section 3; deviations from its pseudo-code: docs/adr/0010.
 
     Example: N = 20 at 80 % stands at 4 + 16. Six spot nodes with a replica each get a notice: on-demand
-    goes to 10 in this very call, spot keeps its doomed replicas and asks for one more as a probe.
+    goes to 10 in this very call; spot keeps its doomed replicas, and asks for one more as a probe when they
+    are gone or let go (docs/adr/0016).
     """
     observed = observed.within_spec()
     state = losses(observed, policy, state.not_after(observed.now), tuning)

@@ -214,6 +214,8 @@ def _divided(figures: Figures) -> str:
 def _window(figures: Figures, spot: int) -> str:
     observed = figures.observed
     asked = max(0, spot - observed.spot_ready - figures.keep)
+    if not asked and figures.keep:
+        return f"{observed.spot_ready} ready; more is asked for once the {figures.keep} doomed have gone"
     return f"{observed.spot_ready} ready and {asked} more stay asked for"
 
 

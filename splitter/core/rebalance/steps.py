@@ -251,10 +251,15 @@ def _ask(figures: Figures, top: int) -> int:
     # Both pools short: hedge everywhere, whichever has room first may serve.
     if not figures.probing or observed.on_demand_stuck:
         return top
-    opened = max(figures.state.window, observed.fit_spot)
     last_loss = figures.state.last_loss
     settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
-    window = figures.tuning.probe_replicas if observed.blocked or settling else opened
+    believed = 0 if observed.blocked or settling else observed.fit_spot
+    # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
+    # let go, a minute at most. Room that is there is used at once.
+    probe = 0 if figures.keep else figures.tuning.probe_replicas
+    window = max(probe, believed)
+    if not (observed.blocked or settling or figures.keep):
+        window = max(window, figures.state.window)
     return min(top, observed.spot_ready + figures.keep + window)
 
 

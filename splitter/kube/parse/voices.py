@@ -6,7 +6,15 @@ from datetime import datetime
 
 import yaml
 
-from splitter.core.nodes import AutoscalerStatus, Claim, NodeEvent, NodeGroup, Refusal, Taint
+from splitter.core.nodes import (
+    TERMINATION_ANNOTATION,
+    AutoscalerStatus,
+    Claim,
+    NodeEvent,
+    NodeGroup,
+    Refusal,
+    Taint,
+)
 from splitter.kube.parse.fields import Raw, instant
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
@@ -55,6 +63,7 @@ def claim(raw: Raw) -> ClaimRecord:
             condition["type"] == "DisruptionReason" and condition["status"] == "True"
             for condition in status.get("conditions", ())
         ),
+        ends=metadata.get("annotations", {}).get(TERMINATION_ANNOTATION, ""),
         claim=Claim(
             expressions(spec.get("requirements")),
             tuple(
