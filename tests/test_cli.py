@@ -54,7 +54,8 @@ class TestTheCommand:
     def test_names_its_verbs(self) -> None:
         """--help lists every verb."""
         output = RUN.invoke(app, ["--help"]).output
-        verbs = ("run", "plan", "status", "explain", "render", "simulate", "uninstall", "demo")
+        looks = ("plan", "status", "explain", "render", "simulate", "demo")
+        verbs = ("run", *looks, "restart", "rollout", "freeze", "unfreeze", "uninstall")
         assert [verb for verb in verbs if f" {verb} " not in output] == []
 
     def test_says_in_one_sentence_what_is_wrong(self) -> None:

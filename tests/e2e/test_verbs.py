@@ -195,3 +195,45 @@ class TestUninstall:
         assert f"{shop.namespace}/web" in answer.stderr
         assert "give-back-by-hand.md" in answer.stderr
         shop.wait_given_back()
+
+
+class TestAsks:
+    """What a person would write as an annotation, written by a verb."""
+
+    def test_restart(self, shop: Shop, admin: Terminal) -> None:
+        """Every pod is replaced, and none is missing meanwhile."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        before = {pod["metadata"]["uid"] for pod in shop.pods()}
+        with shop.watch() as watched:
+            assert "restarts" in told(admin.splitter("restart", "deploy/web", "-n", shop.namespace))
+            shop.until(
+                lambda: not before & {pod["metadata"]["uid"] for pod in shop.pods()},
+                "every pod to be another",
+            )
+            shop.wait_split(on_demand=1, spot=2)
+        assert watched.lowest() >= REPLICAS
+
+    def test_freeze_and_unfreeze(self, shop: Shop, admin: Terminal) -> None:
+        """Frozen, a new count moves nothing and is said; unfrozen, it is followed."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        told(admin.splitter("freeze", "web", "-n", shop.namespace))
+        shop.scale(REPLICAS + 2)
+        shop.until(lambda: shop.status().get("reason") == "Frozen", "the freeze to be said")
+        assert shop.twins() == (1, 2)
+        told(admin.splitter("unfreeze", "web", "-n", shop.namespace))
+        shop.wait_split(on_demand=1, spot=4)
+
+    @pytest.mark.parametrize("verb", ["restart", "rollout", "freeze", "unfreeze"])
+    def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal, verb: str) -> None:
+        """Nothing is written on a Deployment without the label, nor where there is none."""
+        shop.deploy(replicas=REPLICAS)
+        before = Untouched(shop)
+        for name in ("web", "cart"):
+            answer = admin.splitter(verb, f"deploy/{name}", "-n", shop.namespace)
+            assert answer.returncode == 3
+            assert f"deployment {shop.namespace}/{name} is not split" in answer.stderr
+        before.verify()
