@@ -4,6 +4,7 @@
 starts, writes or decides.
 """
 
+from collections import ChainMap
 from collections.abc import Sequence
 from functools import partial
 
@@ -19,6 +20,7 @@ from splitter.core.nodes import (
 )
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
+from splitter.core.template_sets import TemplateSet
 from splitter.kube.cache import Cache, Wake
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
@@ -27,15 +29,20 @@ from splitter.settings import Settings
 def cache_of(settings: Settings, wake: Wake) -> Cache:
     """Return an empty cache that classifies nodes as the settings say."""
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-    return Cache(partial(assess, presets=presets), wake, settings.autoscaler_status)
+    return Cache(partial(assess, presets=presets), wake, settings.autoscaler_status, settings.own_namespace)
 
 
-def renderer_of(settings: Settings) -> Renderer:
-    """Return a renderer of the configured template sets and providers."""
+def renderer_of(settings: Settings, brought: dict[str, TemplateSet] | None = None) -> Renderer:
+    """Return a renderer of the configured template sets and providers.
+
+    `brought` are the sets of ConfigMaps, as they are at each rendering. A name that travels with splitter
+    is taken (docs/adr/0017).
+    """
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-    return Renderer(
-        read_template_sets(settings.templates_dir), _node_presets(presets, settings.provider_presets)
+    template_sets = ChainMap(
+        read_template_sets(settings.templates_dir), brought if brought is not None else {}
     )
+    return Renderer(template_sets, _node_presets(presets, settings.provider_presets))
 
 
 def rules_of(settings: Settings) -> Rules:

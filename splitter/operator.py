@@ -87,10 +87,11 @@ class _Doorway:
             self._queue,
             Observer(client, self._cache),
             Writer(client, self._cache),
-            renderer_of(settings),
+            renderer_of(settings, self._cache.template_sets.by_name),
             rules=rules_of(settings),
             resync_s=settings.resync_s,
         )
+        self._cache.template_sets.announce_to(self._reconciler.inspect)
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
         self.failure: BaseException | None = None
@@ -124,8 +125,8 @@ class _Doorway:
             start_http_server(self._settings.metrics_port)
         for reflector in self._reflectors:
             self._spawn(reflector.run())
-        needed = [reflector for reflector in self._reflectors if not reflector.optional]
-        optional = [reflector for reflector in self._reflectors if reflector.optional]
+        needed = [reflector for reflector in self._reflectors if reflector.awaited]
+        optional = [reflector for reflector in self._reflectors if not reflector.awaited]
         try:
             await _synced(needed, _SYNC_S)
         except TimeoutError as error:

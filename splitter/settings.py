@@ -140,6 +140,13 @@ class Settings(BaseModel):
         default_factory=lambda: bundled_path("templates"),
         description="Folder of template sets; without it, the one that travels with splitter.",
     )
+    own_namespace: str = Field(
+        default="splitter-system",
+        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$",
+        max_length=63,
+        description="Namespace that splitter runs in: template sets in ConfigMaps are followed there, and "
+        "nowhere else; empty: none are.",
+    )
     http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
     log_format: Literal["text", "json"] = Field(

@@ -284,10 +284,17 @@ class TestBrokenTemplates:
             found.render(SOURCE | {"kind": "StatefulSet"}, Pool.SPOT, Policy())
 
 
+def brought(
+    text: str, *, name: str = "small", namespaces: tuple[str, ...] = ("*",), faults: tuple[str, ...] = ()
+) -> TemplateSet:
+    """Return a set as a ConfigMap brings it, with this spot template."""
+    return TemplateSet(name, {"deployment/spot.yaml.j2": text}, namespaces, f"home/{name}", faults)
+
+
 class TestTemplateSets:
     def test_unknown_set(self) -> None:
         """A set that is not there is named, with the nearest that is."""
-        with pytest.raises(TemplateError, match='no template set "defualt"; did you mean "default"'):
+        with pytest.raises(SplitterError, match='no template set "defualt"; did you mean "default"'):
             renderer(HEAD).render(SOURCE, Pool.SPOT, Policy(template_set="defualt"))
 
     def test_missing_file(self) -> None:
@@ -306,6 +313,58 @@ class TestTemplateSets:
         with pytest.raises(TemplateError):
             found.render(SOURCE, Pool.SPOT, Policy(template_set="bad"))
         assert found.render(SOURCE, Pool.SPOT, Policy(template_set="good")).hash
+
+    def test_changed(self) -> None:
+        """A set is used as it is at each rendering: changed, taken away, mended."""
+        sets = {"small": brought(f"{HEAD}spec: {{a: 1}}\n")}
+        found, policy = Renderer(sets, PRESETS), Policy(template_set="small")
+        first = found.render(SOURCE, Pool.SPOT, policy)
+        sets["small"] = brought(f"{HEAD}spec: {{a: 2}}\n")
+        assert found.render(SOURCE, Pool.SPOT, policy).hash != first.hash
+        sets["small"] = brought(f"{HEAD}spec: {{a: {{{{ b }}}}}}\n")
+        with pytest.raises(TemplateError, match=r"home/small, deployment\.spot\.yaml\.j2, line 3: 'b' is"):
+            found.render(SOURCE, Pool.SPOT, policy)
+        del sets["small"]
+        with pytest.raises(SplitterError, match='there is no template set "small"'):
+            found.render(SOURCE, Pool.SPOT, policy)
+        sets["small"] = brought(f"{HEAD}spec: {{a: 1}}\n")
+        assert found.render(SOURCE, Pool.SPOT, policy) == first
+
+    def test_not_allowed(self) -> None:
+        """A set serves the namespaces that it names, and says how to be named; by default none."""
+        policy = Policy(template_set="small")
+        for namespaces, may in (
+            (("team-*",), "may be used in the namespaces team-*"),
+            ((), "names no namespace that"),
+        ):
+            found = Renderer({"small": brought(HEAD, namespaces=namespaces)}, PRESETS)
+            with pytest.raises(SplitterError) as caught:
+                found.render(SOURCE, Pool.SPOT, policy)
+            assert caught.value.reason is Reason.TEMPLATE_SET_NOT_ALLOWED
+            assert may in caught.value.message
+            assert "Add it to the annotation splitter.io/namespaces of ConfigMap home/small" in str(
+                caught.value
+            )
+
+    def test_faults(self) -> None:
+        """What is wrong can be told before a workload needs the set: its form, its syntax, its name."""
+        found = Renderer({"default": TemplateSet("default", {})}, PRESETS)
+        assert found.faults(brought(HEAD)) == ()
+        (syntax,) = found.faults(brought("a: 1\nb: {{ x | }}\n"))
+        assert syntax.startswith("ConfigMap home/small, deployment.spot.yaml.j2, line 2: ")
+        (form,) = found.faults(brought("{{", faults=("the key is missing; write it",)))
+        assert form.startswith("ConfigMap home/small: the key is missing; write it. Mend it")
+        (name,) = found.faults(brought(HEAD, name="default"))
+        assert "a set of this name travels with splitter and is used instead; rename the ConfigMap" in name
+
+    @pytest.mark.parametrize(
+        "text",
+        [f"{{{{ {'(' * 5000}1{')' * 5000} }}}}", "{% if a %}" * 3000 + "{% endif %}" * 3000],
+        ids=["brackets", "blocks"],
+    )
+    def test_nested_too_deeply(self, text: str) -> None:
+        """A template that Python cannot hold is an error of its set, not the end of the process."""
+        assert "it is nested too deeply to be read" in broken(text).message
 
     def test_no_templates(self, tmp_path: Path) -> None:
         """A folder without templates is an error at start, with what belongs there."""

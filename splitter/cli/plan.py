@@ -69,7 +69,7 @@ async def _look(target: Target, settings: Path | None, context: str | None) -> l
         return await preview(
             client,
             cache,
-            renderer_of(found),
+            renderer_of(found, cache.template_sets.by_name),
             rules_of(found),
             namespaces=target.namespaces,
             wanted=target.includes,

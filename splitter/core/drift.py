@@ -12,7 +12,10 @@ from collections.abc import Sequence
 from deepdiff import DeepDiff
 
 from splitter.core.model import Edit, Rendered
+from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
+# They differ because something else does.
+_MARKS = (ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF)
 _SHOWN = 5
 _VALUE = 60
 
@@ -26,9 +29,10 @@ def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
     """
     delta = DeepDiff(json.loads(before.manifest_json), json.loads(after.manifest_json), view="tree")
     found = sorted(
-        f"{_path(level.path(output_format='list'))}: {_short(level.t1)} -> {_short(level.t2)}"
+        f"{_path(path)}: {_short(level.t1)} -> {_short(level.t2)}"
         for levels in delta.values()
         for level in levels
+        if (path := level.path(output_format="list"))[-1] not in _MARKS
     )
     more = len(found) - _SHOWN
     return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))

@@ -272,6 +272,7 @@ class Rendered:
     manifest_json: str
     hash: str
     made_of: str = ""  # a hash of what of the source went into it: the template set apart
+    template_set: str = "default"  # its name
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class Reason(StrEnum):
     TEMPLATE_INVALID = "TemplateInvalid"
     DRIFT = "Drift"
     TEMPLATE_SET_CHANGED = "TemplateSetChanged"
+    TEMPLATE_SET_NOT_ALLOWED = "TemplateSetNotAllowed"
 
     # Refusals and bad input.
     INVALID_LABEL = "InvalidLabel"

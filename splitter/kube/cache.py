@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from splitter.core.model import Key, Pool
 from splitter.core.nodes import Blocked, CapacityClass, NodeFacts, NodeState, PodRequest, gone, kind_of, slim
-from splitter.core.surface import SOURCES_SELECTOR, TWINS_SELECTOR
+from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.records import (
@@ -28,6 +28,7 @@ from splitter.kube.records import (
     TwinRecord,
 )
 from splitter.kube.store import Shelf
+from splitter.kube.template_sets import TemplateSets
 from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
@@ -55,12 +56,15 @@ _VANISHED = 4096
 class Cache:
     """All shelves, and the reflectors that fill them."""
 
-    def __init__(self, assess: Assess, wake: Wake, autoscaler_status: str = "") -> None:
+    def __init__(
+        self, assess: Assess, wake: Wake, autoscaler_status: str = "", own_namespace: str = ""
+    ) -> None:
         self._assess = assess
         self._wake = wake
         self._autoscaler_status = autoscaler_status
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
+        self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.vanished: dict[str, NodeState] = {}  # by name
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
@@ -95,6 +99,7 @@ class Cache:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
         found = [Reflector(client, "/api/v1/nodes", self.nodes)]
         found += self.voices.reflectors(client, self._autoscaler_status)
+        found += self.template_sets.reflectors(client)
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
@@ -237,6 +242,22 @@ class Cache:
             for source in self.sources.values():
                 if source.namespace == record.name:
                     self._wake(source.view.key, urgent=False)
+
+    def _template_set_changed(self, name: str) -> None:
+        """Wake the workloads that name the set, or did when their annotations could last be read."""
+        for source in self.sources.values():
+            if name in self._template_sets_of(source):
+                self._wake(source.view.key, urgent=False)
+
+    def _template_sets_of(self, source: SourceRecord) -> Iterable[str]:
+        namespace = self.namespaces.one("name", source.namespace)
+        split = self.splits.one("source", source.view.key)
+        written = (
+            source.view.annotations,
+            namespace.annotations if namespace else {},
+            (split.view.good_annotations or {}) if split else {},
+        )
+        return (annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written)
 
     def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
         """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""

@@ -18,6 +18,7 @@ from splitter.core.nodes import (
     PodRequest,
     Refusal,
 )
+from splitter.core.template_sets import TemplateSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +181,13 @@ class AutoscalerRecord:
     uid: str
     version: int
     status: AutoscalerStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSetRecord:
+    """One ConfigMap with a template set."""
+
+    namespace: str
+    uid: str
+    version: int
+    template_set: TemplateSet

@@ -7,19 +7,35 @@ It writes nothing. Source: handover.md, "Eligibility".
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin, Park
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
+from splitter.core.surface import quoted
 from splitter.kube.bodies import apps_path, hand_back, parking, twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
-_REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY})
+_MALFORMED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_REFUSALS = _MALFORMED | {HTTPStatus.FORBIDDEN}
+# What no Deployment can hold (an unknown field, a quantity such as "lots") is answered with 500 when applied.
+_UNREADABLE = ("failed to create typed patch object", "failed to convert new object")
+# Policies and webhooks choose their own codes, 422 by default.
+_BY_POLICY = ("denied request", "denied the request")
 
-Write = tuple[str, str, str, Json, str]
-"""What is rehearsed in words, method, path, body, kind of patch."""
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One write to rehearse."""
+
+    what: str  # in words
+    method: str
+    path: str
+    body: Json
+    patch: str = ""  # the kind of patch
+    template_set: str = ""  # that rendered the body
 
 
 async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
@@ -42,20 +58,38 @@ async def rehearse_roll(
     return await _refusal(client, _twins(source, rendered)) if source is not None else None
 
 
-async def _refusal(client: Client, writes: Sequence[Write]) -> Note | None:
-    for what, method, path, body, patch in writes:
-        query = {**_DRY, "force": "true"} if patch == "apply" else _DRY
+async def _refusal(client: Client, writes: Sequence[_Write]) -> Note | None:
+    for write in writes:
+        query = {**_DRY, "force": "true"} if write.patch == "apply" else _DRY
         try:
-            await client.send(method, path, body, patch=patch, query=query)
+            await client.send(write.method, write.path, write.body, patch=write.patch, query=query)
         except ApiError as error:
-            if error.status not in _REFUSALS or "being terminated" in error.message:
+            unreadable = any(words in error.message for words in _UNREADABLE)
+            if (error.status not in _REFUSALS and not unreadable) or "being terminated" in error.message:
                 raise  # no answer, or a namespace that is going: nobody has to mend that
+            by_policy = any(words in error.message for words in _BY_POLICY)
+            if write.template_set and (error.status in _MALFORMED or unreadable) and not by_policy:
+                return _malformed(write, error)
             message = (
-                f"the API server would refuse to {what}: {error.message or error}. Nothing was changed;"
+                f"the API server would refuse to {write.what}: {_ended(error)} Nothing was changed;"
                 " mend the policy, the quota or the right, and it is tried again"
             )
             return Note(Reason.WRITE_DENIED, message, warning=True)
     return None
+
+
+def _malformed(write: _Write, error: ApiError) -> Note:
+    """Blame the template set: its source is a Deployment that the API server has taken."""
+    message = (
+        f"the API server would refuse to {write.what} as the template set {quoted(write.template_set)}"
+        f" renders it: {_ended(error)} Nothing was changed; mend the set, and it is tried again"
+    )
+    return Note(Reason.TEMPLATE_INVALID, message, warning=True)
+
+
+def _ended(error: ApiError) -> str:
+    text = error.message or str(error)
+    return text if text.endswith(".") else f"{text}."
 
 
 def lacks_rights(denied: Note) -> bool:
@@ -63,30 +97,33 @@ def lacks_rights(denied: Note) -> bool:
     return 'User "' in denied.message and " cannot " in denied.message
 
 
-def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[Write]:
-    found: list[Write] = []
+def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[_Write]:
+    found: list[_Write] = []
     for pool in Pool:
         made = rendered[pool]
         body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
         path = f"{apps_path(source.key.namespace)}/deployments/{body['metadata']['name']}"
-        found.append((f"write the {pool} twin", "PATCH", path, body, "apply"))
+        found.append(_Write(f"write the {pool} twin", "PATCH", path, body, "apply", made.template_set))
     return found
 
 
-def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[Write]:
+def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_Write]:
     source = observed.source
     if source is None:
         return []
     home = apps_path(source.key.namespace)
     found = _twins(source, rendered)
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
-    found.append(("pause the source", "PATCH", f"{home}/deployments/{source.key.name}", pause, "merge"))
+    path = f"{home}/deployments/{source.key.name}"
+    found.append(_Write("pause the source", "PATCH", path, pause, "merge"))
     for rs in observed.tied(Tie.ATTACHED):
         path = f"{home}/replicasets/{rs.name}"
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
-        found.append((f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
+        found.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
         if rs.template_hash == source.template_hash:
             scale: Json = {"spec": {"replicas": rs.spec_replicas}}
-            found.append((f"scale replicaset {rs.name}", "PATCH", path, scale, "merge"))
-    way_back = ("create a replicaset for the way back", "POST", f"{home}/replicasets", hand_back(source), "")
+            found.append(_Write(f"scale replicaset {rs.name}", "PATCH", path, scale, "merge"))
+    way_back = _Write(
+        "create a replicaset for the way back", "POST", f"{home}/replicasets", hand_back(source)
+    )
     return [*found, way_back]

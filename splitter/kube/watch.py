@@ -46,7 +46,8 @@ class Reflector:
     """Keeps one store in step with one collection; `synced` is set after the first complete list.
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
-    once at INFO, with this sentence, and asked again every few minutes.
+    once at INFO, with this sentence, and asked again every few minutes. The first pass waits for an `awaited`
+    one all the same, until it is listed or known not to be there.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Reflector:
         fields: str = "",
         namespace: str | None = None,
         without: str = "",
+        awaited: bool = False,
     ) -> None:
         self._client = client
         self._namespace = namespace
@@ -68,6 +70,7 @@ class Reflector:
         if fields:
             self._selector["fieldSelector"] = fields
         self._without = without
+        self._awaited = awaited or not without
         self._off = False
         self.synced = asyncio.Event()
         self.restarts = 0
@@ -82,6 +85,11 @@ class Reflector:
     def optional(self) -> bool:
         """Whether splitter does without it."""
         return bool(self._without)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether nothing may be decided before it is synced."""
+        return self._awaited
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out."""

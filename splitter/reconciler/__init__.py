@@ -18,7 +18,7 @@ from http import HTTPStatus
 
 from splitter.core.actions import Scale
 from splitter.core.handover import Step
-from splitter.core.model import Key, Note, Observation, State
+from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -27,6 +27,7 @@ from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
+from splitter.reconciler.inspection import Inspection
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer
@@ -68,6 +69,8 @@ class Reconciler:
         self._resync_s = resync_s
         self._board = StatusBoard(writer)
         self._herald = Herald(writer)
+        self.inspect = Inspection(renderer, self._herald).inspect
+        self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._promises: deque[tuple[float, Key, int]] = deque()
         self._moving: set[Key] = set()
@@ -118,9 +121,10 @@ class Reconciler:
             denied = await self._writer.rehearse(observed, twins)
             observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
             found = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and rolls(found):
+        elif isinstance(twins, Mapping) and (rolls(found) or self._is_unasked(key, twins, found)):
             denied = await self._writer.rehearse_roll(observed, twins)
             found = found if denied is None else held_back(found, denied)
+            self._acceptable[key] = _hashes(twins) if denied is None else ()
         self._count_moving(key, found)
         try:
             await self._writer.apply(observed, found.actions)
@@ -149,6 +153,14 @@ class Reconciler:
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
 
+    def _is_unasked(self, key: Key, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
+        """Whether a changed template set waits for a rollout, and nobody knows yet whether it can be rolled.
+
+        Its author is told now; the user whose rollout it would hold may come weeks later.
+        """
+        waits = found.verdict.reason is Reason.TEMPLATE_SET_CHANGED
+        return waits and self._acceptable.get(key) != _hashes(twins)
+
     def _count_moving(self, key: Key, found: Plan) -> None:
         """Count the workloads that are being taken over: only so many at a time."""
         if found.state is State.TAKING_OVER:
@@ -163,6 +175,7 @@ class Reconciler:
         objection = found.verdict if found.state is State.REFUSED else found.objection
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
+            self._acceptable.pop(observed.key, None)
             return ()
         if observed.split is not None:
             status = build(observed, found, in_force, written=True)
@@ -234,6 +247,10 @@ class Reconciler:
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
+
+
+def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:
+    return tuple(twins[pool].hash for pool in Pool)
 
 
 def _is_lost_race(error: ApiError) -> bool:

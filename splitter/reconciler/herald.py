@@ -13,7 +13,7 @@ from datetime import datetime
 from socket import gethostname
 from typing import Any
 
-from splitter.core.model import Note, SourceView
+from splitter.core.model import Key, Note, SourceView
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.report.events import DONE_S, Said, event
@@ -42,9 +42,17 @@ class Herald:
             *self._said.due(source.key, [note for note in standing if not note.quiet], now),
         ]
         for note in due:
-            self._waiting.append((source.key.namespace, event(source, note, now, self._instance)))
-            self._something.set()
+            self._post(source.key, source.uid, note, now)
         return due
+
+    def tell_about(self, key: Key, uid: str, note: Note, now: datetime) -> None:
+        """Have one note posted about what is no workload, unless it was said lately."""
+        for due in self._said.due(key, [note], now, DONE_S):
+            self._post(key, uid, due, now)
+
+    def _post(self, key: Key, uid: str, note: Note, now: datetime) -> None:
+        self._waiting.append((key.namespace, event(key, uid, note, now, self._instance)))
+        self._something.set()
 
     async def run(self) -> None:
         """Post what waits, until cancelled."""

@@ -33,7 +33,7 @@ class Rendering:
         if source is None:
             self._kept.pop(observed.key, None)
             return Note(Reason.GIVEN_BACK, "the source is gone")
-        made_of = (source.manifest_json, policy)
+        made_of = (source.manifest_json, policy, self._renderer.template_set(policy.template_set))
         before = self._kept.get(observed.key)
         if before is not None and before[0] == made_of:
             return before[1]

@@ -13,10 +13,9 @@ Rendering never reads the cluster, has no side effect, and gives equal output fo
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 from jinja2 import Template
 
@@ -25,22 +24,13 @@ from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
 from splitter.core.model import Policy, Pool, Rendered
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, nearest, quoted, twin_name
+from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
+from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
 from splitter.render.document import json_kind, parse, with_values
-from splitter.render.errors import Fault, TemplateError
+from splitter.render.errors import TemplateError, no_such_set, not_allowed
 from splitter.render.sandbox import MAX_BYTES, Environment, plain, run
 
 __all__ = ["Renderer", "TemplateError", "TemplateSet", "read_template_sets"]
-
-SUFFIX: Final = ".yaml.j2"
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateSet:
-    """Templates under one name; `files` maps `deployment/spot.yaml.j2` to its text."""
-
-    name: str
-    files: Mapping[str, str]
 
 
 def read_template_sets(folder: Path) -> dict[str, TemplateSet]:
@@ -68,53 +58,76 @@ def read_template_sets(folder: Path) -> dict[str, TemplateSet]:
 class Renderer:
     """Renders twins from template sets; compiled templates are kept, results are not.
 
+    `template_sets` may change between two calls, as ConfigMaps do: what is there at the time counts.
     `presets` come from the settings and stay: changing them changes every twin, which is a rollout.
     """
 
     def __init__(self, template_sets: Mapping[str, TemplateSet], presets: NodePresets) -> None:
-        self._sets = dict(template_sets)
+        self._sets = template_sets
         self._presets = plain({name: list(getattr(presets, name)) for name in presets.__slots__})
         self._environment = Environment()
-        self._compiled: dict[tuple[str, str], Template] = {}
+        self._compiled: dict[tuple[str, str], tuple[str, Template]] = {}
+
+    def template_set(self, name: str) -> TemplateSet | None:
+        """Return the set of this name as it is now: equal to the one before, it renders the same twins."""
+        return self._sets.get(name)
 
     def render(self, source: Manifest, pool: Pool, policy: Policy) -> Rendered:
         """Return one twin of a source, whole but for `replicas`, with its hash.
 
         `source` is the workload as the API server has it; nothing in it is changed. Raises
-        `TemplateError`, whatever goes wrong in the template.
+        `SplitterError`, a `TemplateError` whatever goes wrong in the template.
         """
+        template_set = self._sets.get(policy.template_set)
+        if template_set is None:
+            raise no_such_set(policy.template_set, self._sets)
+        if template_set.faults:
+            raise _unusable(template_set)
+        namespace = mapping_at(source, "metadata").get("namespace")
+        if isinstance(namespace, str) and not template_set.serves(namespace):
+            raise not_allowed(template_set, namespace)
         kind = str(source.get("kind", "Deployment"))
-        name = policy.template_set
-        path = f"{kind.lower()}/{pool.value}{SUFFIX}"
-        fault = partial(TemplateError, name, f"{name}/{path}")
-        template = self._template(name, path, fault)
+        path = path_of(kind, pool)
+        fault = partial(TemplateError, template_set.name, template_set.where(path))
+        template = self._template(template_set, path)
         text, values = run(template, self._variables(source, pool, policy), fault)
-        document = parse(text, self._sets[name].files[path], fault)
+        document = parse(text, template_set.files[path], fault)
         try:
             manifest = _checked(with_values(document, values), kind)
-            return _finished(desired.enforce(manifest, source, pool), _made_of(source, policy))
+            return _finished(desired.enforce(manifest, source, pool), source, policy)
         except (TypeError, ValueError, RecursionError) as problem:
             raise fault(None, str(problem)) from problem
 
-    def _template(self, name: str, path: str, fault: Fault) -> Template:
-        compiled = self._compiled.get((name, path))
-        if compiled is None:
-            compiled = self._environment.template(
-                self._source_text(name, path, fault), f"{name}/{path}", fault
-            )
-            self._compiled[name, path] = compiled
-        return compiled
+    def faults(self, template_set: TemplateSet) -> tuple[str, ...]:
+        """Return what is wrong with a set as far as that can be told without a workload to render."""
+        there = self._sets.get(template_set.name)
+        if there is not None and there.config_map != template_set.config_map:
+            what = "a set of this name travels with splitter and is used instead; rename the ConfigMap"
+            return (f"ConfigMap {template_set.config_map}: {what}.",)
+        if template_set.faults:
+            return (_unusable(template_set).message,)
+        found = []
+        for path in template_set.files:
+            try:
+                self._template(template_set, path)
+            except TemplateError as error:
+                found.append(error.message)
+        return tuple(found)
 
-    def _source_text(self, name: str, path: str, fault: Fault) -> str:
-        if name not in self._sets:
-            near = nearest(name, tuple(self._sets))
-            advice = f'did you mean "{near}"?' if near else f"there are {', '.join(sorted(self._sets))}"
-            raise fault(None, f"there is no template set {quoted(name)}; {advice}")
-        if path not in self._sets[name].files:
+    def _template(self, template_set: TemplateSet, path: str) -> Template:
+        """Return a template, compiled once for each text that it has had last."""
+        name = template_set.name
+        fault = partial(TemplateError, name, template_set.where(path))
+        text = template_set.files.get(path)
+        if text is None:
             raise fault(
                 None, f"the template set {quoted(name)} has no such file; write it, or use another set"
             )
-        return self._sets[name].files[path]
+        compiled = self._compiled.get((name, path))
+        if compiled is None or compiled[0] != text:
+            compiled = (text, self._environment.template(text, template_set.where(path), fault))
+            self._compiled[name, path] = compiled
+        return compiled[1]
 
     def _variables(self, source: Manifest, pool: Pool, policy: Policy) -> dict[str, object]:
         """Return what a template sees; a number of replicas is not among it, or scaling were a roll."""
@@ -155,6 +168,11 @@ class Renderer:
         }
 
 
+def _unusable(template_set: TemplateSet) -> TemplateError:
+    what = "; ".join(template_set.faults)
+    return TemplateError(template_set.name, f"ConfigMap {template_set.config_map}", None, what)
+
+
 def _made_of(source: Manifest, policy: Policy) -> str:
     """Return a hash of what rolls a twin out by its user's wish: another hash of these is a rollout."""
     asked = (policy.spot_affinity.value, policy.template_set, policy.restarted_at, policy.rollout_at)
@@ -162,9 +180,9 @@ def _made_of(source: Manifest, policy: Policy) -> str:
     return desired.rendered_hash({"spec": spec, "asked": list(asked)})
 
 
-def _finished(manifest: dict[str, object], made_of: str) -> Rendered:
+def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> Rendered:
     """Return the manifest as JSON, with its hash, and that of what it was made of, among its annotations."""
-    found = desired.rendered_hash(manifest)
+    found, made_of = desired.rendered_hash(manifest), _made_of(source, policy)
     metadata = mapping_at(manifest, "metadata")
     ours = {ANNOTATION_RENDERED_HASH: found, ANNOTATION_MADE_OF: made_of}
     annotations = {**mapping_at(metadata, "annotations"), **ours}
@@ -172,7 +190,7 @@ def _finished(manifest: dict[str, object], made_of: str) -> Rendered:
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
-    return Rendered(text, found, made_of)
+    return Rendered(text, found, made_of, policy.template_set)
 
 
 def _checked(manifest: object, kind: str) -> Manifest:

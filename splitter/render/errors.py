@@ -1,9 +1,15 @@
-"""The error of a template, and how it is made where file and set are known but the fault is not."""
+"""The errors of a template and of a template set, made where the set is known but the fault is not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
+from splitter.core.surface import ANNOTATION_NAMESPACES, ANNOTATION_TEMPLATE, nearest, quoted
+from splitter.core.template_sets import TemplateSet
+
+
+def _until_then(template_set: str) -> str:
+    return f"Until then the workloads of the template set {quoted(template_set)} keep their last good twins."
 
 
 class TemplateError(SplitterError):
@@ -13,8 +19,7 @@ class TemplateError(SplitterError):
         where = f"{file}, line {line}" if line else file
         super().__init__(
             Reason.TEMPLATE_INVALID,
-            f"{where}: {what}. Mend it and try it with `splitter render`. "
-            f'Until then the workloads of the template set "{template_set}" keep their last good twins.',
+            f"{where}: {what}. Mend it and try it with `splitter render`. {_until_then(template_set)}",
         )
         self.file = file
         self.line = line
@@ -22,3 +27,27 @@ class TemplateError(SplitterError):
 
 # Made once for a template, called with the line (where known) and what is wrong.
 Fault = Callable[[int | None, str], TemplateError]
+
+
+def no_such_set(name: str, known: Iterable[str]) -> SplitterError:
+    """Return what to tell the workloads of a set that nobody has written, or that was deleted."""
+    names = tuple(sorted(known))
+    near = nearest(name, names)
+    advice = f'did you mean "{near}"?' if near else f"known are: {', '.join(names)}."
+    return SplitterError(
+        Reason.TEMPLATE_INVALID,
+        f"there is no template set {quoted(name)}; {advice} Name another one in {ANNOTATION_TEMPLATE}, or"
+        f" write it as a ConfigMap of that name in splitter's own namespace. {_until_then(name)}",
+    )
+
+
+def not_allowed(template_set: TemplateSet, namespace: str) -> SplitterError:
+    """Return what to tell a workload of a namespace that a set does not name."""
+    named = ", ".join(template_set.namespaces)
+    may = f"may be used in the namespaces {named}" if named else "names no namespace that may use it"
+    return SplitterError(
+        Reason.TEMPLATE_SET_NOT_ALLOWED,
+        f"the template set {quoted(template_set.name)} {may}, and this is {namespace}. Add it to the"
+        f" annotation {ANNOTATION_NAMESPACES} of ConfigMap {template_set.config_map}, or name another set in"
+        f" {ANNOTATION_TEMPLATE}. {_until_then(template_set.name)}",
+    )

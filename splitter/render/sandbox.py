@@ -82,7 +82,7 @@ class Environment(ImmutableSandboxedEnvironment):
         self.filters.update({name: _defined(function) for name, function in OUR_FILTERS.items()})
 
     def template(self, text: str, file: str, fault: Fault) -> Template:
-        """Compile one template; raises TemplateError with the line."""
+        """Compile one template; raises TemplateError, with the line where there is one."""
         try:
             parsed = self.parse(text, filename=file)
             for kind, statement in _FORBIDDEN_STATEMENTS.items():
@@ -91,6 +91,8 @@ class Environment(ImmutableSandboxedEnvironment):
             code = self.compile(text, name=file, filename=file)
         except TemplateSyntaxError as problem:
             raise fault(problem.lineno, f"{problem.message} (Jinja2 syntax)") from problem
+        except (RecursionError, SyntaxError, MemoryError) as problem:
+            raise fault(None, f"it is nested too deeply to be read: {problem}") from problem
         return Template.from_code(self, code, {})
 
     # Jinja2 looks for attributes before keys: a label called "items" would be a method of dict.

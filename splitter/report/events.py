@@ -1,4 +1,4 @@
-"""Kubernetes Events about a source, from the notes of a pass.
+"""Kubernetes Events about a source, from the notes of a pass, and about a template set.
 
 The reconciler asks `due` which notes to say now (what stands is not repeated while its Event is still kept,
 what was done again soon) and has `kube.apply` post what `event` builds. Source of the form: events.k8s.io/v1.
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from splitter.core.model import Key, Note, SourceView, seconds_between
+from splitter.core.model import Key, Note, seconds_between
 
 STANDING_S = 3600.0
 """What still stands is said again when the API server has forgotten its Event (its default: an hour)."""
@@ -42,14 +42,14 @@ class Said:
         return found
 
 
-def event(source: SourceView, note: Note, now: datetime, instance: str) -> dict[str, Any]:
-    """Return one Event object about the source."""
+def event(key: Key, uid: str, note: Note, now: datetime, instance: str) -> dict[str, Any]:
+    """Return one Event object about the object that a key names."""
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{source.key.name[:200]}.{uuid4().hex[:16]}",
-            "namespace": source.key.namespace,
+            "name": f"{key.name[:200]}.{uuid4().hex[:16]}",
+            "namespace": key.namespace,
         },
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": "splitter.io/splitter",
@@ -59,10 +59,10 @@ def event(source: SourceView, note: Note, now: datetime, instance: str) -> dict[
         "note": note.message[:_NOTE],
         "type": "Warning" if note.warning else "Normal",
         "regarding": {
-            "apiVersion": "apps/v1",
-            "kind": source.key.kind,
-            "namespace": source.key.namespace,
-            "name": source.key.name,
-            "uid": source.uid,
+            "apiVersion": "v1" if key.kind == "ConfigMap" else "apps/v1",
+            "kind": key.kind,
+            "namespace": key.namespace,
+            "name": key.name,
+            "uid": uid,
         },
     }

@@ -23,6 +23,7 @@ STATUS_NAME = "cluster-autoscaler-status"
 OPTIONAL_RIGHTS = (
     ("rolebinding", "splitter-events", "default"),
     ("rolebinding", "splitter-autoscaler-status", "kube-system"),
+    ("rolebinding", "splitter-template-sets", "splitter-system"),
 )
 
 
@@ -185,7 +186,7 @@ def test_the_rights_are_optional(shop: Shop, fleet: Fleet, poor: Controller) -> 
     """Without them it starts, says once what it does without, and goes by taints and conditions."""
     said = poor.said().rsplit("connected to Kubernetes", 1)[-1]
     refused = [line for line in said.splitlines() if "not there or not allowed (403)" in line]
-    assert len(refused) == 3
+    assert len(refused) == 4
     assert all("INFO" in line for line in refused)
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
     shop.label()

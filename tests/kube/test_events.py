@@ -81,7 +81,7 @@ class TestRepeats:
 class TestEvent:
     def test_as_posted(self) -> None:
         """An Event names the source, the reason and the sentence."""
-        found = event(source(), SCALED, NOW, "splitter-abc")
+        found = event(KEY, source().uid, SCALED, NOW, "splitter-abc")
         name = found["metadata"].pop("name")
         assert name.startswith("web.")
         assert found == {
@@ -106,18 +106,18 @@ class TestEvent:
 
     def test_warning(self) -> None:
         """What a user should mend is a warning."""
-        assert event(source(), REFUSED, NOW, "one")["type"] == "Warning"
+        assert event(KEY, source().uid, REFUSED, NOW, "one")["type"] == "Warning"
 
     def test_names_differ(self) -> None:
         """Two Events of the same moment are two objects."""
-        names = {event(source(), SCALED, NOW, "one")["metadata"]["name"] for _ in range(100)}
+        names = {event(KEY, source().uid, SCALED, NOW, "one")["metadata"]["name"] for _ in range(100)}
         assert len(names) == 100
 
     def test_fits(self) -> None:
         """What the API server would refuse as too long is cut."""
         key = Key("Deployment", "shop", "x" * 253)
         long = Note(Reason.SCALED, "ä" * 2000)
-        found = event(source(key=key), long, NOW, "h" * 300)
+        found = event(key, source().uid, long, NOW, "h" * 300)
         assert len(found["note"]) == 1024
         assert len(found["metadata"]["name"]) <= 253
         assert len(found["reportingInstance"]) == 128

@@ -38,6 +38,12 @@ ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 
+# On ConfigMaps of splitter's own namespace that hold a template set: followed whatever the value, and read
+# where it is right, so that a wrong one is said.
+LABEL_TEMPLATE_SET: Final = "splitter.io/template-set"
+TEMPLATE_SET_ENABLED: Final = "enabled"
+ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
+
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"

@@ -8,6 +8,7 @@ from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod
 from splitter.kube.parse.splits import namespace, split
+from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.voices import (
     autoscaler,
     autoscaler_status,
@@ -36,5 +37,6 @@ __all__ = [
     "replica_set",
     "source",
     "split",
+    "template_set",
     "twin",
 ]

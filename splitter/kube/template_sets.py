@@ -1,0 +1,60 @@
+"""Follows the template sets that people bring: labelled ConfigMaps in splitter's own namespace.
+
+`cache` owns the one `TemplateSets`; the renderer looks names up in `by_name` at each rendering, so a
+change needs no restart. Nothing here compiles a template or knows who uses one.
+"""
+
+from collections.abc import Callable
+
+from splitter.core.surface import LABEL_TEMPLATE_SET
+from splitter.core.template_sets import TemplateSet
+from splitter.kube import parse
+from splitter.kube.client import Client
+from splitter.kube.records import TemplateSetRecord
+from splitter.kube.store import Shelf
+from splitter.kube.watch import Reflector
+
+Listener = Callable[[TemplateSetRecord], None]
+
+
+class TemplateSets:
+    """The sets by name; `changed(name)` is called after each change."""
+
+    def __init__(self, namespace: str, changed: Callable[[str], None]) -> None:
+        self._namespace = namespace
+        self._changed = changed
+        self._listeners: list[Listener] = []
+        self.store = Shelf(parse.template_set, {}, self._set_changed)
+        self.by_name = dict[str, TemplateSet]()
+
+    def announce_to(self, listener: Listener) -> None:
+        """Have somebody hear of each set that is new or another one now."""
+        self._listeners.append(listener)
+
+    def reflectors(self, client: Client) -> list[Reflector]:
+        """Return the reflectors to run: one, or none when no namespace is splitter's own."""
+        if not self._namespace:
+            return []
+        return [
+            Reflector(
+                client,
+                f"/api/v1/namespaces/{self._namespace}/configmaps",
+                self.store,
+                LABEL_TEMPLATE_SET,
+                namespace=self._namespace,
+                without="there are no template sets but those that travel with splitter",
+                awaited=True,  # a set that is not listed yet looks like one that was deleted
+            )
+        ]
+
+    def _set_changed(self, old: TemplateSetRecord | None, new: TemplateSetRecord | None) -> None:
+        if old is not None and new is not None and old.template_set == new.template_set:
+            return
+        if new is not None:
+            self.by_name[new.template_set.name] = new.template_set
+            for listener in self._listeners:
+                listener(new)
+        elif old is not None and self.by_name.get(old.template_set.name) is old.template_set:
+            del self.by_name[old.template_set.name]
+        if (record := new or old) is not None:
+            self._changed(record.template_set.name)

@@ -1,0 +1,41 @@
+"""A first look at each template set that somebody brings, before a workload needs it.
+
+The cache calls `inspect` when a set is new or another one. What is wrong with it is said where its author
+looks: in the log, and as an Event on the ConfigMap. Its workloads are told by their own passes; nothing
+is decided here.
+"""
+
+import logging
+from datetime import UTC, datetime
+
+from splitter.core.model import Key, Note
+from splitter.core.reasons import Reason
+from splitter.kube.records import TemplateSetRecord
+from splitter.reconciler.herald import Herald
+from splitter.render import Renderer
+
+logger = logging.getLogger("splitter.templates")
+
+
+class Inspection:
+    """Says what is wrong with a set that has come or changed, once for each change."""
+
+    def __init__(self, renderer: Renderer, herald: Herald) -> None:
+        self._renderer = renderer
+        self._herald = herald
+
+    def inspect(self, record: TemplateSetRecord) -> None:
+        """Compile a set, and say what came of it."""
+        found = record.template_set
+        faults = self._renderer.faults(found)
+        if not faults:
+            users = (
+                ", ".join(found.namespaces)
+                or "no namespace: the annotation splitter.io/namespaces names none"
+            )
+            logger.info("template set %s is read; it may be used in %s", found.name, users)
+        key = Key("ConfigMap", record.namespace, found.name)
+        for fault in faults:
+            logger.warning("template set %s cannot be used: %s", found.name, fault)
+            note = Note(Reason.TEMPLATE_INVALID, fault, warning=True)
+            self._herald.tell_about(key, record.uid, note, datetime.now(UTC))

@@ -1,0 +1,353 @@
+"""Template sets that people bring: picked up live, broken in every way, refused, taken away.
+
+Whatever happens to a set, the twins that run keep their last good template, and no pod is replaced
+unless its user asks for it.
+"""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.controller import Controller
+from e2e.shop import JsonObject, Shop
+from e2e.test_bad_input import condition, refused
+from e2e.test_verbs import Terminal, told
+from splitter.bundled import bundled_path
+from splitter.sandbox import Sandbox
+
+pytestmark = pytest.mark.e2e
+
+HOME = "splitter-system"
+REPLICAS, SURGE = 3, 2
+ON_DEMAND, SPOT = (
+    (bundled_path("templates") / "default" / "deployment" / f"{pool}.yaml.j2").read_text()
+    for pool in ("on-demand", "spot")
+)
+# Where a set of its own says something else than the default one.
+PODS = "spec: {{ pod | require_node_affinity(presets.spot_terms) }}"
+LINE = SPOT.splitlines().index(f"    {PODS}") + 1
+
+
+def spot_with(change: JsonObject) -> str:
+    """Return a spot template that lays a change over the pods' spec."""
+    return SPOT.replace(
+        PODS, PODS.replace(" }}", f" | merge({json.dumps(change)}) }}}}").replace("\n", " "), 1
+    )
+
+
+def with_grace(seconds: int) -> str:
+    """Return a spot template whose pods have another termination grace, by which one knows it."""
+    return spot_with({"terminationGracePeriodSeconds": seconds})
+
+
+class TemplateSet:
+    """One set in a ConfigMap beside splitter, as its author writes it."""
+
+    def __init__(self, shop: Shop, name: str) -> None:
+        self.name = name
+        self._shop = shop
+
+    def write(
+        self,
+        spot: str | None = with_grace(7),
+        *,
+        namespaces: str | None = "shop-*",
+        label: str = "enabled",
+        **fields: Any,  # noqa: ANN401 (fields of a ConfigMap)
+    ) -> None:
+        """Write it whole; without `spot`, that key is missing."""
+        metadata: JsonObject = {"name": self.name, "namespace": HOME}
+        metadata["labels"] = {"splitter.io/template-set": label}
+        if namespaces is not None:
+            metadata["annotations"] = {"splitter.io/namespaces": namespaces}
+        texts = {"deployment.on-demand.yaml.j2": ON_DEMAND, "deployment.spot.yaml.j2": spot}
+        body: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        body["data"] = {key: text for key, text in texts.items() if text is not None}
+        for key, value in fields.items():
+            body[key] = {**body.get(key, {}), **value}
+        # Replaced, not applied: an apply would keep the whole text a second time, in an annotation.
+        self._shop.sandbox.kubectl("delete", "configmap", "-n", HOME, self.name, "--ignore-not-found")
+        self._shop.sandbox.kubectl("create", "-f", "-", stdin=json.dumps(body))
+
+    def change(self, spot: str) -> None:
+        """Change the spot template where it is."""
+        patch = json.dumps({"data": {"deployment.spot.yaml.j2": spot}})
+        self._kubectl("patch", "configmap", self.name, "--type=merge", "--patch", patch)
+
+    def allow(self, namespaces: str) -> None:
+        """Name the namespaces that may use it."""
+        self._kubectl(
+            "annotate", "--overwrite", "configmap", self.name, f"splitter.io/namespaces={namespaces}"
+        )
+
+    def delete(self) -> None:
+        """Take it away."""
+        self._kubectl("delete", "configmap", self.name)
+
+    def events(self) -> list[str]:
+        """Return the notes of splitter's Events about it."""
+        found = self._shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
+        return [raw["note"] for raw in found if raw["regarding"]["name"] == self.name]
+
+    def _kubectl(self, *arguments: str) -> None:
+        self._shop.sandbox.kubectl("-n", HOME, *arguments)
+
+
+@pytest.fixture
+def own_set(shop: Shop) -> Iterator[TemplateSet]:
+    """Yield a set of the test's own, not written yet; it is gone afterwards."""
+    found = TemplateSet(shop, f"{shop.namespace}-set")
+    yield found
+    shop.sandbox.kubectl("delete", "configmap", "-n", HOME, found.name, "--ignore-not-found")
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may do everything."""
+    return Terminal(sandbox.kubeconfig, tmp_path)
+
+
+@pytest.fixture
+def split(shop: Shop, own_set: TemplateSet) -> Shop:
+    """Return the shop with web split into 1 + 2 by a good set."""
+    own_set.write()
+    deploy(shop, own_set)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=2)
+    shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+    return shop
+
+
+def deploy(shop: Shop, own_set: TemplateSet) -> None:
+    """Apply a Deployment that asks for the set."""
+    asked = {"splitter.io/on-demand-base": "1", "splitter.io/template": own_set.name}
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=asked)
+
+
+def grace_of(shop: Shop, twin: str = "web-spot") -> int:
+    """Return the termination grace that a twin's template has now."""
+    seconds: int = shop.deployment(twin)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    return seconds
+
+
+class Running:
+    """The pods and the twins' specs of a moment, to compare with now."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._before = self._now()
+
+    def verify(self) -> None:
+        """No pod was replaced, and no twin written."""
+        assert self._now() == self._before
+
+    def _now(self) -> tuple[set[str], dict[str, int]]:
+        twins = {name: self._shop.deployment(name) for name in ("web-on-demand", "web-spot")}
+        generations = {name: raw["metadata"]["generation"] for name, raw in twins.items()}
+        return {pod["metadata"]["uid"] for pod in self._shop.pods()}, generations
+
+
+def wait_held(shop: Shop, reason: str, words: str) -> None:
+    """Wait until Split and Event say that web is held for a reason, with these words."""
+
+    def says_so() -> bool:
+        status = shop.status()
+        return (status["state"], status["reason"]) == ("Held", reason) and words in status["message"]
+
+    shop.until(says_so, f"{reason}: {words}")
+    shop.until(lambda: any(words in note for note in shop.events(reason)), f"the Event {reason}: {words}")
+
+
+def wait_rolled(shop: Shop, grace: int) -> None:
+    """Wait until the spot twin's pods have this termination grace."""
+    shop.until(lambda: grace_of(shop) == grace, f"a grace of {grace} s in the template")
+    shop.wait_split(on_demand=1, spot=2)
+    shop.until(
+        lambda: (
+            [
+                pod["spec"]["terminationGracePeriodSeconds"]
+                for pod in shop.pods()
+                if pod["metadata"]["name"].startswith("web-spot")
+            ]
+            == [grace] * 2
+        ),
+        f"pods with a grace of {grace} s",
+    )
+
+
+class TestLife:
+    def test_picked_up_live(self, shop: Shop, own_set: TemplateSet) -> None:
+        """A workload waits for a set that is not there yet, and is split as soon as it is."""
+        deploy(shop, own_set)
+        shop.label()
+        message = refused(shop, "TemplateInvalid")
+        assert f'there is no template set "{own_set.name}"' in message
+        own_set.write()
+        shop.wait_split(on_demand=1, spot=2)
+        assert (grace_of(shop, "web-on-demand"), grace_of(shop)) == (5, 7)
+
+    def test_changed(self, split: Shop, own_set: TemplateSet, admin: Terminal) -> None:
+        """A changed set replaces no pod by itself; `splitter rollout` brings it, make before break."""
+        before = Running(split)
+        own_set.change(with_grace(9))
+        split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
+        before.verify()
+        assert grace_of(split) == 7
+        with split.watch() as watched:
+            told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
+            wait_rolled(split, grace=9)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        split.until(lambda: split.status()["reason"] == "Balanced", "rest")
+
+    def test_changed_comes_with_the_next_rollout(self, split: Shop, own_set: TemplateSet) -> None:
+        """A new image brings the changed set along, in the same roll."""
+        own_set.change(with_grace(9))
+        split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
+        split.kubectl("set", "image", "deployment/web", "web=web:2")
+        wait_rolled(split, grace=9)
+        images = {pod["spec"]["containers"][0]["image"] for pod in split.pods()}
+        assert images == {"web:2"}
+
+    def test_deleted(self, split: Shop, own_set: TemplateSet) -> None:
+        """The twins stay as they are and go on being scaled; written again, all is well."""
+        before = Running(split)
+        own_set.delete()
+        wait_held(split, "TemplateInvalid", f'there is no template set "{own_set.name}"')
+        before.verify()
+        split.scale(5)
+        split.wait_split(on_demand=1, spot=4)
+        assert grace_of(split) == 7
+        own_set.write()
+        split.until(lambda: split.status()["reason"] == "Balanced", "rest")
+
+
+SYNTAX = SPOT.replace(PODS, "spec: {{ pod | }}")
+UNDEFINED = SPOT.replace(PODS, "spec: {{ pdo }}")
+NOT_YAML = SPOT.replace(PODS, "spec: [{{ pod }}")
+NO_IMAGE = spot_with({"containers": [{"name": "more"}]})
+QUANTITY = spot_with({"containers": [{"name": "web", "resources": {"limits": {"cpu": "lots"}}}]})
+UNKNOWN = spot_with({"contaners": []})
+BINARY = {"binaryData": {"deployment.spot.yaml.j2": base64.b64encode(b"\xff\xfe").decode()}}
+
+
+class TestBroken:
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            pytest.param(SYNTAX, f"deployment.spot.yaml.j2, line {LINE}: ", id="syntax"),
+            pytest.param(UNDEFINED, f"line {LINE}: 'pdo' is undefined; the variables are", id="undefined"),
+            pytest.param(
+                SPOT.replace("kind: Deployment", "kind: Secret"),
+                'the output is of kind "apps/v1/Secret"; it must be apps/v1/Deployment',
+                id="kind",
+            ),
+            pytest.param(NOT_YAML, "the output is not YAML", id="not-yaml"),
+            pytest.param("# " * 20_000, "has 40000 bytes; at most 32768 are allowed", id="too-large"),
+            pytest.param(NO_IMAGE, "containers[1].image: Required value", id="no-image"),
+            pytest.param(QUANTITY, "quantities must match the regular expression", id="quantity"),
+            pytest.param(UNKNOWN, ".spec.template.spec.contaners: field not declared", id="unknown-field"),
+        ],
+    )
+    def test_held(self, split: Shop, own_set: TemplateSet, admin: Terminal, text: str, words: str) -> None:
+        """Said with its place, asked for or not; nothing rolls until it is mended, then what was asked."""
+        before = Running(split)
+        own_set.change(text)
+        wait_held(split, "TemplateInvalid", words)
+        told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
+        generation = split.deployment()["metadata"]["generation"]
+        split.until(lambda: split.status()["observedGeneration"] == generation, "a look at what was asked")
+        wait_held(split, "TemplateInvalid", words)
+        before.verify()
+        own_set.change(with_grace(9))
+        wait_rolled(split, grace=9)
+
+    def test_mended_before_anybody_asked(self, split: Shop, own_set: TemplateSet) -> None:
+        """A set that is as it was again leaves no trace."""
+        before = Running(split)
+        own_set.change(SYNTAX)
+        wait_held(split, "TemplateInvalid", f"line {LINE}")
+        own_set.change(with_grace(7))
+        split.until(lambda: split.status()["reason"] == "Balanced", "rest")
+        before.verify()
+
+    @pytest.mark.parametrize(
+        ("fields", "words"),
+        [
+            pytest.param({"spot": None}, 'the key "deployment.spot.yaml.j2" is missing', id="missing-key"),
+            pytest.param(
+                {"data": {"deployment.sport.yaml.j2": ""}},
+                'the key "deployment.sport.yaml.j2" is no template\'s; did you mean',
+                id="wrong-key",
+            ),
+            pytest.param({"spot": None, **BINARY}, "is binary data; a template is text", id="binary"),
+            pytest.param({"label": "yes"}, 'the label splitter.io/template-set is "yes"', id="label"),
+            pytest.param({"namespaces": "Shop"}, 'holds "Shop", which names no namespace', id="namespaces"),
+        ],
+    )
+    def test_refused(self, shop: Shop, own_set: TemplateSet, fields: JsonObject, words: str) -> None:
+        """A ConfigMap that is no set refuses its workloads with what to write; mended, they are split."""
+        own_set.write(**fields)
+        deploy(shop, own_set)
+        shop.label()
+        message = refused(shop, "TemplateInvalid")
+        assert f"ConfigMap {HOME}/{own_set.name}: " in message
+        assert words in message
+        own_set.write()
+        shop.wait_split(on_demand=1, spot=2)
+
+
+class TestNamespaces:
+    @pytest.mark.parametrize("namespaces", [None, "shop", "team-*,toys"], ids=["none", "exact", "others"])
+    def test_not_allowed(self, shop: Shop, own_set: TemplateSet, namespaces: str | None) -> None:
+        """A set serves the namespaces that it names, and without the annotation none."""
+        own_set.write(namespaces=namespaces)
+        deploy(shop, own_set)
+        shop.label()
+        message = refused(shop, "TemplateSetNotAllowed")
+        assert f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces" in message
+        own_set.allow(f"toys,{shop.namespace}")
+        shop.wait_split(on_demand=1, spot=2)
+
+    def test_no_longer_allowed(self, split: Shop, own_set: TemplateSet) -> None:
+        """What is split stays split, at its last good twins."""
+        before = Running(split)
+        own_set.allow("toys")
+        wait_held(split, "TemplateSetNotAllowed", "may be used in the namespaces toys")
+        before.verify()
+        own_set.allow("*")
+        split.until(lambda: split.status()["reason"] == "Balanced", "rest")
+        assert condition(split, "Eligible")[0] == "True"
+
+
+class TestAuthor:
+    def test_is_told_before_anybody_uses_it(
+        self, shop: Shop, own_set: TemplateSet, controller: Controller
+    ) -> None:
+        """In the log, and as an Event on the ConfigMap: once for each change."""
+        own_set.write(SYNTAX)
+        words = f"ConfigMap {HOME}/{own_set.name}, deployment.spot.yaml.j2, line {LINE}: "
+        shop.until(lambda: any(words in note for note in own_set.events()), "the Event on the ConfigMap")
+        warnings = [line for line in controller.said().splitlines() if words in line]
+        assert len(warnings) == 1
+        assert "WARNING" in warnings[0]
+        own_set.change(SPOT)
+        good = f"template set {own_set.name} is read; it may be used in shop-*"
+        shop.until(lambda: good in controller.said(), "the log to say that it is good")
+
+    def test_cannot_take_the_name_of_a_built_in_set(
+        self, shop: Shop, own_set: TemplateSet, controller: Controller
+    ) -> None:
+        """A ConfigMap called `default` changes nothing, and says so."""
+        own_set.name = "default"
+        own_set.write(SYNTAX, namespaces="*")
+        words = "a set of this name travels with splitter and is used instead; rename the ConfigMap"
+        shop.until(lambda: words in controller.said(), "the log")
+        shop.deploy(replicas=REPLICAS, annotations={"splitter.io/on-demand-base": "1"})
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        own_set.delete()

@@ -1,0 +1,75 @@
+"""The rehearsal: whose fault a refusal is, in words, and what is no refusal at all."""
+
+import pytest
+
+from builders import observation
+from kube.server import Answer, Script, connected, json, refusal
+from splitter.core.model import Note, Pool, Rendered
+from splitter.core.reasons import Reason
+from splitter.kube.client import ApiError
+from splitter.kube.rehearse import rehearse_roll
+
+TWINS = {
+    pool: Rendered(
+        f'{{"metadata": {{"name": "web-{pool}", "namespace": "shop"}}, "spec": {{}}}}',
+        "hash",
+        template_set="small",
+    )
+    for pool in Pool
+}
+INVALID = 'Deployment.apps "web-spot" is invalid: spec.template.spec.containers[0].image: Required value'
+QUANTITY = (
+    "failed to convert new object (shop/web-spot; apps/v1, Kind=Deployment) to proper version: unable to"
+    " convert unstructured object to apps/v1, Kind=Deployment: quantities must match the regular expression"
+)
+FIELD = (
+    "failed to create typed patch object (shop/web-spot; apps/v1, Kind=Deployment):"
+    " .spec.template.spec.contaners: field not declared in schema"
+)
+POLICY = "deployments.apps \"web-spot\" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no"
+
+
+async def rehearsed(*answers: Answer) -> tuple[Note | None, Script]:
+    """Return what is said when the API server answers like this, and what it was asked."""
+    script = Script().then(*answers)
+    async with connected(script) as client:
+        return await rehearse_roll(client, observation(), TWINS), script
+
+
+class TestRoll:
+    async def test_taken(self) -> None:
+        """Both twins are asked about, as dry runs, and nothing is said."""
+        said, script = await rehearsed(json({}))
+        assert said is None
+        assert [asked.path.rsplit("/", 1)[1] for asked in script.asked] == ["web-on-demand", "web-spot"]
+        assert all(asked.query["dryRun"] == "All" for asked in script.asked)
+
+    @pytest.mark.parametrize(
+        ("status", "words"),
+        [(422, INVALID), (500, QUANTITY), (500, FIELD), (400, "Deployment in version v1 cannot be handled")],
+    )
+    async def test_malformed(self, status: int, words: str) -> None:
+        """What no Deployment may be is its template set's fault, whatever code that is answered with."""
+        said, _ = await rehearsed(json({}), refusal(status, "", words))
+        assert said is not None
+        assert said.reason is Reason.TEMPLATE_INVALID
+        assert said.message == (
+            'the API server would refuse to write the spot twin as the template set "small" renders it:'
+            f" {words}. Nothing was changed; mend the set, and it is tried again"
+        )
+
+    @pytest.mark.parametrize(("status", "words"), [(422, POLICY), (403, "exceeded quota: few")])
+    async def test_forbidden(self, status: int, words: str) -> None:
+        """A policy or a quota is nobody's template: it may forbid what a set renders well."""
+        said, _ = await rehearsed(refusal(status, "", words))
+        assert said is not None
+        assert said.reason is Reason.WRITE_DENIED
+        assert f"refuse to write the on-demand twin: {words}. Nothing was changed" in said.message
+
+    @pytest.mark.parametrize(
+        ("status", "words"), [(500, "etcd is not there"), (409, "it changed"), (403, "is being terminated")]
+    )
+    async def test_no_answer(self, status: int, words: str) -> None:
+        """A failure that mends itself is no refusal: it is asked again."""
+        with pytest.raises(ApiError):
+            await rehearsed(refusal(status, "", words))
