@@ -208,6 +208,7 @@ class TwinView:
     max_unavailable: int
     deleting: bool = False
     edits: tuple[Edit, ...] = ()
+    stripped: bool = False  # fields that we have applied were removed by somebody
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty

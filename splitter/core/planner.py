@@ -133,11 +133,12 @@ def _drifted(
     """Call a twin out of date whose template somebody has edited; returns also what was edited."""
     if isinstance(rendered, Note):
         return observed, {}
-    said = {
-        twin.pool: f"{twin.name} ({'; '.join(fields)})"
-        for twin in observed.twins
-        if (fields := overwritten(twin.edits, rendered[twin.pool]))
-    }
+    said = {}
+    for twin in observed.twins:
+        if fields := overwritten(twin.edits, rendered[twin.pool]):
+            said[twin.pool] = f"{twin.name} ({'; '.join(fields)})"
+        elif twin.stripped:
+            said[twin.pool] = f"{twin.name} (fields of its pod template were removed)"
     twins = {twin.pool: replace(twin, rendered_hash="") for twin in observed.twins if twin.pool in said}
     return (
         replace(

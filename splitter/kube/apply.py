@@ -195,7 +195,7 @@ class Writer:
         if action.resource_version is None:
             await self._must_be_free(f"{deployments}/{name}")
         answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
-        self._cache.twins.upsert(answer)
+        self._cache.twin_applied(answer)
 
     async def _restore_template(self, deployments: str, action: RestoreTemplate) -> None:
         """Replace the whole template: a patch would leave what the bad one added."""
@@ -203,9 +203,8 @@ class Writer:
         good = await self._client.get(f"{replica_sets}/{action.replica_set}")
         whole = await self._client.get(f"{deployments}/{action.twin}")
         body = with_template(whole, good["spec"]["template"], action.resource_version)
-        self._cache.twins.upsert(
-            await self._client.send("PUT", f"{deployments}/{action.twin}", body, query=_OURS)
-        )
+        answer = await self._client.send("PUT", f"{deployments}/{action.twin}", body, query=_OURS)
+        self._cache.twin_applied(answer)
 
     async def _must_be_free(self, path: str) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.

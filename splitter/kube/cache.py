@@ -62,6 +62,9 @@ class Cache:
         self._assess = assess
         self._wake = wake
         self._autoscaler_status = autoscaler_status
+        self._applied: dict[
+            str, str
+        ] = {}  # of a twin by its UID: which fields were ours after our last apply
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
@@ -139,6 +142,15 @@ class Cache:
         found = (self.nodes.one("name", name) for name in node_names)
         return self.voices.silent_from((node for node in found if node is not None), now)
 
+    def twin_applied(self, raw: Mapping[str, Any]) -> None:
+        """Take the answer to our own write of a twin's template, and remember which fields are ours by it."""
+        self._applied[raw["metadata"]["uid"]] = parse.owned(raw)
+        self.twins.upsert(raw)
+
+    def is_stripped(self, twin: TwinRecord) -> bool:
+        """Whether somebody has removed a field since our last apply; not known of what was done before us."""
+        return self._applied.get(twin.uid, twin.owned) != twin.owned
+
     def find_vanished(self) -> None:
         """Find the nodes that went while we were not there: of pods that are older than the list of nodes.
 
@@ -181,6 +193,8 @@ class Cache:
     def _twin_changed(self, old: TwinRecord | None, new: TwinRecord | None) -> None:
         if (record := new or old) is not None:
             self._wake(record.source, urgent=False)
+        if new is None and old is not None:
+            self._applied.pop(old.uid, None)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
         if (record := new or old) is not None and (key := self._owner_of(record)) is not None:

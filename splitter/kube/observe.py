@@ -174,6 +174,7 @@ class Observer:
             max_unavailable=record.max_unavailable,
             deleting=record.deleting,
             edits=record.edits,
+            stripped=self._cache.is_stripped(record),
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,
             replica_sets=replica_sets,
         )

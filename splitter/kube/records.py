@@ -92,6 +92,7 @@ class TwinRecord:
     deleting: bool
     request: PodRequest  # what one of its pods asks the scheduler for
     edits: tuple[Edit, ...]
+    owned: str  # which fields of its pod template are ours
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,11 @@ class TestParked:
         assert pod_uids(shop) == pods
 
 
+def has_variable(pod: JsonObject) -> bool:
+    """Whether a pod has the variable that the source gives it."""
+    return bool(pod["spec"]["containers"][0].get("env"))
+
+
 class TestTwins:
     """The twins are splitter's: what is written on them by hand is put back."""
 
@@ -219,6 +224,20 @@ class TestTwins:
         [note] = shop.events("Drift")
         assert f"'web:1' -> '{image}'" in note
         assert "belongs on the source" in note
+
+    def test_variable_removed(self, split_shop: Shop) -> None:
+        """What the source has and somebody takes out of a twin is put back."""
+        shop = split_shop
+        shop.kubectl("set", "env", "deployment/web", "WANTED=yes")
+        shop.until(lambda: all(map(has_variable, shop.pods())), "the variable everywhere")
+        shop.wait_split(on_demand=1, spot=3)
+        with shop.watch() as watched:
+            shop.kubectl("set", "env", "deployment/web-spot", "WANTED-")
+            shop.until(lambda: shop.events("Drift"), "the word about the edit")
+            shop.until(lambda: all(map(has_variable, shop.pods())), "the variable everywhere again")
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
 
     def test_variable_added(self, split_shop: Shop) -> None:
         """What is only added is not in the way of what the templates say: it rolls once, and stays."""

@@ -1,12 +1,15 @@
 """What others have written into a twin's pod template, told by who owns which field."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from kube.raw import Raw, deployment
 from splitter.core.model import Edit
+from splitter.core.nodes import NodeFacts, NodeState
 from splitter.kube import parse
+from splitter.kube.cache import Cache
 
 CONTAINER = '{"name":"web"}'
 INTO_IT = ("spec", "template", "spec", "containers", CONTAINER)
@@ -69,3 +72,63 @@ class TestEdits:
     def test_none(self, managed: Raw) -> None:
         """Our own fields, whole lists, and what is no more there are no edits."""
         assert parse.twin(twin(managed, command=["run"])).edits == ()
+
+
+class TestOwned:
+    """What is ours by our last apply: the only trace that a removed field leaves."""
+
+    def ours(self, **container: object) -> Raw:
+        """Return our own entry of managedFields."""
+        return {**writes("splitter", in_container(**container)), "operation": "Apply"}
+
+    def test_changes_with_a_removed_field(self) -> None:
+        """And with nothing else: not with the order of fields, nor with what others write beside them."""
+        whole = parse.owned(twin(self.ours(image={}, livenessProbe={})))
+        assert parse.owned(twin(self.ours(livenessProbe={}, image={}))) == whole
+        beside = writes("kubectl-edit", in_container(tty={}))
+        assert parse.owned(twin(beside, self.ours(image={}, livenessProbe={}))) == whole
+        assert parse.owned(twin(self.ours(image={}))) != whole
+
+    def test_is_nothing_before_our_first_apply(self) -> None:
+        """A put of ours is an update, and owns by another name."""
+        assert parse.owned(twin(writes("splitter", in_container(image={})))) == ""
+
+
+class TestStripped:
+    """Known since our last write; what was removed before we came is not."""
+
+    def cache(self) -> Cache:
+        """Return an empty cache that wakes nobody."""
+        return Cache(no_node, lambda *_, **__: None)
+
+    def test_after_a_removal(self) -> None:
+        """It is over with our next write."""
+        cache, owner = self.cache(), TestOwned()
+        whole, less = owner.ours(image={}, livenessProbe={}), owner.ours(image={})
+        cache.twin_applied(twin(whole))
+        (record,) = cache.twins.values()
+        assert not cache.is_stripped(record)
+        cache.twins.upsert(newer(twin(less), 2))
+        (record,) = cache.twins.values()
+        assert cache.is_stripped(record)
+        cache.twin_applied(newer(twin(whole), 3))
+        (record,) = cache.twins.values()
+        assert not cache.is_stripped(record)
+
+    def test_before_our_first_write(self) -> None:
+        """A controller that has just started takes twins as they are."""
+        cache = self.cache()
+        cache.twins.upsert(twin(TestOwned().ours(image={})))
+        (record,) = cache.twins.values()
+        assert not cache.is_stripped(record)
+
+
+def newer(raw: Raw, version: int) -> Raw:
+    """Return the object as it is somewhat later."""
+    raw["metadata"]["resourceVersion"] = str(version)
+    return raw
+
+
+def no_node(facts: NodeFacts, *, now: datetime | None = None) -> NodeState:
+    """Judge no node: there is none."""
+    raise AssertionError((facts, now))

@@ -4,6 +4,7 @@ The stores call one function a kind for each watch event. Unknown or missing fie
 Kubernetes itself defaults them; nothing here judges. A module a kind; `fields` has what they share.
 """
 
+from splitter.kube.parse.edits import owned
 from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod
@@ -31,6 +32,7 @@ __all__ = [
     "namespace",
     "node_event",
     "node_facts",
+    "owned",
     "pod",
     "quantity",
     "refusal",

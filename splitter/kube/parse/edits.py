@@ -7,11 +7,14 @@ template as a whole would take the server's defaults, and what webhooks add to o
 
 import json
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from splitter.core.model import Edit
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw
+
+_DIGEST = 16
 
 
 def edits(raw: Raw) -> tuple[Edit, ...]:
@@ -26,6 +29,18 @@ def edits(raw: Raw) -> tuple[Edit, ...]:
             for edit in _values(owned, raw["spec"]["template"], ("spec", "template")):
                 found[edit.path] = edit
     return tuple(found[path] for path in sorted(found))
+
+
+def owned(raw: Raw) -> str:
+    """Return which fields of a pod template are ours by our last apply: another text, and one was removed.
+
+    Whoever removes a field leaves no name: the API server only takes it out of what we own.
+    """
+    for entry in raw["metadata"].get("managedFields", ()):
+        if entry.get("manager") == FIELD_MANAGER and entry.get("operation") == "Apply":
+            fields = (entry.get("fieldsV1") or {}).get("f:spec", {}).get("f:template", {})
+            return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_DIGEST]
+    return ""
 
 
 def _values(owned: Mapping[str, Any], value: object, path: tuple[str, ...]) -> Iterator[Edit]:

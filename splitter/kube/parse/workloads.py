@@ -21,7 +21,7 @@ from splitter.core.surface import (
     SPLIT_TWIN,
 )
 from splitter.kube.client import FIELD_MANAGER
-from splitter.kube.parse.edits import edits
+from splitter.kube.parse.edits import edits, owned
 from splitter.kube.parse.fields import Raw, condition, controller, instant
 from splitter.kube.parse.pods import pod_request
 from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
@@ -99,6 +99,7 @@ def twin(raw: Raw) -> TwinRecord:
         deleting="deletionTimestamp" in metadata,
         request=pod_request(spec["template"].get("spec", {})),
         edits=edits(raw),
+        owned=owned(raw),
     )
 
 
