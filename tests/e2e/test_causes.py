@@ -121,9 +121,10 @@ class TestQuota:
         with shop.watch() as watched:
             shop.scale(8)
             told(shop, "QuotaExceeded")
-            # Pods of the take-over that are still going count for the quota at first.
-            outlast_grace(shop)
             words = "3 of 7 replicas of web-spot are refused by a quota: exceeded quota: small,"
+            # Pods of the take-over that are still going count for the quota at first.
+            shop.until(lambda: healthy(shop)[2].startswith(words), "the quota to be used up")
+            outlast_grace(shop)
             assert healthy(shop)[2].startswith(words)
             assert shop.twins() == (1, 7)
             assert shop.shape() == Shape(1, 4, 5)
