@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from splitter.core.model import PodView, Trouble, TwinView
-from splitter.core.nodes import Health, NodeState, NodeTerm, PodRequest, Taint, may_run_on
+from splitter.core.nodes import Health, NodeState, NodeTerm, PodRequest, Taint, lasts, may_run_on
 from splitter.core.reasons import Reason
 
 _IMAGE = frozenset(
@@ -137,8 +137,8 @@ def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trou
     count: Counter[object] = Counter()
     labels, by_name = _labels_asked_for(pod), any(term.fields for term in pod.affinity)
     for node in nodes:
-        if node.is_spot is not spot or node.health is not Health.HEALTHY:
-            continue
+        if node.is_spot is not spot or node.health is not Health.HEALTHY or not all(map(lasts, node.taints)):
+            continue  # a node that has just registered is Ready before its taints are gone
         kind = (node.taints, *map(node.labels.get, labels), node.name if by_name else "")
         if kind not in kinds:
             if may_run_on(pod, node):

@@ -246,6 +246,14 @@ class TestNodes:
             " team=data:NoSchedule",
         )
 
+    def test_taint_that_will_pass(self) -> None:
+        """A node that still carries a mark of its registration is not there yet: nobody must tolerate it."""
+        fresh = Taint("node.kubernetes.io/not-ready")
+        assert of_nodes(ANY, [node("a", taints=(fresh,))], spot=True) is None
+        found = of_nodes(ANY, [node("a", taints=(fresh, TEAM)), node("b", taints=(TEAM,))], spot=True)
+        assert found is not None
+        assert found.detail.startswith("1 of 1 healthy spot nodes have a taint")
+
     def test_all_of_a_kind_are_counted(self) -> None:
         """Nodes that are alike are looked at once, and counted each."""
         nodes = [node(f"a{number}", zone="a", taints=(TEAM,)) for number in range(40)]

@@ -16,6 +16,7 @@ from splitter.core.nodes.autoscalers import (
     NodeGroup,
     Refusal,
     kind_of,
+    lasts,
     spot_blocked,
 )
 from splitter.core.nodes.capacity import (
@@ -91,6 +92,7 @@ __all__ = [
     "free_room_on",
     "gone",
     "kind_of",
+    "lasts",
     "may_run_on",
     "on_demand_node_selector_terms",
     "parse_selector",

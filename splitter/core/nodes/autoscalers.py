@@ -165,6 +165,16 @@ def spot_blocked(
     return Blocked(f"cluster-autoscaler backs off from {', '.join(named)}", status.stale_at)
 
 
+def lasts(taint: Taint) -> bool:
+    """Say whether a taint is somebody's wish, and not the state a node is in: that passes, or ends the node.
+
+    >>> lasts(Taint("team", "data")), lasts(Taint("node.kubernetes.io/not-ready"))
+    (True, False)
+    """
+    passing: Mapping[str, object] = NOTICE_TAINTS
+    return not (taint.key in passing or taint.key in HINT_TAINTS or taint.key.startswith(_PASSING_TAINTS))
+
+
 def _spot_groups(
     pod: PodRequest, nodes: Iterable[NodeState], groups: tuple[NodeGroup, ...]
 ) -> list[NodeGroup]:
@@ -201,9 +211,4 @@ def _is_pool_of(pool: str, group: str) -> bool:
 
 def _could_host(pod: PodRequest, node: NodeState) -> bool:
     """Say whether a new machine like this one could hold such a replica: what is wrong with it will pass."""
-    return may_run_on(pod, replace(node, taints=tuple(filter(_lasts, node.taints))))
-
-
-def _lasts(taint: Taint) -> bool:
-    passing: Mapping[str, object] = NOTICE_TAINTS
-    return not (taint.key in passing or taint.key in HINT_TAINTS or taint.key.startswith(_PASSING_TAINTS))
+    return may_run_on(pod, replace(node, taints=tuple(filter(lasts, node.taints))))
