@@ -1,0 +1,318 @@
+"""Whoever writes the source's manifest again and again: kubectl, a GitOps tool, Helm. Nobody is in the way.
+
+Each test has its tool write while the workload is taken over, rolled and given back, and judges by the pods.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from e2e.shop import POOL, JsonObject, Shop, manifest
+from splitter.sandbox.api import PatchKind
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+REPLICAS, SURGE = 4, 2
+# A GitOps tool writes every few minutes; this is as often as it can.
+AT_LEAST = 5
+POOLS = ("on-demand", "spot")
+
+# What the tools recognise their own objects by. On a twin it would have them adopt, count or prune it.
+TRACKING_LABELS = {
+    "app.kubernetes.io/instance": "shop",
+    "app.kubernetes.io/managed-by": "Helm",
+    "argocd.argoproj.io/instance": "shop",
+    "helm.sh/chart": "web-1.0.0",
+    "helm.toolkit.fluxcd.io/name": "shop",
+    "kustomize.toolkit.fluxcd.io/name": "shop",
+    "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
+}
+TRACKING_ANNOTATIONS = {
+    "argocd.argoproj.io/sync-wave": "3",
+    "argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web",
+    "helm.sh/hook": "post-install",
+    "kustomize.toolkit.fluxcd.io/prune": "enabled",
+    "meta.helm.sh/release-name": "shop",
+    "meta.helm.sh/release-namespace": "shop",
+    "reloader.stakater.com/auto": "true",
+}
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+Apply = Callable[[Shop, JsonObject], None]
+
+
+def client_side(shop: Shop, wanted: JsonObject) -> None:
+    """Apply as `kubectl apply` does by default: a patch computed from what it applied last."""
+    shop.apply(wanted)
+
+
+def server_side(shop: Shop, wanted: JsonObject) -> None:
+    """Apply as a GitOps controller does: a manager of its own, which takes what it asks for by force."""
+    asked = ("--server-side", "--field-manager=gitops", "--force-conflicts")
+    shop.kubectl("apply", *asked, "-f", "-", stdin=json.dumps(wanted))
+
+
+def as_helm(shop: Shop, wanted: JsonObject) -> None:
+    """Install or upgrade as Helm 3 does: a strategic merge patch with all that the chart says."""
+    api, path = shop.sandbox.api, f"/apis/apps/v1/namespaces/{shop.namespace}/deployments"
+    if api.find(f"{path}/web") is None:
+        api.create(path, wanted)
+    else:
+        api.patch(f"{path}/web", wanted, kind=PatchKind.STRATEGIC, field_manager="helm")
+
+
+TOOLS = pytest.mark.parametrize("apply", [client_side, server_side, as_helm])
+
+
+class Loop:
+    """A tool that applies what is wanted over and over, from a thread of its own."""
+
+    def __init__(self, shop: Shop, apply: Apply, wanted: JsonObject) -> None:
+        self.wanted = wanted
+        self.times = 0
+        self._shop = shop
+        self._apply = apply
+        self._ending = threading.Event()
+        self._fault: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="applier", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """End. Raises what ended it before."""
+        self._ending.set()
+        self._thread.join()
+        if self._fault is not None:
+            raise self._fault
+
+    def often(self) -> None:
+        """Wait until it has applied what is wanted now, several times."""
+        before = self.times
+        self._shop.until(lambda: self._fault or self.times > before + AT_LEAST, "the tool to apply again")
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self._apply(self._shop, self.wanted)
+                self.times += 1
+        except Exception as fault:  # noqa: BLE001 - told by whoever waits
+            self._fault = fault
+
+
+@contextmanager
+def applied_over_and_over(shop: Shop, apply: Apply, wanted: JsonObject) -> Iterator[Loop]:
+    """Have a tool apply a manifest from now on."""
+    loop = Loop(shop, apply, wanted)
+    loop.start()
+    try:
+        yield loop
+    finally:
+        loop.end()
+
+
+def wanted(image: str = "web:1") -> JsonObject:
+    """Return the manifest that lies in the repository; it says nothing about the split but the policy."""
+    return manifest("web", REPLICAS, surge=SURGE, image=image, annotations=ASKED)
+
+
+def images(shop: Shop) -> list[str]:
+    """Return the image of each pod."""
+    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods()]
+
+
+def generations(shop: Shop) -> dict[str, int]:
+    """Return what each change of a twin's spec adds one to."""
+    return {pool: shop.deployment(f"web-{pool}")["metadata"]["generation"] for pool in POOLS}
+
+
+class TestLoop:
+    @TOOLS
+    def test_a_whole_life(self, shop: Shop, apply: Apply) -> None:
+        """Applied over and over it is taken over, rolled and given back as ever: no pause undone, no dip."""
+        apply(shop, wanted())
+        shop.wait_rolled_out()
+        with applied_over_and_over(shop, apply, wanted()) as loop, shop.watch() as watched:
+            loop.often()
+            shop.label()
+            shop.wait_split(on_demand=1, spot=3)
+            before = generations(shop)
+            loop.often()
+            assert generations(shop) == before
+            loop.wanted = wanted(image="web:2")
+            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+            shop.wait_split(on_demand=1, spot=3)
+            loop.often()
+            assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
+            shop.unlabel()
+            shop.wait_given_back()
+            loop.often()
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+        assert shop.deployments() == {"web"}
+        assert not shop.events("ForeignUnpause")
+
+    def test_a_count_in_the_manifest(self, shop: Shop) -> None:
+        """Whoever keeps the count in Git gets it: a count set by hand holds until the next apply."""
+        shop.apply(wanted())
+        shop.wait_rolled_out()
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        shop.scale(6)
+        shop.wait_split(on_demand=1, spot=5)
+        with shop.watch() as watched:
+            shop.apply(wanted())
+            shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+
+
+class TestTracking:
+    """A tool's marks on the source stay there."""
+
+    @TOOLS
+    def test_nothing_is_copied_to_the_twins(self, shop: Shop, apply: Apply) -> None:
+        """Not when they are made, and not when the chart's version is raised: that is no change of a pod."""
+        apply(shop, tracked("web-1.0.0"))
+        shop.wait_rolled_out()
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        before, pods = generations(shop), {pod["metadata"]["uid"] for pod in shop.pods()}
+        verify_untracked(shop)
+        apply(shop, tracked("web-1.1.0"))
+        assert shop.deployment()["metadata"]["labels"]["helm.sh/chart"] == "web-1.1.0"
+        shop.scale(REPLICAS + 1)  # whatever was to be copied has been by then
+        shop.wait_split(on_demand=1, spot=4)
+        verify_untracked(shop)
+        assert generations(shop) == {**before, "spot": before["spot"] + 1}
+        assert pods < {pod["metadata"]["uid"] for pod in shop.pods()}
+
+    def test_a_pods_own_marks_are_kept(self, shop: Shop) -> None:
+        """What the chart puts on the pods is on the twins' pods too; a new checksum there is a rollout."""
+        shop.apply(tracked("web-1.0.0"))
+        shop.wait_rolled_out()
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        before = generations(shop)
+        with shop.watch() as watched:
+            as_helm(shop, tracked("web-1.0.0", checksum="two"))
+            shop.until(lambda: checksums(shop) == ["two"] * REPLICAS, "the new checksum everywhere")
+            shop.wait_split(on_demand=1, spot=3)
+        assert {pod["metadata"]["labels"].get("helm.sh/chart") for pod in shop.pods()} == {"web"}
+        assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+
+
+def tracked(chart: str, checksum: str = "one") -> JsonObject:
+    """Return a Deployment as charts make them, with the marks of all tools at once."""
+    found = wanted()
+    found["metadata"]["labels"] |= {**TRACKING_LABELS, "helm.sh/chart": chart}
+    found["metadata"]["annotations"] |= TRACKING_ANNOTATIONS
+    pod = found["spec"]["template"]["metadata"]
+    pod["labels"] |= {"helm.sh/chart": "web"}
+    pod["annotations"] |= {"checksum/config": checksum}
+    return found
+
+
+def verify_untracked(shop: Shop) -> None:
+    """Claim that no twin, and no ReplicaSet of one, carries a tool's mark of the source's."""
+    found = json.loads(shop.kubectl("get", "deployments,replicasets", "-l", POOL, "-o", "json"))["items"]
+    assert {raw["kind"] for raw in found} == {"Deployment", "ReplicaSet"}
+    for raw in found:
+        metadata = raw["metadata"]
+        carried = {**metadata.get("labels", {}), **metadata.get("annotations", {})}
+        marks = {*TRACKING_ANNOTATIONS, LAST_APPLIED, *TRACKING_LABELS}
+        if raw["kind"] == "ReplicaSet":  # it carries the labels of its pods, which are the user's
+            marks -= {"helm.sh/chart"}
+        assert not marks & set(carried), f"{raw['kind']}/{metadata['name']}"
+
+
+def checksums(shop: Shop) -> list[str]:
+    """Return the checksum on each pod."""
+    return [pod["metadata"]["annotations"]["checksum/config"] for pod in shop.pods()]
+
+
+class TestByHand:
+    """The verbs of kubectl that change a Deployment, on the source."""
+
+    @pytest.fixture
+    def shop(self, shop: Shop) -> Shop:
+        """Return a namespace with `web` split into 1 + 3."""
+        shop.apply(wanted())
+        shop.wait_rolled_out()
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        return shop
+
+    @pytest.mark.parametrize(
+        ("kind", "patch"),
+        [
+            ("strategic", {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 3}}}}),
+            ("merge", {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 3}}}}),
+            (
+                "json",
+                [{"op": "replace", "path": "/spec/template/spec/terminationGracePeriodSeconds", "value": 3}],
+            ),
+        ],
+        ids=["strategic", "merge", "json"],
+    )
+    def test_patch(self, shop: Shop, kind: str, patch: Mapping[str, Any] | list[Any]) -> None:
+        """`kubectl patch` of every kind rolls both twins once, without a dip."""
+        with rolled_once(shop):
+            shop.kubectl("patch", "deployment", "web", f"--type={kind}", "-p", json.dumps(patch))
+            shop.until(lambda: graces(shop) == [3] * REPLICAS, "the new template everywhere")
+
+    def test_edit(self, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`kubectl edit` rolls both twins once, without a dip."""
+        monkeypatch.setenv("KUBE_EDITOR", "sed -i s/web:1/web:2/")
+        with rolled_once(shop):
+            shop.kubectl("edit", "deployment", "web")
+            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+
+    def test_replace(self, shop: Shop) -> None:
+        """`kubectl replace` of what was got and changed, as scripts do it, rolls both twins once."""
+        with rolled_once(shop):
+            got = shop.kubectl("get", "deployment", "web", "-o", "json")
+            shop.kubectl("replace", "-f", "-", stdin=got.replace("web:1", "web:2"))
+            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+
+    def test_set_env_and_resources(self, shop: Shop) -> None:
+        """`kubectl set env` and `set resources` reach every pod; two changes in a row end with both."""
+        with shop.watch() as watched:
+            shop.kubectl("set", "env", "deployment/web", "COLOUR=green")
+            shop.kubectl("set", "resources", "deployment/web", "--requests=cpu=50m")
+            shop.until(
+                lambda: [*map(_asked, shop.pods())] == [("green", "50m")] * REPLICAS, "both everywhere"
+            )
+            shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+
+
+@contextmanager
+def rolled_once(shop: Shop) -> Iterator[None]:
+    """Claim that both twins' specs are written once meanwhile, and that nobody notices."""
+    before = generations(shop)
+    with shop.watch() as watched:
+        yield
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+        assert watched.highest() <= REPLICAS + SURGE
+    assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
+
+
+def graces(shop: Shop) -> list[int]:
+    """Return how long each pod is given to end."""
+    return [pod["spec"]["terminationGracePeriodSeconds"] for pod in shop.pods()]
+
+
+def _asked(pod: JsonObject) -> tuple[str, str]:
+    container = pod["spec"]["containers"][0]
+    colour = next((each["value"] for each in container.get("env", ()) if each["name"] == "COLOUR"), "")
+    return colour, container["resources"]["requests"]["cpu"]
