@@ -139,6 +139,16 @@ class TestValues:
         text = f"{HEAD}spec: {{a: {{{{ source.spec.template.metadata.labels.items }}}}}}\n"
         assert render(text)["spec"]["a"] == "a label"
 
+    def test_names_of_ones_own(self) -> None:
+        """What a template sets, in one branch only too, and the loop it is in, are names as well."""
+        text = (
+            "{% if pool == 'spot' %}{% set mine = 7 %}{% endif %}"
+            f"{HEAD}spec:\n{{% for one in [4, 5] %}}  a{{{{ loop.index }}}}: {{{{ one }}}}\n{{% endfor %}}"
+            "  own: {{ mine }}\n"
+        )
+        spec = render(text)["spec"]
+        assert {key: spec[key] for key in ("a1", "a2", "own")} == {"a1": 4, "a2": 5, "own": 7}
+
     def test_yaml_without_surprises(self) -> None:
         """In a template `on` and dates are texts, as everybody expects."""
         spec = render(
@@ -187,6 +197,8 @@ class TestBrokenTemplates:
             ),
             ("a: {{ source.spec.strategy | merge({}) }}\n", 1, '"strategy" is not there'),
             ("a: {{ source.spec.replicas }}\n", 1, '"replicas" is not there'),
+            ('a: {{ {"b": [twin.nmae]} }}\n', 1, '"nmae" is not there (there is: labels, name'),
+            ('{% set a = twin | merge({"b": [twin.nmae]}) %}\na: {{ a }}\n', 1, '"nmae" is not there'),
             ("a:\n- {{ pool | tojson }}\n", 2, "No filter named 'tojson'"),
             ("a: {{ pool | random }}\n", 1, "No filter named 'random'"),
             ("a: {{ pool | merge }}\n", 1, "merge() missing 1 required positional argument"),

@@ -64,6 +64,8 @@ _FORBIDDEN_STATEMENTS: Final[Mapping[type[nodes.Node], str]] = {
     nodes.Extends: "{% extends %}",
 }
 
+# What a template is given; `Renderer` fills them.
+VARIABLES: Final = ("source", "twin", "pool", "policy", "presets")
 _EMITTED: Final = "_emitted"
 
 
@@ -88,6 +90,8 @@ class Environment(ImmutableSandboxedEnvironment):
             for kind, statement in _FORBIDDEN_STATEMENTS.items():
                 for node in parsed.find_all(kind):
                     raise fault(node.lineno, f"{statement} is not allowed; use if, for, and set with `=`")
+            for unknown in _unknown_names(parsed):
+                raise fault(unknown.lineno, _undefined(f"{unknown.name!r} is undefined"))
             code = self.compile(text, name=file, filename=file)
         except TemplateSyntaxError as problem:
             raise fault(problem.lineno, f"{problem.message} (Jinja2 syntax)") from problem
@@ -130,17 +134,42 @@ class Environment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+def _unknown_names(parsed: nodes.Template) -> Iterator[nodes.Name]:
+    """Yield each name that is no variable and is given a value nowhere: no source could help."""
+    names = list(parsed.find_all(nodes.Name))
+    known = {*VARIABLES, "loop", *(name.name for name in names if name.ctx != "load")}
+    return (name for name in names if name.name not in known)
+
+
+def _undefined(message: str | None) -> str:
+    return f"{message}; the variables are {', '.join(VARIABLES)}"
+
+
 def _defined(function: Callable[..., object]) -> Callable[..., object]:
     """Return a filter that refuses what is undefined, instead of taking it for an empty mapping."""
 
     @wraps(function)
     def checked(*arguments: object, **named: object) -> object:
         for argument in (*arguments, *named.values()):
-            if isinstance(argument, Undefined):
-                str(argument)  # raises UndefinedError
+            _insist(argument)
         return function(*arguments, **named)
 
     return checked
+
+
+def _insist(value: object) -> None:
+    """Raise UndefinedError for what is undefined, in a literal too: later, its line is another one."""
+    match value:
+        case Undefined():
+            str(value)
+        case Mapping():
+            for item in value.values():
+                _insist(item)
+        case list() | tuple():
+            for item in value:
+                _insist(item)
+        case _:
+            pass
 
 
 # Nobody who writes a value can know it, so no value passes for a token.
@@ -169,6 +198,8 @@ def plain(value: object) -> object:
             return {_plain_key(key): plain(item) for key, item in value.items()}
         case list() | tuple() | Iterator():
             return [plain(item) for item in value]
+        case Undefined():
+            return str(value)  # raises UndefinedError
         case _:
             raise TypeError(f"an expression gives a {type(value).__name__}, which is not JSON")
 
@@ -188,8 +219,7 @@ def run(template: Template, variables: Mapping[str, object], fault: Fault) -> tu
     try:
         return _joined(template.generate({**variables, _EMITTED: values})), values
     except UndefinedError as problem:
-        what = f"{problem.message}; the variables are {', '.join(variables)}"
-        raise fault(_line(problem.__traceback__, template), what) from problem
+        raise fault(_line(problem.__traceback__, template), _undefined(problem.message)) from problem
     except Exception as problem:  # a template can fail in any way, and must hold nobody but its set
         raise fault(_line(problem.__traceback__, template), str(problem)) from problem
 
