@@ -8,8 +8,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from splitter.assembly import renderer_of
+from splitter.bundled import bundled_path
 from splitter.cli import app
 from splitter.cli.manifests import read_documents
+from splitter.core.model import Policy, Pool
+from splitter.core.template_sets import from_config_map
+from splitter.settings import load_settings
 
 RUN = CliRunner()
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
@@ -65,6 +70,123 @@ class TestTheTwins:
         found = RUN.invoke(app, ["render", "-f", str(manifest), "--settings", str(settings)])
         assert "eks.amazonaws.com/capacityType" in found.stdout
         assert "gke" not in found.stdout
+
+
+class TestTemplateSets:
+    """Sets of one's own, before a cluster has them."""
+
+    @staticmethod
+    def written(folder: Path, spot: str = "spec: {}", **metadata: object) -> Path:
+        """Return a file with the set `mine`."""
+        head = "apiVersion: apps/v1\nkind: Deployment\n"
+        labels, annotations = {"splitter.io/template-set": "enabled"}, {"splitter.io/namespaces": "shop"}
+        data = {f"deployment.{pool}.yaml.j2": f"{head}{spot}\n" for pool in ("on-demand", "spot")}
+        found = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
+        found["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations, **metadata}
+        file = folder / "mine.yaml"
+        file.write_text(f"{SERVICE}---\n{yaml.safe_dump(found)}", encoding="utf-8")
+        return file
+
+    def test_come_from_config_maps(self, tmp_path: Path) -> None:
+        """A file's ConfigMap is the set that the annotation names; its other documents are nobody's."""
+        file = self.written(tmp_path, "spec: {minReadySeconds: 77}")
+        code, twins, said = render(DEPLOYMENT, "--templates", str(file), "--annotation", "template=mine")
+        assert (code, said) == (0, "")
+        assert [twin["spec"]["minReadySeconds"] for twin in twins] == [77, 77]
+
+    def test_are_named(self, tmp_path: Path) -> None:
+        """A set in the file that the manifest does not name is not used, and that is said."""
+        code, twins, said = render(DEPLOYMENT, "--templates", str(self.written(tmp_path)))
+        assert (code, len(twins)) == (0, 2)
+        assert said == (
+            "standard input, line 1: Deployment web uses the template set default; to try the other,"
+            " add --annotation template=mine\n"
+        )
+
+    def test_come_from_folders(self, tmp_path: Path) -> None:
+        """A folder stands for the one that travels with splitter."""
+        folder = tmp_path / "default" / "deployment"
+        folder.mkdir(parents=True)
+        for pool in ("on-demand", "spot"):
+            (folder / f"{pool}.yaml.j2").write_text("apiVersion: apps/v1\nkind: Deployment\n")
+        _, twins, _ = render(DEPLOYMENT, "--templates", str(tmp_path))
+        assert all("minReadySeconds" not in twin["spec"] for twin in twins)
+        assert "containers" not in yaml.safe_dump(twins)
+
+    @pytest.mark.parametrize(
+        ("metadata", "sentence"),
+        [
+            ({"labels": {}}, 'ConfigMap mine: the label splitter.io/template-set is ""; write "enabled"'),
+            ({"name": "default"}, "a set of this name travels with splitter and is used instead"),
+            (
+                {"namespace": "home", "annotations": {"splitter.io/namespaces": "A"}},
+                "ConfigMap home/mine: the",
+            ),
+        ],
+    )
+    def test_are_checked(self, tmp_path: Path, metadata: dict[str, object], sentence: str) -> None:
+        """What the controller would say about the ConfigMap is said here, used or not."""
+        file = self.written(tmp_path, "spec: {}", **metadata)
+        code, twins, said = render(DEPLOYMENT, "--templates", str(file))
+        assert (code, twins) == (1, [])
+        assert sentence in said
+
+    def test_are_in_the_file(self, tmp_path: Path) -> None:
+        """A file without any is named."""
+        file = tmp_path / "service.yaml"
+        file.write_text(SERVICE, encoding="utf-8")
+        code, _, said = render(DEPLOYMENT, "--templates", str(file))
+        assert code == 1
+        assert "service.yaml holds no template set; one is a ConfigMap with the label" in said
+
+    def test_have_a_worked_example(self) -> None:
+        """The templates of the tutorial: half the memory and more time, for the spot twin alone."""
+        folder = bundled_path("examples")
+        templates = sorted((folder / "template-set").glob("*.j2"))
+        made = yaml.safe_load((folder / "template-set" / "kustomization.yaml").read_text())
+        (generated,) = made["configMapGenerator"]
+        assert generated["files"] == [path.name for path in templates]
+        options = generated["options"]
+        found = from_config_map(
+            made["namespace"],
+            generated["name"],
+            labels=options["labels"],
+            annotations=options["annotations"],
+            texts={path.name: path.read_text() for path in templates},
+        )
+        assert found.faults == ()
+        web = next(yaml.safe_load_all((folder / "shop" / "web.yaml").read_text()))
+        web["metadata"]["namespace"] = "shop"
+        renderer = renderer_of(load_settings(environment={}), {"lean": found})
+        on_demand, spot = (
+            yaml.safe_load(renderer.render(web, pool, Policy(template_set="lean")).manifest_json)["spec"][
+                "template"
+            ]["spec"]
+            for pool in Pool
+        )
+        assert on_demand["terminationGracePeriodSeconds"] == 10
+        assert spot["terminationGracePeriodSeconds"] == 90
+        assert on_demand["containers"][0]["resources"]["requests"] == {"cpu": "200m", "memory": "128Mi"}
+        assert spot["containers"][0]["resources"]["requests"] == {"cpu": "200m", "memory": "64Mi"}
+        assert spot["containers"][0]["image"] == on_demand["containers"][0]["image"]
+
+
+class TestUsage:
+    """A file or a workload, never both or neither."""
+
+    @pytest.mark.parametrize(
+        ("told", "sentence"),
+        [
+            ((), "name either a workload, such as deploy/web, or a file with -f"),
+            (("deploy/web", "-f", "-"), "name either a workload, such as deploy/web, or a file with -f"),
+            (("-f", "-", "--diff"), "--diff compares with a cluster: name a workload, such as"),
+        ],
+    )
+    def test_is_told(self, told: tuple[str, ...], sentence: str) -> None:
+        """Exit code 2."""
+        found = RUN.invoke(app, ["render", *told], env={"COLUMNS": "200", "TERM": "dumb"})
+        assert found.exit_code == 2
+        assert sentence in " ".join(found.stderr.replace("│", " ").split())
 
 
 class TestOtherDocuments:

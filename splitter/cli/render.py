@@ -1,12 +1,15 @@
-"""`splitter render`: the twins of a manifest, with no cluster.
+"""`splitter render`: the twins of a manifest, with no cluster, or of a workload in one.
 
 What the controller would make of a Deployment with these annotations and settings, for reviews, for tests
 of templates, and for those who want to know what they are in for. It shares the renderer with the
-controller, so it says what the controller would say about a template that fails.
+controller, so it says what the controller would say about a template that fails. A workload in a cluster
+is `render_cluster`'s.
 """
 
+import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
@@ -14,13 +17,20 @@ import yaml
 
 from splitter.cli.annotations import PolicyFault, policy_of, read_annotations, told
 from splitter.cli.manifests import Document, read_documents
-from splitter.cli.target import SettingsOption
+from splitter.cli.render_cluster import differences, twins_of
+from splitter.cli.render_cluster import told as diff_of
+from splitter.cli.target import ContextOption, NamespaceOption, SettingsOption, target_of
+from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy, Pool
-from splitter.core.surface import LabelState, source_label_state
+from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.surface import LabelState, source_label_state, twin_name
+from splitter.core.template_sets import TemplateSet
 from splitter.render import Renderer
 from splitter.settings import load_settings
+
+# Of --diff; not 1 as for kubectl, which is a mistake to every verb here.
+_DIFFERS = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -29,34 +39,67 @@ def register(app: typer.Typer) -> None:
 
 
 def render(
-    file: str = typer.Option(..., "--filename", "-f", help="A file of manifests; - is standard input."),
+    workload: str | None = typer.Argument(None, help="deploy/NAME, in a cluster; or a file with -f."),
+    file: str | None = typer.Option(
+        None, "--filename", "-f", help="A file of manifests; - is standard input. No cluster is asked."
+    ),
     pool: Pool | None = typer.Option(None, help="One twin only."),
     annotation: list[str] = typer.Option(
         [], "--annotation", help="KEY=VALUE over the manifest's own; several times."
     ),
+    templates: Path | None = TemplatesOption,
+    diff: bool = typer.Option(False, "--diff", help="What would change about the twins that are there."),
+    namespace: str | None = NamespaceOption,
+    context: str | None = ContextOption,
     settings: Path | None = SettingsOption,
 ) -> None:
-    """Render the twins of Deployments as YAML, with no cluster.
+    """Render the twins of Deployments as YAML: of a file with no cluster, or of a workload in one.
 
-    Exit code 1 when a manifest, an annotation or a template is wrong.
+    Exit code 1 when a manifest, an annotation or a template is wrong; with --diff: 0 when nothing would
+    change, 5 when something would.
     """
-    from splitter.assembly import renderer_of, rules_of
-
-    found = load_settings(settings)
-    renderer, defaults = renderer_of(found), rules_of(found).defaults
+    if (workload is None) is (file is None):
+        raise typer.BadParameter("name either a workload, such as deploy/web, or a file with -f")
+    if diff and workload is None:
+        raise typer.BadParameter("--diff compares with a cluster: name a workload, such as deploy/web")
+    pools = [pool] if pool else list(Pool)
     try:
         over = read_annotations(annotation)
-        name, text = _read(file)
-        deployments = _deployments(read_documents(text, name), name)
-        rendered = [
-            part
-            for document in deployments
-            for part in _twins(document, name, over, defaults, renderer, [pool] if pool else list(Pool))
-        ]
+        if workload is None:
+            typer.echo(_of_file(str(file), pools, over, templates, settings), nl=False)
+            return
+        target = target_of(workload, namespace, everywhere=False)
+        asked = (target, settings, context, templates, over)
+        if not diff:
+            rendered, shares = asyncio.run(twins_of(*asked))
+            typer.echo("---\n".join(_text(rendered[pool], shares, pool) for pool in pools), nl=False)
+            return
+        found = asyncio.run(differences(*asked))
     except (ValueError, OSError) as fault:
         sys.stderr.write(f"splitter render: {told(fault)}\n")
         raise typer.Exit(1) from None
-    typer.echo("---\n".join(rendered), nl=False)
+    names = {twin_name(target.name or "", pool) for pool in pools}
+    if text := diff_of([one for one in found if one.name in names]):
+        typer.echo(text)
+        raise typer.Exit(_DIFFERS)
+
+
+def _of_file(
+    file: str, pools: list[Pool], over: dict[str, str], templates: Path | None, settings: Path | None
+) -> str:
+    from splitter.assembly import renderer_of, rules_of
+
+    found, brought = read_templates(templates, load_settings(settings))
+    renderer, defaults = renderer_of(found, brought), rules_of(found).defaults
+    check(renderer, brought)
+    name, text = _read(file)
+    deployments = _deployments(read_documents(text, name), name)
+    parts = [
+        part
+        for document in deployments
+        for part in _twins(document, name, over, defaults, renderer, pools, brought)
+    ]
+    return "---\n".join(parts)
 
 
 def _read(file: str) -> tuple[str, str]:
@@ -104,6 +147,7 @@ def _twins(
     defaults: Policy,
     renderer: Renderer,
     pools: list[Pool],
+    brought: Mapping[str, TemplateSet],
 ) -> list[str]:
     metadata = _mapping(document, "metadata", file)
     spec = _mapping(document, "spec", file)
@@ -115,19 +159,27 @@ def _twins(
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
         raise ValueError(f"{file}, line {document.line}: spec.replicas is {replicas!r}; it must be a number")
     policy = _policy(document, annotations, over, defaults, replicas, file)
+    if brought and policy.template_set not in brought:
+        sys.stderr.write(
+            f"{file}, line {document.line}: {document.title} uses the template set {policy.template_set};"
+            f" to try the other, add --annotation template={next(iter(brought))}\n"
+        )
     source = {**document.manifest, "metadata": {**metadata, "annotations": annotations}}
     on_demand = base_replicas(replicas, policy)
     shares = {Pool.ON_DEMAND: on_demand, Pool.SPOT: replicas - on_demand}
-    return [
-        f"# {shares[pool]} of {replicas} replicas when all is well; splitter writes the number\n"
+    return [_text(renderer.render(source, pool, policy), shares, pool) for pool in pools]
+
+
+def _text(rendered: Rendered, shares: Mapping[Pool, int], pool: Pool) -> str:
+    return (
+        f"# {shares[pool]} of {sum(shares.values())} replicas when all is well; splitter writes the number\n"
         + yaml.safe_dump(
-            json.loads(renderer.render(source, pool, policy).manifest_json),
+            json.loads(rendered.manifest_json),
             sort_keys=False,
             allow_unicode=True,
             width=10_000,  # a folded line is hard to search
         )
-        for pool in pools
-    ]
+    )
 
 
 def _policy(

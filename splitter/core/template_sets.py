@@ -81,7 +81,10 @@ def from_config_map(
     texts: Mapping[str, str],
     binary_keys: Iterable[str] = (),
 ) -> TemplateSet:
-    """Return the set that a ConfigMap holds, called as it is; with faults where it is not one."""
+    """Return the set that a ConfigMap holds, called as it is; with faults where it is not one.
+
+    A manifest may leave the namespace open.
+    """
     patterns = tuple(part.strip() for part in annotations.get(ANNOTATION_NAMESPACES, "").split(","))
     patterns = tuple(pattern for pattern in patterns if pattern)
     faults = (
@@ -92,7 +95,7 @@ def from_config_map(
         *_of_sizes(texts),
     )
     files = {_FILES[key]: text for key, text in texts.items() if key in _FILES}
-    return TemplateSet(name, files, patterns, f"{namespace}/{name}", faults)
+    return TemplateSet(name, files, patterns, f"{namespace}/{name}".lstrip("/"), faults)
 
 
 def _of_label(labels: Mapping[str, str]) -> Iterable[str]:

@@ -64,32 +64,35 @@ async def _refusal(client: Client, writes: Sequence[_Write]) -> Note | None:
         try:
             await client.send(write.method, write.path, write.body, patch=write.patch, query=query)
         except ApiError as error:
-            unreadable = any(words in error.message for words in _UNREADABLE)
-            if (error.status not in _REFUSALS and not unreadable) or "being terminated" in error.message:
-                raise  # no answer, or a namespace that is going: nobody has to mend that
-            by_policy = any(words in error.message for words in _BY_POLICY)
-            if write.template_set and (error.status in _MALFORMED or unreadable) and not by_policy:
-                return _malformed(write, error)
-            message = (
-                f"the API server would refuse to {write.what}: {_ended(error)} Nothing was changed;"
-                " mend the policy, the quota or the right, and it is tried again"
-            )
-            return Note(Reason.WRITE_DENIED, message, warning=True)
+            if (note := refused(error, write.what, write.template_set)) is None:
+                raise
+            return note
     return None
 
 
-def _malformed(write: _Write, error: ApiError) -> Note:
-    """Blame the template set: its source is a Deployment that the API server has taken."""
-    message = (
-        f"the API server would refuse to {write.what} as the template set {quoted(write.template_set)}"
-        f" renders it: {_ended(error)} Nothing was changed; mend the set, and it is tried again"
-    )
-    return Note(Reason.TEMPLATE_INVALID, message, warning=True)
+def refused(error: ApiError, what: str, template_set: str) -> Note | None:
+    """Return whose fault it is that a write was refused, or None when nobody has to mend anything.
 
-
-def _ended(error: ApiError) -> str:
+    That is so without an answer, and in a namespace that is going. What no Deployment may be is the fault
+    of the template set: its source is one that the API server has taken.
+    """
+    unreadable = any(words in error.message for words in _UNREADABLE)
+    if (error.status not in _REFUSALS and not unreadable) or "being terminated" in error.message:
+        return None
+    by_policy = any(words in error.message for words in _BY_POLICY)
     text = error.message or str(error)
-    return text if text.endswith(".") else f"{text}."
+    why = text if text.endswith(".") else f"{text}."
+    if template_set and (error.status in _MALFORMED or unreadable) and not by_policy:
+        message = (
+            f"the API server would refuse to {what} as the template set {quoted(template_set)} renders it:"
+            f" {why} Nothing was changed; mend the set, and it is tried again"
+        )
+        return Note(Reason.TEMPLATE_INVALID, message, warning=True)
+    message = (
+        f"the API server would refuse to {what}: {why} Nothing was changed;"
+        " mend the policy, the quota or the right, and it is tried again"
+    )
+    return Note(Reason.WRITE_DENIED, message, warning=True)
 
 
 def lacks_rights(denied: Note) -> bool:

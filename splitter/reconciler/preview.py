@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 from splitter.core.model import Key, Observation
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.kube.cache import Cache
-from splitter.kube.client import Client
+from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
 from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
@@ -44,8 +45,7 @@ async def preview(
 
     Raises ApiError when the cluster cannot be read.
     """
-    await asyncio.gather(*(reflector.list_once() for reflector in cache.reflectors(client, namespaces)))
-    cache.find_vanished()
+    await _look(client, cache, namespaces)
     observer, rendering = Observer(client, cache), Rendering(renderer)
     found = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
@@ -63,3 +63,24 @@ async def preview(
                 planned = plan(observed, in_force, twins, rules)
         found.append(Preview(observed, in_force, planned, unrehearsed))
     return found
+
+
+async def observed_now(client: Client, cache: Cache, key: Key) -> Observation:
+    """Return one workload as it is, split or not. Raises ApiError when the cluster cannot be read."""
+    await _look(client, cache, (key.namespace,))
+    return await Observer(client, cache).observe(key, datetime.now(UTC))
+
+
+async def _look(client: Client, cache: Cache, namespaces: Sequence[str]) -> None:
+    lists = [reflector.list_once() for reflector in cache.reflectors(client, namespaces)]
+    await asyncio.gather(*lists, *(_read_defaults(client, cache, name) for name in namespaces))
+    cache.find_vanished()
+
+
+async def _read_defaults(client: Client, cache: Cache, namespace: str) -> None:
+    """Read one Namespace, whose annotations are defaults; who may not, sees its workloads without them."""
+    try:
+        cache.namespaces.upsert(await client.get(f"/api/v1/namespaces/{namespace}"))
+    except ApiError as error:
+        if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+            raise

@@ -1,0 +1,118 @@
+"""`splitter render deploy/web`: the twins of a workload in a cluster, or what would change about them.
+
+`render` calls it when a workload is named instead of a file. It renders as the controller would, with the
+cluster's template sets and the policy in force, and lets the API server say what would become of it, with
+the rights of who asks and nothing written. One with `--templates` shows what a set would do before anybody
+uses it.
+"""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from splitter.cli.target import Target, connected
+from splitter.cli.template_sets import check, read_templates
+from splitter.core.division import base_replicas
+from splitter.core.errors import SplitterError
+from splitter.core.model import Key, Note, Observation, Policy, Pool, Rendered
+from splitter.core.planner import policy_in_force
+from splitter.core.surface import ANNOTATION_TEMPLATE
+from splitter.kube.client import Client, Json
+from splitter.kube.comparison import Comparison, compare
+from splitter.reconciler.preview import observed_now
+from splitter.reconciler.rendering import Rendering
+from splitter.settings import Settings
+
+
+async def twins_of(
+    target: Target,
+    settings_file: Path | None,
+    context: str | None,
+    templates: Path | None,
+    over: dict[str, str],
+) -> tuple[Mapping[Pool, Rendered], Mapping[Pool, int]]:
+    """Return both twins of a workload as they would be rendered now, and how the replicas are divided.
+
+    Raises SplitterError or ValueError with what is wrong, ApiError when the cluster cannot be read.
+    """
+    async with connected(settings_file, context) as (client, settings):
+        observed, policy, rendered = await _rendered(client, settings, target, templates, over)
+    replicas = observed.source.replicas if observed.source else 0
+    on_demand = base_replicas(replicas, policy)
+    return rendered, {Pool.ON_DEMAND: on_demand, Pool.SPOT: replicas - on_demand}
+
+
+async def differences(
+    target: Target,
+    settings_file: Path | None,
+    context: str | None,
+    templates: Path | None,
+    over: dict[str, str],
+) -> list[Comparison]:
+    """Return both twins of a workload as they are and as they would be. Raises as `twins_of`."""
+    async with connected(settings_file, context) as (client, settings):
+        observed, _, rendered = await _rendered(client, settings, target, templates, over)
+        return await compare(client, observed, rendered)
+
+
+async def _rendered(
+    client: Client, settings: Settings, target: Target, templates: Path | None, over: dict[str, str]
+) -> tuple[Observation, Policy, Mapping[Pool, Rendered]]:
+    from splitter.assembly import cache_of, renderer_of, rules_of
+
+    settings, brought = read_templates(templates, settings)
+    cache = cache_of(settings, _ignore)
+    key = Key("Deployment", target.namespace or "default", target.name or "")
+    observed = await observed_now(client, cache, key)
+    if observed.source is None:
+        raise ValueError(f"deployment {key} is not there")
+    source = replace(observed.source, annotations={**observed.source.annotations, **over})
+    observed = replace(observed, source=source)
+    renderer = renderer_of(settings, {**cache.template_sets.by_name, **brought})
+    check(renderer, brought)
+    in_force = policy_in_force(observed, rules_of(settings).defaults)
+    if not in_force.valid:
+        raise ValueError(" ".join(problem.message for problem in in_force.problems))
+    if brought and in_force.policy.template_set not in brought:
+        raise ValueError(
+            f"{key} uses the template set {in_force.policy.template_set}, which is not in {templates};"
+            f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
+        )
+    twins = Rendering(renderer).twins_of(observed, in_force.policy)
+    if isinstance(twins, Note):
+        raise SplitterError(twins.reason, twins.message)
+    return observed, in_force.policy, twins
+
+
+def _ignore(key: Key, *, urgent: bool) -> None:
+    """Wake nobody: this looks once."""
+    del key, urgent
+
+
+def told(found: Sequence[Comparison]) -> str:
+    """Return what would change as a unified diff, empty when nothing would.
+
+    >>> print(told([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
+    --- live/web-spot
+    +++ rendered/web-spot
+    @@ -1,2 +1,2 @@
+     spec:
+    -  a: 1
+    +  a: 2
+    """
+    return "\n".join(line for one in found for line in _diff(one))
+
+
+def _diff(one: Comparison) -> Iterator[str]:
+    return difflib.unified_diff(
+        _lines(one.live), _lines(one.would_be), f"live/{one.name}", f"rendered/{one.name}", lineterm=""
+    )
+
+
+def _lines(manifest: Json) -> list[str]:
+    if not manifest:
+        return []
+    return yaml.safe_dump(manifest, allow_unicode=True, width=10_000).splitlines()

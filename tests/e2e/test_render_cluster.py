@@ -1,0 +1,110 @@
+"""`splitter render deploy/web`: what a template set would make of a workload in a cluster, before it does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from e2e.shop import JsonObject, Shop
+from e2e.test_bad_input import ASKED, REPLICAS
+from e2e.test_template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
+from e2e.test_verbs import Answer, Terminal, told
+from splitter.sandbox import Sandbox
+
+pytestmark = pytest.mark.e2e
+
+DIFFERS = 5
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may do everything."""
+    return Terminal(sandbox.kubeconfig, tmp_path)
+
+
+@pytest.fixture
+def split(shop: Shop) -> Shop:
+    """Return the shop with web split into 1 + 2."""
+    shop.deploy(replicas=REPLICAS, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=2)
+    return shop
+
+
+def written(folder: Path, spot: str) -> Path:
+    """Return a file with the set `mine`, as its author has it before anybody else."""
+    labels, annotations = {"splitter.io/template-set": "enabled"}, {"splitter.io/namespaces": "*"}
+    found: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
+    found["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations}
+    found["data"] = {"deployment.on-demand.yaml.j2": ON_DEMAND, "deployment.spot.yaml.j2": spot}
+    file = folder / "mine.yaml"
+    file.write_text(json.dumps(found))
+    return file
+
+
+def diff(shop: Shop, admin: Terminal, *options: str) -> Answer:
+    """Ask what would change."""
+    return admin.splitter("render", "deploy/web", "-n", shop.namespace, "--diff", *options)
+
+
+class TestDiff:
+    def test_nothing(self, split: Shop, admin: Terminal) -> None:
+        """The twins are as they would be rendered: nothing is printed, and the code is 0."""
+        assert told(diff(split, admin)) == ""
+
+    def test_of_a_set_that_nobody_uses_yet(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
+        """A file's set against the twins that run: just what it changes, and nothing is written."""
+        before = Running(split)
+        file = written(tmp_path, with_grace(9))
+        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
+        assert answer.returncode == DIFFERS, answer.stderr
+        changed = [line for line in answer.stdout.splitlines() if line[0] in "+-"]
+        assert changed == [
+            "--- live/web-spot",
+            "+++ rendered/web-spot",
+            "-      terminationGracePeriodSeconds: 5",
+            "+      terminationGracePeriodSeconds: 9",
+        ]
+        before.verify()
+
+    def test_of_another_policy(self, split: Shop, admin: Terminal) -> None:
+        """An annotation that nobody has written yet, on one twin."""
+        answer = diff(split, admin, "--annotation", "spot-affinity=preferred", "--pool", "spot")
+        assert answer.returncode == DIFFERS, answer.stderr
+        assert "+          preferredDuringSchedulingIgnoredDuringExecution:" in answer.stdout.splitlines()
+
+    def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal) -> None:
+        """Both twins, whole, as they would be made; none is."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        answer = diff(shop, admin)
+        assert answer.returncode == DIFFERS, answer.stderr
+        lines = answer.stdout.splitlines()
+        assert [line for line in lines if line.startswith("+++")] == [
+            "+++ rendered/web-on-demand",
+            "+++ rendered/web-spot",
+        ]
+        assert all(line.startswith(("+", "@@", "--- live/")) for line in lines)
+        assert shop.deployments() == {"web"}
+
+    def test_of_a_set_that_the_api_server_refuses(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
+        """Its own words, and whose fault it is."""
+        file = written(tmp_path, NO_IMAGE)
+        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
+        assert answer.returncode == 1
+        assert 'as the template set "mine" renders it' in answer.stderr
+        assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
+
+    def test_of_one_that_is_not_there(self, shop: Shop, admin: Terminal) -> None:
+        """One sentence."""
+        answer = diff(shop, admin)
+        assert (answer.returncode, answer.stdout) == (1, "")
+        assert answer.stderr == f"splitter render: deployment {shop.namespace}/web is not there\n"
+
+
+class TestTwins:
+    def test_of_a_workload(self, split: Shop, admin: Terminal) -> None:
+        """As the controller has rendered them, by the policy in force: the Namespace's defaults too."""
+        split.kubectl("annotate", "namespace", split.namespace, "splitter.io/spot-affinity=preferred")
+        text = told(admin.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
+        assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
+        assert "preferredDuringSchedulingIgnoredDuringExecution" in text
