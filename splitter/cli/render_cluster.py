@@ -81,6 +81,9 @@ async def _rendered(
             f"{key} uses the template set {in_force.policy.template_set}, which is not in {templates};"
             f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
         )
+    name = in_force.policy.template_set
+    if renderer.template_set(name) is None and cache.template_sets.unread:
+        raise ValueError(f"the template set {name} cannot be read: {cache.template_sets.unread}")
     twins = Rendering(renderer).twins_of(observed, in_force.policy)
     if isinstance(twins, Note):
         raise SplitterError(twins.reason, twins.message)

@@ -25,6 +25,7 @@ class TemplateSets:
         self._changed = changed
         self._listeners: list[Listener] = []
         self.store = Shelf(parse.template_set, {}, self._set_changed)
+        self._reflectors: list[Reflector] = []
         self.by_name = dict[str, TemplateSet]()
 
     def announce_to(self, listener: Listener) -> None:
@@ -33,19 +34,26 @@ class TemplateSets:
 
     def reflectors(self, client: Client) -> list[Reflector]:
         """Return the reflectors to run: one, or none when no namespace is splitter's own."""
-        if not self._namespace:
-            return []
-        return [
-            Reflector(
-                client,
-                f"/api/v1/namespaces/{self._namespace}/configmaps",
-                self.store,
-                LABEL_TEMPLATE_SET,
-                namespace=self._namespace,
-                without="there are no template sets but those that travel with splitter",
-                awaited=True,  # a set that is not listed yet looks like one that was deleted
-            )
-        ]
+        if self._namespace:
+            self._reflectors = [self._reflector(client)]
+        return self._reflectors
+
+    @property
+    def unread(self) -> str:
+        """Why nobody can say which sets there are; empty when that is known."""
+        errors = (reflector.error for reflector in self._reflectors)
+        return next((f"{error}" for error in errors if error is not None), "")
+
+    def _reflector(self, client: Client) -> Reflector:
+        return Reflector(
+            client,
+            f"/api/v1/namespaces/{self._namespace}/configmaps",
+            self.store,
+            LABEL_TEMPLATE_SET,
+            namespace=self._namespace,
+            without="there are no template sets but those that travel with splitter",
+            awaited=True,  # a set that is not listed yet looks like one that was deleted
+        )
 
     def _set_changed(self, old: TemplateSetRecord | None, new: TemplateSetRecord | None) -> None:
         if old is not None and new is not None and old.template_set == new.template_set:

@@ -119,6 +119,7 @@ class Reflector:
         except ApiError as error:
             if not self.optional:
                 raise
+            self.error = error
             logger.debug("%s is left out: %s", self._path, error)
 
     def _do_without(self, error: ApiError) -> None:

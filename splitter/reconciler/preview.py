@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.model import Key, Observation
+from splitter.core.model import Key, Note, Observation
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.surface import quoted
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
@@ -52,6 +54,8 @@ async def preview(
         observed = await observer.observe(key, datetime.now(UTC))
         in_force = policy_in_force(observed, rules.defaults)
         twins = rendering.twins_of(observed, in_force.policy)
+        if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:
+            twins = _unreadable(in_force.policy.template_set, cache.template_sets.unread)
         planned = plan(observed, in_force, twins, rules)
         unrehearsed = ""
         if isinstance(twins, Mapping) and begins(planned):
@@ -63,6 +67,15 @@ async def preview(
                 planned = plan(observed, in_force, twins, rules)
         found.append(Preview(observed, in_force, planned, unrehearsed))
     return found
+
+
+def _unreadable(template_set: str, why: str) -> Note:
+    """Return what is known with rights that do not reach the sets: not that this one is missing."""
+    message = (
+        f"the template set {quoted(template_set)} cannot be read with these credentials, so nobody can say"
+        f" here what its twins are: {why}"
+    )
+    return Note(Reason.FORBIDDEN, message, warning=True)
 
 
 async def observed_now(client: Client, cache: Cache, key: Key) -> Observation:

@@ -9,6 +9,7 @@ import pytest
 
 from e2e.controller import SHORT, Controller, install
 from e2e.shop import Shop
+from e2e.terminal import Terminal
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import NODES, Fleet
 from splitter.sandbox.waiting import wait_until
@@ -79,6 +80,30 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
 
     yield Shop(sandbox, namespace, check)
     sandbox.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may do everything."""
+    return Terminal(sandbox.kubeconfig, tmp_path)
+
+
+@pytest.fixture
+def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
+    """Return the shell of somebody who may only look."""
+    name = f"{shop.namespace}-viewer"
+    shop.kubectl("create", "serviceaccount", "viewer")
+    looks = ("get", "list", "watch")
+    rules = [
+        {"apiGroups": ["", "apps", "autoscaling", "splitter.io"], "resources": ["*"], "verbs": looks},
+    ]
+    api = "rbac.authorization.k8s.io"
+    shop.apply({"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
+    account = f"--serviceaccount={shop.namespace}:viewer"
+    sandbox.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+    path = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts/viewer"
+    wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=30)
+    return Terminal(sandbox.service_account_kubeconfig(shop.namespace, "viewer"), tmp_path)
 
 
 @pytest.hookimpl(wrapper=True)

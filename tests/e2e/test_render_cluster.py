@@ -6,20 +6,13 @@ from pathlib import Path
 import pytest
 
 from e2e.shop import JsonObject, Shop
+from e2e.terminal import Answer, Terminal, told
 from e2e.test_bad_input import ASKED, REPLICAS
 from e2e.test_template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
-from e2e.test_verbs import Answer, Terminal, told
-from splitter.sandbox import Sandbox
 
 pytestmark = pytest.mark.e2e
 
 DIFFERS = 5
-
-
-@pytest.fixture
-def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
-    """Return the shell of somebody who may do everything."""
-    return Terminal(sandbox.kubeconfig, tmp_path)
 
 
 @pytest.fixture
@@ -108,3 +101,12 @@ class TestTwins:
         text = told(admin.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
         assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
         assert "preferredDuringSchedulingIgnoredDuringExecution" in text
+
+
+class TestRights:
+    def test_of_a_viewer(self, split: Shop, viewer: Terminal) -> None:
+        """Who may not write a Deployment may not have it tried either, and is told so; a look is free."""
+        answer = diff(split, viewer)
+        assert (answer.returncode, answer.stdout) == (1, "")
+        assert "cannot patch resource" in answer.stderr
+        assert told(viewer.splitter("render", "deploy/web", "-n", split.namespace))

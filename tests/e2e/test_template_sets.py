@@ -7,17 +7,17 @@ unless its user asks for it.
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.controller import Controller
 from e2e.shop import JsonObject, Shop
+from e2e.terminal import Terminal, told
 from e2e.test_bad_input import condition, refused
-from e2e.test_verbs import Terminal, told
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.machines import Notice
 
 pytestmark = pytest.mark.e2e
 
@@ -103,12 +103,6 @@ def own_set(shop: Shop) -> Iterator[TemplateSet]:
     found = TemplateSet(shop, f"{shop.namespace}-set")
     yield found
     shop.sandbox.kubectl("delete", "configmap", "-n", HOME, found.name, "--ignore-not-found")
-
-
-@pytest.fixture
-def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
-    """Return the shell of somebody who may do everything."""
-    return Terminal(sandbox.kubeconfig, tmp_path)
 
 
 @pytest.fixture
@@ -265,6 +259,16 @@ class TestBroken:
         before.verify()
         own_set.change(with_grace(9))
         wait_rolled(split, grace=9)
+
+    def test_covered_all_the_same(self, split: Shop, own_set: TemplateSet, fleet: Fleet) -> None:
+        """A broken set keeps nobody from covering spot that goes: counts are no template."""
+        own_set.change(SYNTAX)
+        wait_held(split, "TemplateInvalid", f"line {LINE}")
+        with split.watch() as watched:
+            fleet.notice(fleet.names("spot"), Notice.TAINT)
+            split.until(lambda: split.shape().on_demand >= REPLICAS, "all replicas on on-demand")
+            assert watched.lowest() >= REPLICAS
+        assert grace_of(split) == 7
 
     def test_mended_before_anybody_asked(self, split: Shop, own_set: TemplateSet) -> None:
         """A set that is as it was again leaves no trace."""

@@ -1,72 +1,15 @@
 """What a person asks splitter itself: what it would do, how it stands, and to have everything back."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.controller import ROOT, environment
-from e2e.shop import DEADLINE_S, JsonObject, Shop
+from e2e.shop import JsonObject, Shop
+from e2e.terminal import Terminal, told
 from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition
-from splitter.sandbox import Sandbox
-from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
-
-Answer = subprocess.CompletedProcess[str]
-
-
-class Terminal:
-    """Somebody's shell, with somebody's credentials."""
-
-    def __init__(self, kubeconfig: Path, home: Path) -> None:
-        self._environment = environment(home, kubeconfig)
-
-    def splitter(self, *arguments: str) -> Answer:
-        """Run a verb and return what it said."""
-        command = [sys.executable, "-m", "splitter", *arguments]
-        return subprocess.run(
-            command,
-            env=self._environment,
-            cwd=ROOT,
-            text=True,
-            capture_output=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
-
-
-@pytest.fixture
-def admin(sandbox: Sandbox, tmp_path: Path) -> Terminal:
-    """Return the shell of somebody who may do everything."""
-    return Terminal(sandbox.kubeconfig, tmp_path)
-
-
-@pytest.fixture
-def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
-    """Return the shell of somebody who may only look."""
-    name = f"{shop.namespace}-viewer"
-    shop.kubectl("create", "serviceaccount", "viewer")
-    looks = ("get", "list", "watch")
-    rules = [
-        {"apiGroups": ["", "apps", "autoscaling", "splitter.io"], "resources": ["*"], "verbs": looks},
-    ]
-    api = "rbac.authorization.k8s.io"
-    shop.apply({"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules})
-    account = f"--serviceaccount={shop.namespace}:viewer"
-    sandbox.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
-    path = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts/viewer"
-    wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=30)
-    return Terminal(sandbox.service_account_kubeconfig(shop.namespace, "viewer"), tmp_path)
-
-
-def told(answer: Answer) -> str:
-    """Return what a verb that went well said."""
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
 
 
 class TestPlan:

@@ -1,10 +1,12 @@
 """Template sets in ConfigMaps: who is woken, who is told, what the renderer sees."""
 
 from kube.raw import Raw, deployment, metadata
+from kube.server import Script, connected, page, refusal
 from splitter.core.model import Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
 from splitter.kube.records import TemplateSetRecord
+from splitter.kube.template_sets import TemplateSets
 
 WEB = Key("Deployment", "shop", "web")
 
@@ -93,6 +95,28 @@ class TestWaking:
         woken.store.upsert(again)
         assert woken.keys == set()
         assert len(woken.announced) == 1
+
+
+class TestRights:
+    async def test_missing(self) -> None:
+        """Who may not list the sets knows that, and does not take all of them for deleted."""
+        sets = TemplateSets("home", lambda _: None)
+        script = Script().then(refusal(403, "Forbidden", "may not list"), page(config_map(), version=20))
+        async with connected(script) as client:
+            (reflector,) = sets.reflectors(client)
+            assert sets.unread == ""
+            await reflector.list_once()
+            assert "may not list" in sets.unread
+            await reflector.list_once()
+            assert sets.unread == ""
+            assert set(sets.by_name) == {"small"}
+        assert script.asked[0].query["labelSelector"] == "splitter.io/template-set"
+        assert script.asked[0].path == "/api/v1/namespaces/home/configmaps"
+
+    async def test_no_namespace(self) -> None:
+        """Without a namespace of its own splitter follows none."""
+        async with connected(Script().then(page(version=1))) as client:
+            assert TemplateSets("", lambda _: None).reflectors(client) == []
 
 
 class TestByName:
