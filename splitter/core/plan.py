@@ -14,6 +14,8 @@ from splitter.core.rebalance import RebalanceState, Tuning
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
+# A refusal that something else than the source mends (a policy, a quota, another object): no watch tells us.
+LOOK_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,9 @@ def rolls(found: Plan) -> bool:
 
 
 def held_back(found: Plan, denied: Note) -> Plan:
-    """Return a plan that rolls nothing, because the API server would refuse a twin."""
-    return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,))
+    """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
+    again_s = min(found.wake_after_s or LOOK_AGAIN_S, LOOK_AGAIN_S)
+    return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
 
 
 @dataclass(frozen=True, slots=True)

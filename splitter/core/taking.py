@@ -19,7 +19,7 @@ from splitter.core.model import (
     Tie,
     seconds_between,
 )
-from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.plan import LOOK_AGAIN_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
 
@@ -34,7 +34,6 @@ _ABOUT_OTHERS = frozenset(
         Reason.VOLUME_READ_WRITE_ONCE,
     }
 )
-_LOOK_AGAIN_S = 60.0
 
 
 def nothing(this: Pass) -> Plan:
@@ -52,7 +51,7 @@ def consider(this: Pass) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        again_s = _LOOK_AGAIN_S if objection.reason in _ABOUT_OTHERS else None
+        again_s = LOOK_AGAIN_S if objection.reason in _ABOUT_OTHERS else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     limit = this.rules.max_concurrent_moves

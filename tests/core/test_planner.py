@@ -23,7 +23,7 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, State, Tie
-from splitter.core.plan import Plan, Rules
+from splitter.core.plan import LOOK_AGAIN_S, Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 
@@ -377,3 +377,17 @@ class TestCreatedAnew:
         found = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
         assert not found.fight
         assert found.verdict.reason is Reason.PAUSED
+
+
+class TestHeldBack:
+    """A roll that the API server would refuse."""
+
+    def test_writes_nothing_and_asks_again(self) -> None:
+        """No watch tells when a policy or a quota is mended."""
+        found = planned(at_rest(), template="v2")
+        assert rolls(found)
+        denied = Note(Reason.WRITE_DENIED, "no new images today", warning=True)
+        held = held_back(found, denied)
+        assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
+        assert held.wake_after_s == LOOK_AGAIN_S
+        assert not rolls(held)
