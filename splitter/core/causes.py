@@ -213,6 +213,12 @@ def hindered(twin: TwinView) -> int:
     return sum(rs.refused for rs in twin.replica_sets) + sum(map(is_hindered, twin.pods))
 
 
+def over_quota(twin: TwinView) -> int:
+    """Count a twin's replicas that a quota keeps from being created: any place in it would let one run."""
+    sets = (rs for rs in twin.replica_sets if rs.refusal and rs.refusal.reason is Reason.QUOTA_EXCEEDED)
+    return sum(rs.refused for rs in sets)
+
+
 def unplaceable(twin: TwinView) -> Trouble | None:
     """Return why the nodes that are there do not take a twin's pods; None: they are only too few, or full."""
     if twin.excluded is not None:

@@ -6,7 +6,7 @@ counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 
 from datetime import datetime
 
-from splitter.core.causes import hindered, is_hindered, unplaceable
+from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
 from splitter.core.handover import doomed_or_lost
 from splitter.core.model import (
     Observation,
@@ -37,6 +37,7 @@ def rebalance_input(
             sum(pod.available for pod in od_pods), on_demand.available_replicas, _specs(on_demand)
         ),
         on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
+        on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
         spot_spec=spot.spec_replicas,

@@ -66,6 +66,7 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         on_demand_spec=on_demand_spec,
         on_demand_ready=draw(st.integers(0, on_demand_spec + 2)),
         on_demand_stuck=draw(st.integers(0, 3)),
+        on_demand_over_quota=draw(st.integers(0, 3)),
         on_demand_doomed=draw(st.integers(0, 3)),
         spot_spec=spot_spec,
         spot_ready_since=tuple(draw(st.lists(INSTANTS, max_size=spot_spec + 2))),
@@ -327,6 +328,23 @@ class TestLosses:
         decision = self.lose(16, RebalanceState(), gone=True)
         assert (decision.on_demand, decision.spot) == (20, 1)
         assert decision.notes[0].reason is Reason.SPOT_LOST
+
+    def test_leaves_a_quota_to_those_who_can_serve(self) -> None:
+        """While a quota keeps on-demand from covering, no probe waits in its place; free nodes do count."""
+        state = self.lose(16, RebalanceState(), gone=True).state
+        lost = replace(settled(20, self.POLICY), on_demand_spec=20, on_demand_ready=19, spot_ready_since=())
+        lost = replace(lost, spot_spec=1, spot_pending=1)
+        assert decide(lost, self.POLICY, state).spot == 1
+        refused = replace(lost, on_demand_over_quota=1)
+        decision = decide(refused, self.POLICY, state)
+        assert (decision.on_demand, decision.spot) == (20, 0)
+        assert "0 ready; more is asked for once no quota keeps on-demand from covering" in {
+            note.message.partition(": spot cannot be had now; ")[2] for note in decision.notes
+        }
+        later = replace(refused, now=NOW + timedelta(seconds=60), fit_spot=2)
+        assert decide(later, self.POLICY, state).spot == 2
+        covered = replace(lost, on_demand_ready=20, spot_spec=0, spot_pending=0)
+        assert decide(covered, self.POLICY, state).spot == 1
 
     def test_doubles_the_soak_while_spot_flaps(self) -> None:
         """Spot was up for less than an hour: 600 s become 1200, 2400, 3600 and stay there."""

@@ -216,6 +216,8 @@ def _window(figures: Figures, spot: int) -> str:
     asked = max(0, spot - observed.spot_ready - figures.keep)
     if not asked and figures.keep:
         return f"{observed.spot_ready} ready; more is asked for once the {figures.keep} doomed have gone"
+    if not asked and observed.on_demand_over_quota:
+        return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
     return f"{observed.spot_ready} ready and {asked} more stay asked for"
 
 

@@ -64,6 +64,8 @@ class RebalanceInput:
     on_demand_ready: int
     on_demand_stuck: int = 0
     """Unschedulable for longer than the grace."""
+    on_demand_over_quota: int = 0
+    """Not created, since a quota is used up: by spot's Pending replicas too."""
     on_demand_doomed: int = 0
     """On nodes that are going or gone: replaced within on-demand."""
     spot_spec: int = 0
@@ -136,6 +138,7 @@ class RebalanceInput:
             on_demand_ready=on_demand_ready,
             on_demand_doomed=on_demand_doomed,
             on_demand_stuck=min(self.on_demand_stuck, unready),
+            on_demand_over_quota=min(self.on_demand_over_quota, unready),
             spot_ready_since=ready_since,
             spot_doomed=doomed,
             spot_starting=starting,

@@ -256,9 +256,11 @@ def _ask(figures: Figures, top: int) -> int:
     believed = 0 if observed.blocked or settling else observed.fit_spot
     # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
     # let go, a minute at most. Room that is there is used at once.
-    probe = 0 if figures.keep else figures.tuning.probe_replicas
+    # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
+    blind = not figures.keep and not observed.on_demand_over_quota
+    probe = figures.tuning.probe_replicas if blind else 0
     window = max(probe, believed)
-    if not (observed.blocked or settling or figures.keep):
+    if blind and not (observed.blocked or settling):
         window = max(window, figures.state.window)
     return min(top, observed.spot_ready + figures.keep + window)
 
