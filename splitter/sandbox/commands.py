@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CLIENT_RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")
 # The kubelet's own lease duration; KWOK renews after a quarter of it.
 _NODE_LEASE_S = 40
+# Kubernetes' own 15 s would be most of the time that a test of an autoscaler takes.
+_AUTOSCALER_SYNC_S = 1
 KUBELET_LABEL = "sandbox.splitter.io/kubelet"
 KUBELET_RUNNING = "running"
 KUBELET_STOPPED = "stopped"
@@ -150,6 +152,7 @@ def kube_controller_manager(
         # Each controller with a service account and rights of its own, as in a real cluster.
         "--use-service-account-credentials=true",
         "--leader-elect=false",
+        f"--horizontal-pod-autoscaler-sync-period={_AUTOSCALER_SYNC_S}s",
         *_CLIENT_RATE,
         *grace,
     ]

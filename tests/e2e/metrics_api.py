@@ -1,0 +1,177 @@
+"""A stand-in for metrics-server: serves `metrics.k8s.io` to the real HorizontalPodAutoscaler controller.
+
+A test says how much CPU all of a namespace's traffic costs; the pods that serve share it evenly, whoever
+owns them, as pods behind one Service do. The API server's aggregator finds the stand-in by a Service of type
+ExternalName, so no kube-proxy is needed. The APIService goes with it: one that nobody answers would keep
+every namespace from being deleted.
+"""
+
+import json
+import ssl
+import threading
+from datetime import UTC, datetime
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import NODES
+from splitter.sandbox.ports import LOOPBACK
+from splitter.sandbox.waiting import wait_until
+
+JsonObject = dict[str, Any]
+
+_GROUP = "metrics.k8s.io"
+_VERSION = f"{_GROUP}/v1beta1"
+_ROOT = f"/apis/{_VERSION}"
+_SERVICE = {"namespace": "kube-system", "name": "metrics-stand-in"}
+_API_SERVICE = f"v1beta1.{_GROUP}"
+# Over how long a sample was averaged. The autoscaler takes none that began before its pod was ready.
+_WINDOW_S = 1
+_NANO = 1_000_000
+_READY_DEADLINE_S = 60.0
+
+
+class MetricsApi:
+    """Serves within a `with`; what a namespace's traffic costs is 0 until `load` says something else."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._loads: dict[str, int] = {}
+        self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
+        trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Any serving certificate will do: the aggregator is told not to verify it.
+        pair = sandbox.home / "kube-scheduler" / "kube-scheduler"
+        trust.load_cert_chain(pair.with_suffix(".crt"), pair.with_suffix(".key"))
+        self._server.socket = trust.wrap_socket(self._server.socket, server_side=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+
+    def load(self, namespace: str, cpu_m: int) -> None:
+        """Have the traffic of a namespace cost so many thousandths of a CPU from now on."""
+        self._loads[namespace] = cpu_m
+
+    def __enter__(self) -> Self:
+        """Return when the API server passes requests on."""
+        self._thread.start()
+        kubectl = self._sandbox.kubectl
+        for manifest in _registration(self._server.server_port):
+            kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+        kubectl("wait", "--for=condition=Available", f"apiservice/{_API_SERVICE}", "--timeout=60s")
+        path = f"{_ROOT}/namespaces/default/pods"
+        wait_until(
+            lambda: self._sandbox.api.find(path) is not None,
+            what="the API server to pass requests for metrics on",
+            deadline_s=_READY_DEADLINE_S,
+            check=self._sandbox.check,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the API, and end."""
+        self._sandbox.kubectl("delete", "apiservice", _API_SERVICE)
+        self._sandbox.kubectl("delete", "service", _SERVICE["name"], "--namespace", _SERVICE["namespace"])
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        def answer(path: str) -> JsonObject | None:
+            return self._answer(path)
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # the aggregator keeps its connections
+
+            def do_GET(self) -> None:
+                found = answer(self.path)
+                body = json.dumps(found or {}).encode()
+                self.send_response(HTTPStatus.NOT_FOUND if found is None else HTTPStatus.OK)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing: it is asked every second."""
+
+        return Handler
+
+    def _answer(self, target: str) -> JsonObject | None:
+        """Return what is at a path: the list of resources, or the metrics of a namespace's pods."""
+        asked = urlsplit(target)
+        if asked.path == _ROOT:
+            return _RESOURCES
+        match asked.path.removeprefix(f"{_ROOT}/").split("/"):
+            case ["namespaces", namespace, "pods"]:
+                selector = parse_qs(asked.query).get("labelSelector", [""])[0]
+                return self._metrics(namespace, selector)
+            case _:
+                return None
+
+    def _metrics(self, namespace: str, selector: str) -> JsonObject:
+        api = self._sandbox.api
+        nodes = {raw["metadata"]["name"] for raw in api.list(NODES) if _is_ready(raw)}
+        pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
+        # A kubelet that is gone tells nobody what its pods use.
+        heard = [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
+        running = [pod for pod in heard if pod["status"].get("phase") == "Running"]
+        serving = [pod for pod in running if _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]]
+        share_m = self._loads.get(namespace, 0) / max(1, len(serving))
+        items = [_pod_metrics(pod, share_m if pod in serving else 0) for pod in running]
+        return {"kind": "PodMetricsList", "apiVersion": _VERSION, "metadata": {}, "items": items}
+
+
+def _pod_metrics(pod: JsonObject, cpu_m: float) -> JsonObject:
+    containers = pod["spec"]["containers"]
+    usage = {"cpu": f"{int(cpu_m * _NANO / len(containers))}n", "memory": "16Mi"}
+    return {
+        "metadata": {key: pod["metadata"].get(key) for key in ("name", "namespace", "labels")},
+        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "window": f"{_WINDOW_S}s",
+        "containers": [{"name": container["name"], "usage": usage} for container in containers],
+    }
+
+
+def _is_ready(raw: JsonObject) -> bool:
+    conditions = raw["status"].get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+_RESOURCES = {
+    "kind": "APIResourceList",
+    "apiVersion": "v1",
+    "groupVersion": _VERSION,
+    "resources": [
+        {
+            "name": "pods",
+            "singularName": "",
+            "namespaced": True,
+            "kind": "PodMetrics",
+            "verbs": ["get", "list"],
+        }
+    ],
+}
+
+
+def _registration(port: int) -> tuple[JsonObject, JsonObject]:
+    """Return the Service that leads here, and the APIService that leads to it."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": _SERVICE,
+        "spec": {"type": "ExternalName", "externalName": LOOPBACK},
+    }
+    api_service = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": _API_SERVICE},
+        "spec": {
+            "group": _GROUP,
+            "version": "v1beta1",
+            "service": {**_SERVICE, "port": port},
+            "insecureSkipTLSVerify": True,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+        },
+    }
+    return service, api_service

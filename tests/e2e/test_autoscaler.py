@@ -1,0 +1,182 @@
+"""A HorizontalPodAutoscaler on the source, the real one: it asks for what the load needs, whatever moves.
+
+The load is shared by the pods that serve (`metrics_api.py`), so each extra or lost pod changes every pod's
+share; what must not change is the count that the autoscaler writes to the source.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.metrics_api import MetricsApi
+from e2e.shop import Shop
+from splitter.demo.watching import ScaleLog, Watch
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+REPLICAS, SURGE = 8, 2
+FEWEST, MOST = 2, 14
+# Half of what a pod of the shop requests.
+TARGET_PERCENT, TARGET_CPU_M = 50, 50
+# The autoscaler rounds each pod's share up to 1 m, 12 m of 12 pods: so much less makes n pods' load one that
+# n pods carry, however many share it.
+A_LITTLE_LESS = 0.94
+# While pods come and go, what was used and which pods there are do not fit together for a moment, with or
+# without splitter: the autoscaler's own window before it scales in is there for that (300 s by default).
+WINDOW_S = 8
+# So long the autoscaler looks again, once a second, before "it wrote nothing" is said.
+LOOKS_S = WINDOW_S + 5
+
+
+@pytest.fixture(scope="module")
+def metrics(sandbox: Sandbox) -> Iterator[MetricsApi]:
+    """Yield the metrics of all pods."""
+    with MetricsApi(sandbox) as serving:
+        yield serving
+
+
+class Autoscaled:
+    """A workload with an autoscaler, its load, and every count that was written to it."""
+
+    def __init__(self, shop: Shop, metrics: MetricsApi, log: ScaleLog) -> None:
+        self._shop = shop
+        self._metrics = metrics
+        self._log = log
+
+    @property
+    def counts(self) -> list[int]:
+        """Return the counts that were written to the source, oldest first."""
+        return [write.after for write in self._log.writes() if write.name == "web"]
+
+    def load(self, replicas: int) -> None:
+        """Have as much traffic as so many replicas carry."""
+        self._metrics.load(self._shop.namespace, int(replicas * TARGET_CPU_M * A_LITTLE_LESS))
+
+    def outlast_looks(self) -> None:
+        """Wait until the autoscaler has looked at the load of now several times, and can count."""
+        began = Instant.now().monotonic_s
+        self._shop.until(lambda: Instant.now().monotonic_s > began + LOOKS_S, "the autoscaler to look again")
+        assert self.conditions()["ScalingActive"] == "True"
+
+    def conditions(self) -> dict[str, str]:
+        """Return what the autoscaler says about itself."""
+        raw = json.loads(self._shop.kubectl("get", "hpa", "web", "-o", "json"))
+        return {found["type"]: found["status"] for found in raw.get("status", {}).get("conditions", ())}
+
+
+@pytest.fixture
+def autoscaled(shop: Shop, metrics: MetricsApi) -> Iterator[Autoscaled]:
+    """Yield `web`, not split, of as many replicas as its load needs, with an autoscaler that agrees."""
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    log = ScaleLog()
+    with Watch(shop.sandbox.api, f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", log.see):
+        found = Autoscaled(shop, metrics, log)
+        found.load(REPLICAS)
+        shop.apply(autoscaler())
+        shop.until(lambda: found.conditions().get("ScalingActive") == "True", "the autoscaler to see metrics")
+        yield found
+
+
+def autoscaler() -> dict[str, object]:
+    """Return an autoscaler on CPU that scales out at once, and in after its window."""
+    out, in_ = ({"stabilizationWindowSeconds": seconds} for seconds in (0, WINDOW_S))
+    target = {"type": "Utilization", "averageUtilization": TARGET_PERCENT}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": FEWEST,
+            "maxReplicas": MOST,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+            "behavior": {"scaleUp": out, "scaleDown": in_},
+        },
+    }
+
+
+@contextmanager
+def unmoved(autoscaled: Autoscaled) -> Iterator[None]:
+    """Claim that the autoscaler writes nothing meanwhile, though it looks."""
+    before = autoscaled.counts
+    yield
+    autoscaled.outlast_looks()
+    assert autoscaled.counts == before
+
+
+class TestMoves:
+    """Pods beside N, or missing for a while, are no reason to scale."""
+
+    def test_taking_over_and_giving_back(self, shop: Shop, autoscaled: Autoscaled) -> None:
+        """Up to N + surge pods share the load while every pod is replaced, twice; N stays."""
+        with unmoved(autoscaled), shop.watch() as watched:
+            shop.label()
+            shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+            shop.unlabel()
+            shop.wait_given_back()
+            assert watched.lowest() >= REPLICAS
+            assert REPLICAS < watched.highest() <= REPLICAS + SURGE
+
+    def test_spot_is_lost_and_returns(self, shop: Shop, autoscaled: Autoscaled, fleet: Fleet) -> None:
+        """One pod carries the load of eight, then cover and returning spot share it; N stays all the time."""
+        shop.label()
+        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+        with unmoved(autoscaled):
+            fleet.kill(fleet.names("spot"))
+            shop.until(lambda: shop.shape().on_demand >= REPLICAS, "on-demand to hold all")
+        with unmoved(autoscaled), shop.watch() as watched:
+            fleet.restore(fleet.names("spot"))
+            shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() > REPLICAS
+
+
+class TestLoad:
+    """What the load needs is what the source asks for: in one step, and never a step too far."""
+
+    def test_while_split(self, shop: Shop, autoscaled: Autoscaled) -> None:
+        """More load, more replicas on spot; less load, fewer; and nobody is missing meanwhile."""
+        shop.label()
+        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+        with shop.watch() as watched:
+            autoscaled.load(12)
+            shop.wait_split(on_demand=1, spot=11)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= 12 + SURGE
+        with shop.watch() as watched:
+            autoscaled.load(4)
+            shop.wait_split(on_demand=1, spot=3)
+            assert watched.lowest() >= 4
+        autoscaled.outlast_looks()
+        assert autoscaled.counts == [12, 4]
+
+    def test_while_spot_is_lost(self, shop: Shop, autoscaled: Autoscaled, fleet: Fleet) -> None:
+        """During an outage it scales out on on-demand, and in again while spot returns.
+
+        The replica that stays asked for of spot is one more pod to the autoscaler, which uses nothing yet: a
+        load of 9.4 on 8 replicas is 1.18 x 8 / 9 = 1.04 of the target, within its tolerance of 10 %.
+        """
+        shop.label()
+        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+        fleet.kill(fleet.names("spot"))
+        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "on-demand to hold all")
+        with unmoved(autoscaled):
+            autoscaled.load(10)
+        with shop.watch() as watched:
+            autoscaled.load(12)
+            shop.until(lambda: shop.shape().on_demand >= 12, "on-demand to hold all of a higher load")
+            assert watched.lowest() >= REPLICAS
+        with shop.watch() as watched:
+            fleet.restore(fleet.names("spot"))
+            shop.until(lambda: shop.shape().spot, "the first replica to return")
+            autoscaled.load(6)
+            shop.wait_split(on_demand=1, spot=5)
+            assert watched.lowest() >= 6
+        autoscaled.outlast_looks()
+        assert autoscaled.counts == [12, 6]
