@@ -142,8 +142,6 @@ class Settings(BaseModel):
     )
     own_namespace: str = Field(
         default="splitter-system",
-        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$",
-        max_length=63,
         description="Namespace that splitter runs in: template sets in ConfigMaps are followed there, and "
         "nowhere else; empty: none are.",
     )
@@ -174,6 +172,13 @@ class Settings(BaseModel):
     @classmethod
     def _expand_home(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None
+
+    @field_validator("own_namespace")
+    @classmethod
+    def _name_namespace(cls, value: str) -> str:
+        if not re.fullmatch(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", value):
+            raise ValueError(f'{quoted(value)} names no namespace. Write for example "splitter-system"')
+        return value
 
     @field_validator("spot_selectors", "on_demand_selectors")
     @classmethod

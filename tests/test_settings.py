@@ -72,6 +72,15 @@ class TestPrecedence:
             Settings().workers = 9  # type: ignore[misc]
 
 
+class TestOwnNamespace:
+    def test_is_a_name(self) -> None:
+        """What names no namespace is refused; empty is none."""
+        assert load_settings(environment={"SPLITTER_OWN_NAMESPACE": ""}).own_namespace == ""
+        assert message(OWN_NAMESPACE="Tools") == (
+            'SPLITTER_OWN_NAMESPACE: "Tools" names no namespace. Write for example "splitter-system".'
+        )
+
+
 class TestMessages:
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
