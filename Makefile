@@ -68,7 +68,7 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e $(PYTEST)
+	$(BIN)/pytest -m e2e -n 2 --dist loadfile $(PYTEST)
 
 .PHONY: test-karpenter
 test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, built on the first run: 3 minutes more)
