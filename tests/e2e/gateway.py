@@ -85,6 +85,7 @@ class Gateway:
         self.fatal: Callable[[Write], bool] = never
         self.struck = threading.Event()
         self.writes: list[Write] = []
+        self.others: list[str] = []  # what else was asked for that is no read: Events, dry runs, reviews
         self._versions: set[str] = set()
         self._life = 0  # of the controller that is connected
         self._one_write = asyncio.Lock()  # so that none is under way when it dies at another
@@ -147,6 +148,8 @@ class Gateway:
         body = await request.read()
         target = _target_of(request)
         if target is None:
+            if request.method in _WRITING:
+                self.others.append(f"{request.method} {request.path_qs}")
             await self._pass(life)
             return await self._carried_out(session, request, body, life)
         async with self._one_write:

@@ -1,0 +1,207 @@
+"""How much splitter writes: nothing while nothing changes, and each twin once when a template changes.
+
+All that one controller asks for goes through a gateway that notes it. `make bench` counts the same over
+10 minutes and 50 workloads (`tests/bench/test_writes.py`).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.conftest import open_shop
+from e2e.controller import SHORT, Controller
+from e2e.gateway import Gateway, Write
+from e2e.shop import Shop, Watched
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+
+pytestmark = pytest.mark.e2e
+
+WORKLOADS, REPLICAS, SURGE = 10, 4, 2
+NAMES = [f"web{number}" for number in range(WORKLOADS)]
+ASKED = {"splitter.io/on-demand-base": "1"}
+# Every workload is looked at each second, event or not: a minute holds more such looks than five hours do
+# with the 300 s of an installation.
+RESYNC_S, QUIET_S = 1, 60
+# As long as the longest of the times that SHORT sets.
+OUTAGE_S = 30
+
+
+class Counted:
+    """A shop, and what the one controller that looks after it writes."""
+
+    def __init__(self, shop: Shop, gateway: Gateway) -> None:
+        self.shop = shop
+        self._gateway = gateway
+        self._writes = self._others = 0
+        self.start()
+
+    def start(self) -> None:
+        """Count from now on."""
+        self._writes, self._others = len(self._gateway.writes), len(self._gateway.others)
+
+    def outlast(self, seconds: float) -> None:
+        """Let time pass, as long as the controller lives."""
+        began = Instant.now().monotonic_s
+        self.shop.until(
+            lambda: Instant.now().monotonic_s > began + seconds, "time to pass", deadline_s=2 * seconds
+        )
+
+    def settle(self) -> None:
+        """Wait until 5 seconds have passed without a write: the last reports are behind the last moves."""
+
+        def written() -> int:
+            return len(self._gateway.writes) + len(self._gateway.others)
+
+        before, since = written(), Instant.now().monotonic_s
+
+        def is_quiet() -> bool:
+            nonlocal before, since
+            if written() != before:
+                before, since = written(), Instant.now().monotonic_s
+            return Instant.now().monotonic_s > since + 5
+
+        self.shop.until(is_quiet, "the last report")
+        self.start()
+
+    @property
+    def writes(self) -> list[Write]:
+        """Return the writes to workloads, pods and Splits."""
+        return self._gateway.writes[self._writes :]
+
+    @property
+    def everything(self) -> list[str]:
+        """Return whatever was asked for that is no read, as text."""
+        return [*map(str, self.writes), *self._gateway.others[self._others :]]
+
+    def to_twins(self) -> Counter[str]:
+        """Count the writes to each twin."""
+        return Counter(
+            write.rest.removeprefix("/")
+            for write in self.writes
+            if write.kind == "deployments" and write.rest.endswith(("-on-demand", "-spot"))
+        )
+
+
+@pytest.fixture
+def counted(
+    sandbox: Sandbox, controller: Controller, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Counted]:
+    """Yield a namespace and a controller of the test's own, counted; the shared one rests meanwhile."""
+    assert fleet.names("spot")
+    home = tmp_path_factory.mktemp("counted")
+    account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
+    controller.stop()
+    with Gateway(account) as gateway:
+        settings = {**SHORT, "RESYNC_S": str(RESYNC_S)}
+        own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, settings)
+        try:
+            own.start()
+            for shop in open_shop(sandbox, own):
+                yield Counted(shop, gateway)
+        finally:
+            own.end()
+            controller.start()
+
+
+@pytest.fixture
+def crowd(counted: Counted) -> Counted:
+    """Return the namespace with 10 workloads, each split into 1 + 3, and at rest."""
+    shop = counted.shop
+    for name in NAMES:
+        shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label(name)
+    for name in NAMES:
+        shop.wait_split(on_demand=1, spot=3, name=name)
+    counted.settle()
+    return counted
+
+
+def versions(shop: Shop) -> dict[str, str]:
+    """Return the resourceVersion of each Deployment, ReplicaSet, pod and Split: all that anybody wrote."""
+    asked = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}{'\\n'}{end}"
+    lines = shop.kubectl("get", "deployments,replicasets,pods,splits", "-o", asked).splitlines()
+    return dict(line.split() for line in lines)
+
+
+class TestNothing:
+    """An unchanged cluster is looked at, and not written to."""
+
+    def test_while_steady(self, crowd: Counted) -> None:
+        """In a minute with 60 looks at each of 10 workloads nothing is written, by anybody."""
+        before = versions(crowd.shop)
+        crowd.outlast(QUIET_S)
+        assert crowd.everything == []
+        assert versions(crowd.shop) == before
+
+    def test_while_spot_is_away(self, crowd: Counted, fleet: Fleet) -> None:
+        """Once on-demand covers, an outage that goes on is no news."""
+        fleet.kill(fleet.names("spot"))
+        for name in NAMES:
+            crowd.shop.until(
+                lambda name=name: crowd.shop.shape(name).on_demand == REPLICAS,  # type: ignore[misc]
+                f"on-demand to hold all of {name}",
+            )
+        # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later.
+        crowd.shop.until(lambda: not terminating(crowd.shop), "the dead to be collected")
+        crowd.settle()
+        crowd.outlast(OUTAGE_S)
+        assert crowd.everything == []
+
+
+class TestTemplate:
+    """A change of the template is one write of each twin."""
+
+    def test_of_ten(self, crowd: Counted) -> None:
+        """Ten images change at once: twenty writes of twins, and no replica is missing or too many."""
+        shop = crowd.shop
+        with shop.record() as recorder:
+            watched = [Watched(recorder, {"app": name}) for name in NAMES]
+            shop.kubectl("set", "image", *(f"deployment/{name}" for name in NAMES), "web=web:2")
+            for name in NAMES:
+                shop.until(
+                    lambda name=name: images(shop, name) == ["web:2"] * REPLICAS,  # type: ignore[misc]
+                    f"web:2 everywhere in {name}",
+                )
+                shop.wait_split(on_demand=1, spot=3, name=name)
+            assert min(each.lowest() for each in watched) >= REPLICAS
+            assert max(each.highest() for each in watched) <= REPLICAS + SURGE
+        twins = [f"{name}-{pool}" for name in NAMES for pool in ("on-demand", "spot")]
+        assert crowd.to_twins() == Counter(twins)
+
+    def test_during_an_outage(self, counted: Counted, fleet: Fleet) -> None:
+        """Spot is away: on-demand gets the new image without a dip, and spot has it when it returns."""
+        shop = counted.shop
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        fleet.kill(fleet.names("spot"))
+        shop.until(lambda: shop.shape().on_demand == REPLICAS, "on-demand to hold all")
+        shop.until(lambda: shop.bound_to_vanished() == 0, "the dead to go")
+        counted.settle()
+        with shop.watch() as watched:
+            shop.kubectl("set", "image", "deployment/web", "web=web:2")
+            shop.until(lambda: images(shop).count("web:2") >= REPLICAS, "web:2 on on-demand")
+            shop.until(lambda: set(images(shop)) == {"web:2"}, "web:2 to be asked of spot too")
+            counted.settle()
+            assert watched.lowest() >= REPLICAS
+            # The one that stays asked for of spot finds no node, and takes no room from those that do.
+            assert watched.highest() <= REPLICAS + SURGE + 1
+        with shop.watch() as watched:
+            fleet.restore(fleet.names("spot"))
+            shop.wait_split(on_demand=1, spot=3)
+            assert images(shop) == ["web:2"] * REPLICAS
+            assert watched.lowest() >= REPLICAS
+
+
+def terminating(shop: Shop) -> bool:
+    """Whether a pod of the namespace is being deleted."""
+    pods = shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods")
+    return any("deletionTimestamp" in pod["metadata"] for pod in pods)
+
+
+def images(shop: Shop, name: str = "web") -> list[str]:
+    """Return the image of each pod."""
+    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods(name)]
