@@ -141,11 +141,15 @@ class SetDeletionCost:
 
 @dataclass(frozen=True, slots=True)
 class DeleteVanishedPod:
-    """Delete, gracefully, a pod whose Node object is gone (after a live GET answered 404)."""
+    """Delete, gracefully, a pod whose Node object is gone (after a live GET answered 404).
+
+    With a `successor` the GET may also find that very node: a later one under the same name, by its UID.
+    """
 
     pod: str
     uid: str
     node: str
+    successor: str = ""
 
 
 Action = (

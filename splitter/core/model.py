@@ -115,6 +115,7 @@ class PodView:
     node_uid: str | None = None
     on_spot: bool = False
     vanished: bool = False  # its Node object was seen, and is gone
+    successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None

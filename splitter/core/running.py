@@ -268,7 +268,7 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
             if not pod.counts:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
-                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node))
+                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor))
                 if any(other.available or other.serves_but_doomed for other in pods):
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick a live one.
                     uncosted.add(name)

@@ -249,12 +249,13 @@ class Writer:
     async def _delete_vanished(self, namespace: str, action: DeleteVanishedPod) -> None:
         """Delete the pod only when a live look-up says that its node is really not there."""
         try:
-            await self._client.get(f"/api/v1/nodes/{action.node}")
+            there = await self._client.get(f"/api/v1/nodes/{action.node}")
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
         else:
-            return
+            if there["metadata"]["uid"] != action.successor:
+                return
         path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
         try:
             answer = await self._client.send("DELETE", path, {"preconditions": {"uid": action.uid}})

@@ -69,6 +69,9 @@ class Cache:
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.vanished: dict[str, NodeState] = {}  # by name
+        self.successors: dict[
+            str, str
+        ] = {}  # UIDs, by name, of nodes that bear the name of one that vanished
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
         self.twins = Shelf(
@@ -211,11 +214,13 @@ class Cache:
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
+            self.successors.pop(old.state.name, None)
             self.vanished[old.state.name] = gone(old.state)
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:
-            self.vanished.pop(new.state.name, None)
+            if self.vanished.pop(new.state.name, None) is not None:
+                self.successors[new.state.name] = new.uid
             if old is not None and old.state == new.state:
                 return  # a heartbeat
             self._complain_about(new)

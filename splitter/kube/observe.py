@@ -188,9 +188,11 @@ class Observer:
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
         state = self._cache.node_state(node, now) if node else vanished
+        successor = ""
         if node is not None and record.bound_since is not None and record.bound_since < node.created:
             # Bound to a node of this name that was there before: clouds use names again.
             state = replace(gone(node.state), uid=f"before-{node.uid}")
+            successor = self._cache.successors.get(node.state.name, "")
         return PodView(
             name=record.name,
             uid=record.uid,
@@ -198,7 +200,8 @@ class Observer:
             node=record.node,
             node_uid=state.uid if state else None,
             on_spot=state is not None and state.is_spot,
-            vanished=vanished is not None,
+            vanished=vanished is not None or bool(successor),
+            successor=successor,
             voluntary=state is not None and state.voluntary,
             hinted=state is not None and state.health is Health.HINTED,
             ready_since=record.ready_since,

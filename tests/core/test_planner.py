@@ -391,3 +391,18 @@ class TestHeldBack:
         assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
         assert held.wake_after_s == LOOK_AGAIN_S
         assert not rolls(held)
+
+
+class TestANameUsedAgain:
+    """A pod of a machine that is gone, under whose name another one has come up."""
+
+    def test_is_deleted_by_the_uid_of_the_other(self) -> None:
+        """Nobody else would: to Kubernetes the node of that name is there."""
+        left = replace(pods(lost=1)[0], vanished=True, successor="uid-later")
+        found = planned(at_rest(spot=twin(Pool.SPOT, (*pods(5), left))))
+        deletion = DeleteVanishedPod(left.name, left.uid, "node-1", "uid-later")
+        assert kinds(found) == [Scale]  # the raise goes out alone
+        covered = replace(
+            at_rest(spot=twin(Pool.SPOT, (*pods(5), left))), on_demand=twin(Pool.ON_DEMAND, pods(5))
+        )
+        assert deletion in planned(covered).actions

@@ -39,7 +39,9 @@ def ready(shop: Shop, pool: str = "") -> Counter[str]:
         image(pod)
         for pod in shop.pods()
         if pod["spec"].get("nodeName", "").startswith(pool)
-        and any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"]["conditions"])
+        and any(
+            one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ())
+        )
     )
 
 

@@ -69,3 +69,23 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         found.nodes.upsert(node("gone", 30))
         assert found.vanished == {}
+
+
+class TestNamesUsedAgain:
+    """Clouds give a new machine the name of one that is gone."""
+
+    def test_the_successor_is_remembered_by_its_uid(self) -> None:
+        """A pod bound before it was made stands on the one that is gone, and may be deleted."""
+        found = cache()
+        found.nodes.upsert(node("spot-a", 10))
+        found.nodes.remove(node("spot-a", 11))
+        later = node("spot-a", 12)
+        later["metadata"] = {**later["metadata"], "uid": "uid-later"}  # type: ignore[dict-item]
+        found.nodes.upsert(later)
+        assert found.successors == {"spot-a": "uid-later"}
+
+    def test_a_node_that_nobody_saw_before_succeeds_nobody(self) -> None:
+        """Without the end of another one nothing is known about its name."""
+        found = cache()
+        found.nodes.upsert(node("spot-a", 10))
+        assert found.successors == {}
