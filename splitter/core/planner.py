@@ -139,6 +139,8 @@ def _drifted(
             said[twin.pool] = f"{twin.name} ({'; '.join(fields)})"
         elif twin.stripped:
             said[twin.pool] = f"{twin.name} (fields of its pod template were removed)"
+    if not said:
+        return observed, said
     twins = {twin.pool: replace(twin, rendered_hash="") for twin in observed.twins if twin.pool in said}
     return (
         replace(

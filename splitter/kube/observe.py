@@ -288,4 +288,4 @@ def _fit_matters(split: SplitView | None, spot: TwinView, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
     if blocked or (split is not None and split.rebalance.get("lost")):
         return True
-    return any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in spot.pods)
+    return _is_losing(spot)

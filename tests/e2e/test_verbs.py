@@ -8,6 +8,7 @@ import pytest
 from e2e.shop import JsonObject, Shop
 from e2e.terminal import Terminal, told
 from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition
+from e2e.test_eligibility import quota_used
 
 pytestmark = pytest.mark.e2e
 
@@ -17,7 +18,7 @@ class TestPlan:
         """The rehearsal's own words, before anybody has asked the controller; nothing is written."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
-        shop.until(lambda: condition_of_quota(shop), "the quota to be counted")
+        shop.until(lambda: quota_used(shop), "the quota to be counted")
         shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
         shop.until(lambda: shop.events("WriteDenied"), "the refusal")
         before = Untouched(shop)
@@ -57,12 +58,6 @@ class TestPlan:
         assert "DryRun" in text
         shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
         shop.wait_split(on_demand=1, spot=2)
-
-
-def condition_of_quota(shop: Shop) -> bool:
-    """Whether the quota controller has counted what is there."""
-    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
-    return bool(raw.get("status", {}).get("used"))
 
 
 def generations(shop: Shop) -> dict[str, int]:
