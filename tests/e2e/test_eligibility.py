@@ -6,10 +6,11 @@ split by itself when the cause has gone.
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
+from e2e.admission import forbidden
 from e2e.controller import Controller
 from e2e.shop import JsonObject, Shop, manifest
 from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition, refused
@@ -21,41 +22,20 @@ pytestmark = pytest.mark.e2e
 NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
 
 
-@contextmanager
-def bare_replica_sets_forbidden(shop: Shop) -> Iterator[None]:
+def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
     """Have an admission policy refuse, in this namespace, each ReplicaSet that nobody controls."""
-    name = f"{shop.namespace}-no-bare-replicasets"
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["replicasets"]}
     controlled = (
         "has(object.metadata.ownerReferences) &&"
         " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
     )
-    policy: JsonObject = {
-        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
-        "validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}],
-    }
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
-    binding: JsonObject = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
-    kinds = (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
-    for kind, spec in kinds:
-        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": spec}
-        shop.apply({**made, "metadata": {"name": name}})
+    policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
     bare = {**manifest("bare", 0), "kind": "ReplicaSet"}
     del bare["spec"]["strategy"]
 
-    def is_in_force() -> bool:
-        try:
-            shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(bare))
-        except SandboxError as refusal:
-            return NO_BARE_REPLICA_SETS in str(refusal)
-        return False
+    def attempt() -> str:
+        return shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(bare))
 
-    shop.until(is_in_force, "the policy to be in force")
-    try:
-        yield
-    finally:
-        for kind, _ in kinds:
-            shop.kubectl("delete", kind.lower(), name)
+    return forbidden(shop, "no-bare-replicasets", "replicasets", policy, attempt)
 
 
 class TestRehearsal:

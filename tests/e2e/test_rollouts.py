@@ -2,14 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
 
+from e2e.admission import forbidden
 from e2e.shop import Shop
 from e2e.test_broken_image import BAD, GOOD, MENDED, images
-from splitter.sandbox.errors import SandboxError
 
 pytestmark = pytest.mark.e2e
 
@@ -107,38 +106,19 @@ class TestRehearsal:
         shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
 
 
-@contextmanager
-def new_spot_images_forbidden(shop: Shop) -> Iterator[None]:
+def new_spot_images_forbidden(shop: Shop) -> AbstractContextManager[None]:
     """Have an admission policy refuse, in this namespace, each new image of a spot twin."""
-    name = f"{shop.namespace}-no-new-spot-images"
-    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]}
     same = f"object.spec.template.spec.containers[0].image == '{GOOD}'"
     key = "'splitter.io/pool'"
     spot = f"{key} in object.metadata.labels && object.metadata.labels[{key}] == 'spot'"
     policy = {
-        "matchConstraints": {"resourceRules": [{**rule, "operations": ["CREATE", "UPDATE"]}]},
         "matchConditions": [{"name": "spot", "expression": spot}],
         "validations": [{"expression": same, "message": REFUSED}],
     }
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": shop.namespace}}}
-    binding = {"policyName": name, "validationActions": ["Deny"], "matchResources": here}
-    kinds = (("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding))
-    for kind, spec in kinds:
-        made = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "spec": spec}
-        shop.apply({**made, "metadata": {"name": name}})
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": MENDED}]}}}}
 
-    def is_in_force() -> bool:
+    def attempt() -> str:
         asked = ("--type=strategic", "--dry-run=server", "-p", json.dumps(patch))
-        try:
-            shop.kubectl("patch", "deployment", "web-spot", *asked)
-        except SandboxError as refusal:
-            return REFUSED in str(refusal)
-        return False
+        return shop.kubectl("patch", "deployment", "web-spot", *asked)
 
-    shop.until(is_in_force, "the policy to be in force")
-    try:
-        yield
-    finally:
-        for kind, _ in kinds:
-            shop.kubectl("delete", kind.lower(), name)
+    return forbidden(shop, "no-new-spot-images", "deployments", policy, attempt)
