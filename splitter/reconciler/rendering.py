@@ -1,7 +1,7 @@
 """Both twins of a source, rendered when something they are made of has changed, and only then.
 
 The reconciler asks in each pass, a preview once. A template that fails becomes a Note: nothing rolls,
-and the workload stays as it is.
+and the workload stays as it is. A twin that is deleted meanwhile comes back as it was rendered last.
 """
 
 import logging
@@ -26,21 +26,33 @@ class Rendering:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
         self._kept: dict[Key, tuple[object, Twins]] = {}
+        # Lost by a restart: a twin deleted meanwhile then waits for a template that works.
+        self._last_good: dict[Key, Mapping[Pool, Rendered]] = {}
 
     def twins_of(self, observed: Observation, policy: Policy) -> Twins:
         """Return both twins as the templates make them now, or why they cannot."""
         source = observed.source
         if source is None:
             self._kept.pop(observed.key, None)
+            self._last_good.pop(observed.key, None)
             return Note(Reason.GIVEN_BACK, "the source is gone")
-        made_of = (source.manifest_json, policy, self._renderer.template_set(policy.template_set))
-        before = self._kept.get(observed.key)
+        found = self._rendered(observed.key, source.manifest_json, policy)
+        if not isinstance(found, Note):
+            self._last_good[observed.key] = found
+            return found
+        if _lacks_a_twin(observed):
+            return self._last_good.get(observed.key, found)
+        return found
+
+    def _rendered(self, key: Key, manifest_json: str, policy: Policy) -> Twins:
+        made_of = (manifest_json, policy, self._renderer.template_set(policy.template_set))
+        before = self._kept.get(key)
         if before is not None and before[0] == made_of:
             return before[1]
-        found = self._render(source.manifest_json, policy)
-        self._kept[observed.key] = (made_of, found)
+        found = self._render(manifest_json, policy)
+        self._kept[key] = (made_of, found)
         if before is not None:
-            _log_changes(observed.key, before[1], found)
+            _log_changes(key, before[1], found)
         return found
 
     def _render(self, manifest_json: str, policy: Policy) -> Twins:
@@ -49,6 +61,12 @@ class Rendering:
             return {pool: self._renderer.render(manifest, pool, policy) for pool in Pool}
         except SplitterError as error:
             return Note(error.reason, error.message, warning=True)
+
+
+def _lacks_a_twin(observed: Observation) -> bool:
+    """Whether somebody has deleted a twin of a workload that is split: not one that nobody has made yet."""
+    is_split = observed.split is not None and observed.split.takes_over
+    return is_split and any(observed.twin(pool) is None for pool in Pool)
 
 
 def _log_changes(key: Key, before: Twins, after: Twins) -> None:

@@ -270,6 +270,16 @@ class TestBroken:
             assert watched.lowest() >= REPLICAS
         assert grace_of(split) == 7
 
+    def test_a_deleted_twin_comes_back(self, split: Shop, own_set: TemplateSet) -> None:
+        """As it was rendered last: who deletes it while the set is broken loses no more than its pods."""
+        own_set.change(SYNTAX)
+        wait_held(split, "TemplateInvalid", f"line {LINE}")
+        split.kubectl("delete", "deployment", "web-spot", "--wait=false")
+        split.until(lambda: bool(split.events("TwinCreated")[1:]), "the twin to be made again")
+        split.wait_split(on_demand=1, spot=2)
+        assert grace_of(split) == 7
+        wait_held(split, "TemplateInvalid", f"line {LINE}")
+
     def test_mended_before_anybody_asked(self, split: Shop, own_set: TemplateSet) -> None:
         """A set that is as it was again leaves no trace."""
         before = Running(split)
