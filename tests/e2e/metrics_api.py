@@ -1,8 +1,9 @@
-"""A stand-in for metrics-server: serves `metrics.k8s.io` to the real HorizontalPodAutoscaler controller.
+"""A stand-in for metrics-server and a queue's adapter: what the real HorizontalPodAutoscaler controller asks.
 
-A test says how much CPU all of a namespace's traffic costs; the pods that serve share it evenly, whoever
-owns them, as pods behind one Service do. The API server's aggregator finds the stand-in by a Service of type
-ExternalName, so no kube-proxy is needed. The APIService goes with it: one that nobody answers would keep
+A test says how much CPU all of a namespace's traffic costs (`metrics.k8s.io`): the pods that serve share it
+evenly, whoever owns them, as pods behind one Service do. Or how long its queue is (`external.metrics.k8s.io`,
+the metric `queue`), as KEDA serves it. The API server's aggregator finds the stand-in by a Service of type
+ExternalName, so no kube-proxy is needed. The APIServices go with it: one that nobody answers would keep
 every namespace from being deleted.
 """
 
@@ -22,11 +23,15 @@ from splitter.sandbox.waiting import wait_until
 
 JsonObject = dict[str, Any]
 
-_GROUP = "metrics.k8s.io"
-_VERSION = f"{_GROUP}/v1beta1"
+_PODS = "metrics.k8s.io"
+_QUEUES = "external.metrics.k8s.io"
+_VERSION = f"{_PODS}/v1beta1"
 _ROOT = f"/apis/{_VERSION}"
+_QUEUES_VERSION = f"{_QUEUES}/v1beta1"
+_QUEUES_ROOT = f"/apis/{_QUEUES_VERSION}"
+_QUEUE = "queue"
 _SERVICE = {"namespace": "kube-system", "name": "metrics-stand-in"}
-_API_SERVICE = f"v1beta1.{_GROUP}"
+_API_SERVICES = [f"v1beta1.{group}" for group in (_PODS, _QUEUES)]
 # Over how long a sample was averaged. The autoscaler takes none that began before its pod was ready.
 _WINDOW_S = 1
 _NANO = 1_000_000
@@ -39,6 +44,7 @@ class MetricsApi:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._loads: dict[str, int] = {}
+        self._queues: dict[str, int] = {}
         self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Any serving certificate will do: the aggregator is told not to verify it.
@@ -51,16 +57,21 @@ class MetricsApi:
         """Have the traffic of a namespace cost so many thousandths of a CPU from now on."""
         self._loads[namespace] = cpu_m
 
+    def queue(self, namespace: str, length: int) -> None:
+        """Have so many messages wait in a namespace's queue from now on."""
+        self._queues[namespace] = length
+
     def __enter__(self) -> Self:
         """Return when the API server passes requests on."""
         self._thread.start()
         kubectl = self._sandbox.kubectl
         for manifest in _registration(self._server.server_port):
             kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
-        kubectl("wait", "--for=condition=Available", f"apiservice/{_API_SERVICE}", "--timeout=60s")
-        path = f"{_ROOT}/namespaces/default/pods"
+        for name in _API_SERVICES:
+            kubectl("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=60s")
+        paths = (f"{_ROOT}/namespaces/default/pods", f"{_QUEUES_ROOT}/namespaces/default/{_QUEUE}")
         wait_until(
-            lambda: self._sandbox.api.find(path) is not None,
+            lambda: all(self._sandbox.api.find(path) is not None for path in paths),
             what="the API server to pass requests for metrics on",
             deadline_s=_READY_DEADLINE_S,
             check=self._sandbox.check,
@@ -69,7 +80,7 @@ class MetricsApi:
 
     def __exit__(self, *_: object) -> None:
         """Leave the API, and end."""
-        self._sandbox.kubectl("delete", "apiservice", _API_SERVICE)
+        self._sandbox.kubectl("delete", "apiservice", *_API_SERVICES)
         self._sandbox.kubectl("delete", "service", _SERVICE["name"], "--namespace", _SERVICE["namespace"])
         self._server.shutdown()
         self._server.server_close()
@@ -99,12 +110,14 @@ class MetricsApi:
     def _answer(self, target: str) -> JsonObject | None:
         """Return what is at a path: the list of resources, or the metrics of a namespace's pods."""
         asked = urlsplit(target)
-        if asked.path == _ROOT:
-            return _RESOURCES
-        match asked.path.removeprefix(f"{_ROOT}/").split("/"):
-            case ["namespaces", namespace, "pods"]:
+        match asked.path.removeprefix("/apis/").split("/"):
+            case [group, _]:
+                return _RESOURCES.get(group)
+            case [group, _, "namespaces", namespace, "pods"] if group == _PODS:
                 selector = parse_qs(asked.query).get("labelSelector", [""])[0]
                 return self._metrics(namespace, selector)
+            case [group, _, "namespaces", namespace, name] if group == _QUEUES and name == _QUEUE:
+                return _queue_length(self._queues.get(namespace, 0))
             case _:
                 return None
 
@@ -126,7 +139,7 @@ def _pod_metrics(pod: JsonObject, cpu_m: float) -> JsonObject:
     usage = {"cpu": f"{int(cpu_m * _NANO / len(containers))}n", "memory": "16Mi"}
     return {
         "metadata": {key: pod["metadata"].get(key) for key in ("name", "namespace", "labels")},
-        "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "timestamp": _now(),
         "window": f"{_WINDOW_S}s",
         "containers": [{"name": container["name"], "usage": usage} for container in containers],
     }
@@ -137,41 +150,61 @@ def _is_ready(raw: JsonObject) -> bool:
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
+def _queue_length(messages: int) -> JsonObject:
+    item = {
+        "metricName": _QUEUE,
+        "metricLabels": {},
+        "timestamp": _now(),
+        "value": str(messages),
+    }
+    kind = {"kind": "ExternalMetricValueList", "apiVersion": _QUEUES_VERSION}
+    return {**kind, "metadata": {}, "items": [item]}
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _resources(version: str, name: str, singular: str, kind: str) -> JsonObject:
+    resource = {
+        "name": name,
+        "singularName": singular,
+        "namespaced": True,
+        "kind": kind,
+        "verbs": ["get", "list"],
+    }
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [resource]}
+
+
 _RESOURCES = {
-    "kind": "APIResourceList",
-    "apiVersion": "v1",
-    "groupVersion": _VERSION,
-    "resources": [
-        {
-            "name": "pods",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "PodMetrics",
-            "verbs": ["get", "list"],
-        }
-    ],
+    _PODS: _resources(_VERSION, "pods", "pod", "PodMetrics"),
+    _QUEUES: _resources(_QUEUES_VERSION, _QUEUE, "", "ExternalMetricValueList"),
 }
 
 
-def _registration(port: int) -> tuple[JsonObject, JsonObject]:
-    """Return the Service that leads here, and the APIService that leads to it."""
+def _registration(port: int) -> list[JsonObject]:
+    """Return the Service that leads here, and the APIServices that lead to it."""
     service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": _SERVICE,
         "spec": {"type": "ExternalName", "externalName": LOOPBACK},
     }
-    api_service = {
+    return [service, *(_api_service(name, port) for name in _API_SERVICES)]
+
+
+def _api_service(name: str, port: int) -> JsonObject:
+    version, group = name.split(".", 1)
+    return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": _API_SERVICE},
+        "metadata": {"name": name},
         "spec": {
-            "group": _GROUP,
-            "version": "v1beta1",
+            "group": group,
+            "version": version,
             "service": {**_SERVICE, "port": port},
             "insecureSkipTLSVerify": True,
             "groupPriorityMinimum": 100,
             "versionPriority": 100,
         },
     }
-    return service, api_service

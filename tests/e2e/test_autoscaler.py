@@ -1,11 +1,12 @@
 """A HorizontalPodAutoscaler on the source, the real one: it asks for what the load needs, whatever moves.
 
-The load is shared by the pods that serve (`metrics_api.py`), so each extra or lost pod changes every pod's
-share; what must not change is the count that the autoscaler writes to the source.
+On CPU the load is shared by the pods that serve (`metrics_api.py`), so each extra or lost pod changes every
+pod's share; what must not change is the count that the autoscaler writes to the source. On a queue's length,
+KEDA's way, it is the count alone that follows. A second autoscaler on a twin is nobody's wish, and is named.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -83,19 +84,33 @@ def autoscaled(shop: Shop, metrics: MetricsApi) -> Iterator[Autoscaled]:
         yield found
 
 
-def autoscaler() -> dict[str, object]:
-    """Return an autoscaler on CPU that scales out at once, and in after its window."""
+CPU = {
+    "type": "Resource",
+    "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET_PERCENT}},
+}
+# So many messages a replica are meant to wait in the queue.
+MESSAGES = 10
+QUEUE = {
+    "type": "External",
+    "external": {
+        "metric": {"name": "queue"},
+        "target": {"type": "AverageValue", "averageValue": str(MESSAGES)},
+    },
+}
+
+
+def autoscaler(name: str = "web", metric: Mapping[str, object] = CPU) -> dict[str, object]:
+    """Return an autoscaler of one Deployment that scales out at once, and in after its window."""
     out, in_ = ({"stabilizationWindowSeconds": seconds} for seconds in (0, WINDOW_S))
-    target = {"type": "Utilization", "averageUtilization": TARGET_PERCENT}
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "web"},
+        "metadata": {"name": name},
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
             "minReplicas": FEWEST,
             "maxReplicas": MOST,
-            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+            "metrics": [metric],
             "behavior": {"scaleUp": out, "scaleDown": in_},
         },
     }
@@ -180,3 +195,80 @@ class TestLoad:
             assert watched.lowest() >= 6
         autoscaled.outlast_looks()
         assert autoscaled.counts == [12, 6]
+
+
+class TestQueue:
+    """An average of an external metric is divided by `status.replicas`, which is 0 while split."""
+
+    @pytest.fixture
+    def queued(self, shop: Shop, metrics: MetricsApi) -> Iterator[Autoscaled]:
+        """Yield `web`, not split, with an autoscaler on a queue that is as long as its replicas like it."""
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        metrics.queue(shop.namespace, REPLICAS * MESSAGES)
+        log = ScaleLog()
+        with Watch(shop.sandbox.api, f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", log.see):
+            found = Autoscaled(shop, metrics, log)
+            shop.apply(autoscaler(metric=QUEUE))
+            shop.until(lambda: found.conditions().get("ScalingActive") == "True", "the autoscaler to look")
+            yield found
+
+    def test_asks_for_what_the_queue_needs(
+        self, shop: Shop, queued: Autoscaled, metrics: MetricsApi, fleet: Fleet
+    ) -> None:
+        """Through take-over, outage, return and giving back it writes what the queue's length says, once."""
+        with unmoved(queued), shop.watch() as watched:
+            shop.label()
+            shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+            assert watched.lowest() >= REPLICAS
+        assert any(
+            "HorizontalPodAutoscaler/web" in note for note in shop.events("AutoscalerWithoutTolerance")
+        )
+        with shop.watch() as watched:
+            metrics.queue(shop.namespace, 12 * MESSAGES)
+            shop.wait_split(on_demand=1, spot=11)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= 12 + SURGE
+        with unmoved(queued):
+            fleet.kill(fleet.names("spot"))
+            shop.until(lambda: shop.shape().on_demand >= 12, "on-demand to hold all")
+        metrics.queue(shop.namespace, 4 * MESSAGES)
+        shop.until(lambda: queued.counts == [12, 4], "the autoscaler to scale in during the outage")
+        fleet.restore(fleet.names("spot"))
+        shop.wait_split(on_demand=1, spot=3)
+        with unmoved(queued):
+            shop.unlabel()
+            shop.wait_given_back()
+        assert queued.counts == [12, 4]
+
+    def test_follows_each_step_without_tolerance(
+        self, shop: Shop, queued: Autoscaled, metrics: MetricsApi
+    ) -> None:
+        """A queue 5 % too long is left alone before the split, and costs one replica while it is split."""
+        with unmoved(queued):
+            metrics.queue(shop.namespace, REPLICAS * MESSAGES + 4)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=REPLICAS)
+        assert queued.counts == [REPLICAS + 1]
+
+
+class TestSecondAutoscaler:
+    """Two autoscalers whose pods overlap disable each other."""
+
+    def test_on_a_twin(self, shop: Shop, autoscaled: Autoscaled) -> None:
+        """It is named while both are dead; deleted, the one on the source scales again."""
+        shop.label()
+        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+        shop.apply(autoscaler("web-spot"))
+        shop.until(lambda: autoscaled.conditions().get("ScalingActive") == "False", "two to be too many")
+        shop.until(
+            lambda: any(
+                "HorizontalPodAutoscaler/web-spot" in note for note in shop.events("AutoscalerOnTwin")
+            ),
+            "splitter to name the second",
+        )
+        with shop.watch() as watched:
+            shop.kubectl("delete", "hpa", "web-spot")
+            autoscaled.load(10)
+            shop.wait_split(on_demand=1, spot=9)
+            assert watched.lowest() >= REPLICAS
+        assert autoscaled.counts == [10]
