@@ -8,6 +8,7 @@ what has disappeared (docs/adr/0004). Nothing is decided here.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -43,6 +44,7 @@ async def run(settings: Settings) -> None:
             settings.context,
             settings.api_timeout_s,
             connections=settings.workers + settings.emergency_workers + 64,
+            answered=metrics.count_request,
         )
         stack.push_async_callback(client.close)
         version = await probe(client)
@@ -121,6 +123,8 @@ class _Doorway:
     async def _start(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
         """Fill the caches, then let the reconciler look at everything that may be ours."""
         metrics.count_nodes(self._cache.count_nodes)
+        metrics.count_queue(lambda: len(self._queue))
+        metrics.count_watches(self._restarts)
         if self._settings.metrics_port:
             start_http_server(self._settings.metrics_port)
         for reflector in self._reflectors:
@@ -142,6 +146,7 @@ class _Doorway:
             await _synced(optional, _OPTIONAL_SYNC_S)
         self._cache.find_vanished()
         self._wake_all()
+        metrics.leads(now=True)
         self._spawn(self._reconciler.run(self._settings.workers, self._settings.emergency_workers))
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
 
@@ -155,6 +160,13 @@ class _Doorway:
 
     async def _probe(self, **_: Any) -> dict[str, int]:  # noqa: ANN401 (kopf's own signature)
         return {"queue": len(self._queue), "splits": len(self._cache.splits), "pods": len(self._cache.pods)}
+
+    def _restarts(self) -> Counter[str]:
+        """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
+        found: Counter[str] = Counter()
+        for reflector in self._reflectors:
+            found[reflector.path.rpartition("/")[2]] += reflector.restarts
+        return found
 
     def _wake_all(self) -> None:
         for key in self._cache.workloads():

@@ -8,7 +8,8 @@ that never leave this folder. It never decides anything and never caches.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -51,6 +52,9 @@ _NO_KIND = frozenset({"404 page not found", "the server could not find the reque
 _GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
 
 Json = dict[str, Any]
+# Told of each request when its answer begins: the verb, the HTTP status (0: no answer), the seconds it took.
+Answered = Callable[[str, int, float], None]
+_VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class ApiError(Exception):
@@ -82,9 +86,10 @@ class Credentials:
 class Client:
     """Sends requests; every failure is an ApiError with Kubernetes' own words."""
 
-    def __init__(self, api: ApiClient, timeout_s: float) -> None:
+    def __init__(self, api: ApiClient, timeout_s: float, answered: Answered = lambda *_: None) -> None:
         self._api = api
         self._deadline = aiohttp.ClientTimeout(total=timeout_s)
+        self._answered = answered
 
     @property
     def server(self) -> str:
@@ -181,11 +186,16 @@ class Client:
         url = self.server + request.path
         if request.query:
             url += "?" + self._api.parameters_to_url_query(dict(request.query), {})
-        answer = await self._api.rest_client.request(
-            request.method, url, headers=headers, body=request.body, _request_timeout=deadline
-        )
-        response: aiohttp.ClientResponse = answer.response
-        return response
+        began_s, status = time.perf_counter(), 0
+        try:
+            answer = await self._api.rest_client.request(
+                request.method, url, headers=headers, body=request.body, _request_timeout=deadline
+            )
+            response: aiohttp.ClientResponse = answer.response
+            status = response.status
+            return response
+        finally:
+            self._answered(request.verb, status, time.perf_counter() - began_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +205,11 @@ class _Request:
     body: Json | None = None
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verb(self) -> str:
+        """The verb as rights are given for it; a list counts as `get`."""
+        return "watch" if "watch" in self.query else _VERBS[self.method]
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -223,10 +238,17 @@ def _error(path: str, status: int, content: bytes) -> ApiError:
     return found
 
 
-async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float, connections: int) -> Client:
+async def connect(
+    kubeconfig: Path | None,
+    context: str | None,
+    timeout_s: float,
+    connections: int,
+    answered: Answered = lambda *_: None,
+) -> Client:
     """Connect with a kubeconfig, or with the pod's own service account when none is named.
 
-    Nothing is sent yet. Raises SplitterError (ApiUnreachable) when there are no usable credentials.
+    Nothing is sent yet; `answered` is told of each request. Raises SplitterError (ApiUnreachable) when there
+    are no usable credentials.
     """
     in_cluster = await asyncio.to_thread(_SERVICE_ACCOUNT.exists)
     configuration = Configuration()
@@ -253,7 +275,7 @@ async def connect(kubeconfig: Path | None, context: str | None, timeout_s: float
             Reason.API_UNREACHABLE,
             f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",
         ) from error
-    return Client(ApiClient(configuration=configuration), timeout_s)
+    return Client(ApiClient(configuration=configuration), timeout_s, answered)
 
 
 def _must_be_readable(kubeconfig: Path) -> None:

@@ -94,10 +94,10 @@ class Reconciler:
     async def _work(self, *, only_urgent: bool) -> None:
         while True:
             key = await self._queue.take(only_urgent=only_urgent)
-            metrics.queue_keys.set(len(self._queue))
             try:
                 await self._pass(key)
                 self._failures.pop(key, None)
+                self._queue.answered(key)
             except ApiError as error:
                 self._failed(key, error)
             except Exception:
@@ -133,6 +133,8 @@ class Reconciler:
                 self._moving.discard(key)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
             raise
+        if _raises(found) and (waited_s := self._queue.waited_s(key)) is not None:
+            metrics.reacted(found.verdict.reason, waited_s)
         self._promise(key, observed, found)
         told = self._report(observed, found, in_force)
         took_s = time.perf_counter() - began
@@ -171,19 +173,20 @@ class Reconciler:
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
         if found.actions:
-            metrics.decisions_total.labels(found.verdict.reason.value).inc()
+            metrics.decided(observed.key, found.verdict.reason)
         objection = found.verdict if found.state is State.REFUSED else found.objection
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
+            metrics.forget(observed.key)
             return ()
         if observed.split is not None:
             status = build(observed, found, in_force, written=True)
             self._board.post(observed, status)
-            metrics.show(observed.key, status)
+            metrics.show(observed, status)
             metrics.show_troubles(observed.key, found.troubles)
         elif found.step is Step.NOTHING or found.step is Step.CLEAN_UP:
-            metrics.forget(observed.key)
+            metrics.unsplit(observed.key)
         problems = in_force.problems if found.step is not Step.NOTHING else ()
         objections = (found.objection,) if found.objection is not None else ()
         done, stands = (
@@ -247,6 +250,11 @@ class Reconciler:
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
+
+
+def _raises(found: Plan) -> bool:
+    """Whether a plan asks for more replicas somewhere."""
+    return any(isinstance(action, Scale) and action.replicas > action.was for action in found.actions)
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:

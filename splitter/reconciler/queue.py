@@ -23,6 +23,8 @@ class WorkQueue:
         self._working: set[Key] = set()
         self._again: dict[Key, bool] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._called: dict[Key, float] = {}  # since when an urgent call waits for its pass
+        self._answering: dict[Key, float] = {}  # and for the pass that is under way to succeed
         self._something = asyncio.Event()
         self._emergency = asyncio.Event()
 
@@ -36,6 +38,8 @@ class WorkQueue:
         Of a burst of urgent calls for one key the first is never delayed, the others make one pass after
         `coalesce_s` seconds: a swarm of notices is one decision, not one a node.
         """
+        if urgent:
+            self._called.setdefault(key, asyncio.get_running_loop().time())
         if urgent and self._coalesce_s and self._is_burst(key):
             return
         if key in self._working:
@@ -93,9 +97,20 @@ class WorkQueue:
                 if lane:
                     key, _ = lane.popitem(last=False)
                     self._working.add(key)
+                    if (called := self._called.pop(key, None)) is not None:
+                        self._answering.setdefault(key, called)
                     return key
             arrival.clear()
             await arrival.wait()
+
+    def waited_s(self, key: Key) -> float | None:
+        """Return how long ago the first urgent call came that no pass has answered yet; None without one."""
+        called = self._answering.get(key)
+        return asyncio.get_running_loop().time() - called if called is not None else None
+
+    def answered(self, key: Key) -> None:
+        """Take note that a pass has succeeded, whatever it did; one that fails leaves the call unanswered."""
+        self._answering.pop(key, None)
 
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""

@@ -1,56 +1,148 @@
-"""Prometheus metrics, keyed by the source's namespace and name.
+"""Prometheus metrics: what the process does, and the way in to what is shown of each workload.
 
-The reconciler counts here; `operator` serves them. Names end in their unit. A workload's series go
-when its Split goes.
+The reconciler and the queue count here, `operator` hands in what can only be asked when a scrape comes, and
+serves it all. Names end in their unit; every label's values are a closed set, but for the workloads' own
+names, and those go with the workload (`workloads`). Everything begins at 0 with the process
+(docs/reference/metrics.md, "After a restart").
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from splitter import __version__
-from splitter.core.model import Key, Note
+from splitter.core.model import Key, Note, Observation, Pool, Standing
 from splitter.core.nodes import CapacityClass
+from splitter.core.reasons import Reason
+from splitter.report.workloads import Figures, Workloads
 
-_WORKLOAD = ("namespace", "name")
+disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter began; it doubles the series
 
-replicas = Gauge(
-    "splitter_replicas",
-    "Replicas of a pool: wanted, spec, ready, doomed, pending",
-    (*_WORKLOAD, "pool", "count"),
+# From the goal (a quarter of a second) in both directions, up to the shortest notice that any cloud gives.
+_REACTIONS_S = (0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_REQUESTS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_PASSES_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+
+REACTIONS = (Reason.SPOT_INTERRUPTED, Reason.SPOT_LOST, Reason.ON_DEMAND_DOOMED)
+"""The answers to a node that goes: how long they took is what splitter is judged by."""
+
+workloads = Workloads()
+REGISTRY.register(workloads)
+
+reaction_seconds = Histogram(
+    "splitter_reaction_seconds",
+    "From the moment in which splitter heard that a node goes to its last write that replaces replicas there",
+    ("reason",),
+    buckets=_REACTIONS_S,
 )
-cover_replicas = Gauge("splitter_cover_replicas", "On-demand replicas standing in for spot", _WORKLOAD)
-refused = Gauge(
-    "splitter_refused",
-    "1 for a labelled workload that splitter does not split, or would not split today, by reason",
-    (*_WORKLOAD, "reason"),
-)
-troubles = Gauge(
-    "splitter_troubles",
-    "1 for a split workload whose replicas do not run for another reason than missing nodes, by reason",
-    (*_WORKLOAD, "reason"),
-)
-decisions_total = Counter("splitter_decisions_total", "Decisions carried out, by reason", ("reason",))
 reconcile_seconds = Histogram(
-    "splitter_reconcile_seconds",
-    "Duration of one pass, writes included",
-    buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+    "splitter_reconcile_seconds", "Duration of one pass, writes included", buckets=_PASSES_S
+)
+errors_total = Counter(
+    "splitter_reconcile_errors_total", "Passes that ended with an error: its HTTP status, or bug", ("code",)
+)
+queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a pass")
+requests_total = Counter(
+    "splitter_api_requests_total",
+    "Requests to the API server, by verb and HTTP status (0: no answer)",
+    ("verb", "code"),
+)
+request_seconds = Histogram(
+    "splitter_api_request_seconds",
+    "Until the first byte of the API server's answer",
+    ("verb",),
+    buckets=_REQUESTS_S,
+)
+events_total = Counter(
+    "splitter_events_total", "Events: created, repeated in a series, refused, dropped", ("outcome",)
 )
 nodes = Gauge("splitter_nodes", "Nodes by how they are paid for: spot, on-demand, unknown", ("capacity",))
-queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a pass")
-errors_total = Counter("splitter_reconcile_errors_total", "Passes that ended with an error", ("kind",))
+leader = Gauge("splitter_leader", "1 in the process that may write, 0 in one that stands by")
 build_info = Gauge("splitter_build_info", "Always 1; the version is the label", ("version",))
 build_info.labels(__version__).set(1)
+for _reason in REACTIONS:
+    reaction_seconds.labels(_reason.value)
+errors_total.labels("bug")
+for _outcome in ("created", "repeated", "refused", "dropped"):
+    events_total.labels(_outcome)
 
 
-def show(key: Key, status: Mapping[str, Any]) -> None:
-    """Show one workload's counts, as its Split's status has them."""
-    for pool, field in (("on-demand", "onDemand"), ("spot", "spot")):
-        for count, number in status[field].items():
-            replicas.labels(key.namespace, key.name, pool, count).set(number)
-    cover_replicas.labels(key.namespace, key.name).set(status["cover"])
+def show(observed: Observation, status: Mapping[str, Any]) -> None:
+    """Show one workload's counts, as its Split's status has them, and where its pods stand.
+
+    A Split that only reports a refusal has no counts of its own to show.
+    """
+    if observed.split is None or not observed.split.takes_over:
+        workloads.unsplit(observed.key)
+        return
+    sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
+    pods = [pod for rs in sets for pod in rs.pods]
+    # Terminating ones cost money still; those of a lost node do not.
+    standing = [
+        pod for pod in pods if pod.node is not None and not pod.finished and pod.standing is not Standing.LOST
+    ]
+    on_spot = sum(pod.on_spot for pod in standing)
+    workloads.show(
+        observed.key,
+        Figures(
+            state=status["state"],
+            reason=status["reason"],
+            desired=status["desired"],
+            ready=status["ready"],
+            cover=status["cover"],
+            pools={Pool.ON_DEMAND: status["onDemand"], Pool.SPOT: status["spot"]},
+            ready_on_spot=sum(pod.available and pod.on_spot for pod in pods),
+            occupying={Pool.ON_DEMAND: len(standing) - on_spot, Pool.SPOT: on_spot},
+        ),
+    )
+
+
+def decided(key: Key, reason: Reason) -> None:
+    """Count a pass that wrote something."""
+    workloads.decided(key, reason.value)
+
+
+def reacted(reason: Reason, took_s: float) -> None:
+    """Count an answer to a node that goes; other decisions are in no hurry and not counted."""
+    if reason in REACTIONS:
+        reaction_seconds.labels(reason.value).observe(took_s)
+
+
+def show_refusal(key: Key, objection: Note | None) -> None:
+    """Show why one workload is refused, or that it is not; it has one reason at a time."""
+    workloads.refuse(key, objection.reason.value if objection is not None else "")
+
+
+def show_troubles(key: Key, notes: Sequence[Note]) -> None:
+    """Show what is wrong with one workload's replicas; it may have several reasons at a time."""
+    workloads.trouble(key, [note.reason.value for note in notes])
+
+
+def unsplit(key: Key) -> None:
+    """Drop the series of a workload that is not split, but for why it is refused."""
+    workloads.unsplit(key)
+
+
+def forget(key: Key) -> None:
+    """Drop the series of a workload that is gone; none may be there."""
+    workloads.forget(key)
+
+
+def leads(*, now: bool) -> None:
+    """Show whether this process may write; one that may not shows no workloads, their leader does."""
+    leader.set(now)
+    if not now:
+        workloads.clear()
+
+
+def count_request(verb: str, status: int, took_s: float) -> None:
+    """Count one request to the API server; `status` 0 is one that nobody answered."""
+    requests_total.labels(verb, str(status)).inc()
+    request_seconds.labels(verb).observe(took_s)
 
 
 def count_nodes(count: Callable[[CapacityClass], int]) -> None:
@@ -59,23 +151,29 @@ def count_nodes(count: Callable[[CapacityClass], int]) -> None:
         nodes.labels(capacity.value).set_function(partial(count, capacity))
 
 
-def show_refusal(key: Key, objection: Note | None) -> None:
-    """Show why one workload is refused, or that it is not; it has one reason at a time."""
-    _show_reasons(refused, key, [objection] if objection is not None else [])
+def count_queue(count: Callable[[], int]) -> None:
+    """Show how many workloads wait for a pass, counted whenever somebody asks."""
+    queue_keys.set_function(count)
 
 
-def show_troubles(key: Key, notes: Sequence[Note]) -> None:
-    """Show what is wrong with one workload's replicas; it may have several reasons at a time."""
-    _show_reasons(troubles, key, notes)
+class Watches(Collector):
+    """How often the watch of each kind of object had to begin anew, asked of whoever knows."""
+
+    def __init__(self, restarts: Callable[[], Mapping[str, int]]) -> None:
+        self._restarts = restarts
+
+    def collect(self) -> Iterable[Metric]:
+        """Return one series a kind, such as `pods`."""
+        family = CounterMetricFamily(
+            "splitter_watch_restarts",
+            "Times that a watch broke off, or had to begin with a new list, by kind",
+            labels=("resource",),
+        )
+        for resource, number in self._restarts().items():
+            family.add_metric((resource,), number)
+        yield family
 
 
-def _show_reasons(gauge: Gauge, key: Key, notes: Sequence[Note]) -> None:
-    gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})
-    for note in notes:
-        gauge.labels(key.namespace, key.name, note.reason.value).set(1)
-
-
-def forget(key: Key) -> None:
-    """Drop the series of a workload that is no longer split; none may be there."""
-    for gauge in (replicas, cover_replicas, troubles):
-        gauge.remove_by_labels({"namespace": key.namespace, "name": key.name})
+def count_watches(restarts: Callable[[], Mapping[str, int]]) -> None:
+    """Show how often watches had to begin anew, counted whenever somebody asks."""
+    REGISTRY.register(Watches(restarts))

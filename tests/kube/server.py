@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 from kubernetes.aio.client import ApiClient, Configuration
 
-from splitter.kube.client import Client
+from splitter.kube.client import Answered, Client
 
 Json = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -194,21 +194,25 @@ async def serve(script: Script) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def connected(script: Script, timeout_s: float = 5.0) -> AsyncIterator[Client]:
+async def connected(
+    script: Script, timeout_s: float = 5.0, answered: Answered = lambda *_: None
+) -> AsyncIterator[Client]:
     """Yield a client of a server that answers by the script."""
-    async with serve(script) as address, client_of(address, timeout_s) as client:
+    async with serve(script) as address, client_of(address, timeout_s, answered) as client:
         yield client
 
 
 @asynccontextmanager
-async def client_of(address: str, timeout_s: float = 5.0) -> AsyncIterator[Client]:
+async def client_of(
+    address: str, timeout_s: float = 5.0, answered: Answered = lambda *_: None
+) -> AsyncIterator[Client]:
     """Yield a client of an address, whoever is there."""
     configuration = Configuration()
     configuration.host = address
     configuration.proxy = None
     configuration.api_key["BearerToken"] = TOKEN
     configuration.api_key_prefix["BearerToken"] = "Bearer"
-    client = Client(ApiClient(configuration=configuration), timeout_s)
+    client = Client(ApiClient(configuration=configuration), timeout_s, answered)
     try:
         yield client
     finally:

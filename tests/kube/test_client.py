@@ -1,7 +1,9 @@
 """The client: what is sent, what is tried again, and in which words a failure comes back."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -65,6 +67,49 @@ class TestRequests:
         async with connected(script) as client:
             assert await client.send("DELETE", PATH, {"preconditions": {"uid": "u"}}) == {}
         assert script.asked[0].body == {"preconditions": {"uid": "u"}}
+
+
+class TestAnswered:
+    """Each request is told to whoever counts them, by verb and status."""
+
+    PLAN: ClassVar = [
+        ("GET", json({}), ("get", 200)),
+        ("POST", json({}, 201), ("create", 201)),
+        ("PUT", refusal(409, "Conflict", "modified"), ("update", 409)),
+        ("PATCH", refusal(403, "Forbidden", "no"), ("patch", 403)),
+        ("DELETE", json({}), ("delete", 200)),
+        ("PATCH", hang_up(), ("patch", 0)),
+    ]
+
+    @pytest.mark.parametrize(("method", "answer", "expected"), PLAN)
+    async def test_told(self, method: str, answer: Answer, expected: tuple[str, int]) -> None:
+        """What was asked, what came of it, and that it took time."""
+        told: list[tuple[str, int, float]] = []
+        async with connected(Script().then(answer), answered=lambda *one: told.append(one)) as client:
+            with suppress(ApiError):
+                await client.send(method, PATH)
+        [(verb, status, took_s)] = told
+        assert (verb, status) == expected
+        assert 0 < took_s < 5
+
+    async def test_watch(self) -> None:
+        """A watch is a verb of its own, told when it begins."""
+        told: list[tuple[str, int, float]] = []
+        script = Script().watched(open_watch(event("ADDED", {})))
+        async with (
+            connected(script, answered=lambda *one: told.append(one)) as client,
+            client.stream(PATH, {"watch": "true"}, 5) as lines,
+        ):
+            assert await anext(lines)
+            assert [one[:2] for one in told] == [("watch", 200)]
+
+    async def test_each_try(self) -> None:
+        """Each try of a read counts."""
+        told: list[tuple[str, int, float]] = []
+        script = Script().then(refusal(503, "ServiceUnavailable", "wait"), json({}))
+        async with connected(script, answered=lambda *one: told.append(one)) as client:
+            await client.get(PATH)
+        assert [one[:2] for one in told] == [("get", 503), ("get", 200)]
 
 
 class TestFailures:

@@ -238,3 +238,74 @@ class TestBursts:
         assert await take(queue) == B  # the burst ended while A was worked on
         queue.done(A)
         assert await take(queue) == A
+
+
+class TestCalls:
+    """How long an urgent call waits for the pass that answers it: the reaction that metrics show."""
+
+    @staticmethod
+    async def finish(queue: WorkQueue, *, well: bool = True) -> float | None:
+        """Take the next key, and return how long it had waited when its pass was over."""
+        key = await take(queue)
+        waited_s = queue.waited_s(key)
+        if well:
+            queue.answered(key)
+        queue.done(key)
+        return waited_s
+
+    async def test_counted_from_the_first(self) -> None:
+        """The first of several calls counts, for one pass answers all of them."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        elsewhere = WorkQueue()
+        elsewhere.add_after(B, 0.02)
+        assert await take(elsewhere) == B
+        queue.add(A, urgent=True)
+        waited_s = await self.finish(queue)
+        assert waited_s is not None
+        assert 0.02 <= waited_s < DEADLINE_S
+
+    async def test_nobody_called(self) -> None:
+        """A pass that nobody called for urgently has answered nothing."""
+        queue = WorkQueue()
+        queue.add(A)
+        assert await self.finish(queue) is None
+
+    async def test_answered_once(self) -> None:
+        """The next pass of the workload answers no call of before."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        assert await self.finish(queue) is not None
+        queue.add(A)
+        assert await self.finish(queue) is None
+
+    async def test_a_pass_that_failed_has_not_answered(self) -> None:
+        """The call waits on until a pass has succeeded."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        first_s = await self.finish(queue, well=False)
+        queue.add(A)
+        second_s = await self.finish(queue)
+        assert first_s is not None
+        assert second_s is not None
+        assert second_s >= first_s
+
+    async def test_called_again_meanwhile(self) -> None:
+        """What comes while a pass is under way is for the next one to answer."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        key = await take(queue)
+        queue.add(A, urgent=True)
+        queue.answered(key)
+        queue.done(key)
+        assert await self.finish(queue) is not None
+
+    async def test_of_a_burst(self) -> None:
+        """A call that is held back to make one pass of a swarm counts from when it came."""
+        queue = WorkQueue(coalesce_s=0.05)
+        queue.add(A, urgent=True)
+        await self.finish(queue)
+        queue.add(A, urgent=True)
+        waited_s = await self.finish(queue)
+        assert waited_s is not None
+        assert waited_s >= 0.02

@@ -1,0 +1,232 @@
+"""What Prometheus is shown about each workload: one collector instead of one gauge a figure.
+
+The reconciler (through `metrics`) shows what a pass saw; a scrape reads it, in a thread of its own, whenever
+it comes. So the series of a workload go at once with the workload, and the counters of seconds run on between
+two passes, which may lie minutes apart. A scrape only ever reads tallies that are replaced whole, never
+changed: no lock, and nothing that a pass could wait for.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from splitter.core.model import Key, Pool
+from splitter.core.reasons import Reason
+
+LABELS = ("namespace", "kind", "name")
+# Counted from 0: a counter that begins at 1 hides its first step from `increase`.
+_LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one pass saw of a workload that is split. Counts are replicas."""
+
+    state: str
+    reason: str
+    desired: int
+    ready: int
+    cover: int
+    pools: Mapping[str, Mapping[str, int]]  # by pool, then by count: wanted, spec, ready, doomed, pending
+    ready_on_spot: int  # by the node, not by the twin
+    occupying: Mapping[str, int]  # pods that stand on nodes of a pool, ready or not
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """What is known of one workload, and what it has added up to until `at_s`."""
+
+    at_s: float
+    figures: Figures | None = None
+    cover_s: float = 0.0
+    pod_s: Mapping[str, float] = field(default_factory=dict)
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    refused: str = ""
+    troubles: tuple[str, ...] = ()
+
+    def until(self, now_s: float) -> "_Tally":
+        """Return the same with what the time since has added: until the next pass all is as it was."""
+        if self.figures is None:
+            return replace(self, at_s=now_s)
+        passed_s = max(0.0, now_s - self.at_s)
+        counted = self.figures.occupying.items()
+        pod_s = {pool: self.pod_s.get(pool, 0.0) + pods * passed_s for pool, pods in counted}
+        covered_s = passed_s if self.figures.cover else 0.0
+        return replace(self, at_s=now_s, cover_s=self.cover_s + covered_s, pod_s=pod_s)
+
+
+class Workloads(Collector):
+    """The tallies of all workloads; `clock` returns seconds that never go back."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tallies: dict[Key, _Tally] = {}
+
+    def show(self, key: Key, figures: Figures) -> None:
+        """Take what a pass saw."""
+        self._tallies[key] = replace(self._now(key), figures=figures)
+
+    def decided(self, key: Key, reason: str) -> None:
+        """Count a pass that wrote something."""
+        tally = self._now(key)
+        counted = {**tally.decisions, reason: tally.decisions.get(reason, 0) + 1}
+        self._tallies[key] = replace(tally, decisions=counted)
+
+    def refuse(self, key: Key, reason: str) -> None:
+        """Take why a workload is refused; empty when it is not."""
+        if reason or key in self._tallies:
+            self._tallies[key] = replace(self._now(key), refused=reason)
+
+    def trouble(self, key: Key, reasons: Sequence[str]) -> None:
+        """Take what is wrong with a workload's replicas."""
+        if reasons or key in self._tallies:
+            self._tallies[key] = replace(self._now(key), troubles=tuple(reasons))
+
+    def unsplit(self, key: Key) -> None:
+        """Drop all but a refusal: the workload is not split, or no longer."""
+        if (tally := self._tallies.pop(key, None)) is not None and tally.refused:
+            self._tallies[key] = _Tally(self._clock(), refused=tally.refused)
+
+    def forget(self, key: Key) -> None:
+        """Drop everything: the workload is gone."""
+        self._tallies.pop(key, None)
+
+    def clear(self) -> None:
+        """Drop all workloads: somebody else looks after them."""
+        self._tallies.clear()
+
+    def describe(self) -> Iterable[Metric]:
+        """Return the names, for the registry to know that they are taken."""
+        return _families([])
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the series as of now; called from the thread of a scrape."""
+        now_s = self._clock()
+        return _families([(key, tally.until(now_s)) for key, tally in list(self._tallies.items())])
+
+    def _now(self, key: Key) -> _Tally:
+        now_s = self._clock()
+        return self._tallies.get(key, _Tally(now_s)).until(now_s)
+
+
+_Tallies = Sequence[tuple[Key, _Tally]]
+
+
+def _families(tallies: _Tallies) -> list[Metric]:
+    split = [(key, tally, tally.figures) for key, tally in tallies if tally.figures is not None]
+    sized = [(key, figures) for key, _, figures in split if figures.desired > 0]
+    return [
+        _gauge(
+            "splitter_replicas",
+            "Replicas of a pool: wanted, spec, ready, doomed, pending",
+            ("pool", "count"),
+            (
+                ((*_of(key), pool, count), number)
+                for key, _, figures in split
+                for pool, counts in figures.pools.items()
+                for count, number in counts.items()
+            ),
+        ),
+        _gauge(
+            "splitter_desired_replicas",
+            "Replicas asked for on the source",
+            (),
+            ((_of(key), figures.desired) for key, _, figures in split),
+        ),
+        _gauge(
+            "splitter_ready_replicas",
+            "Ready replicas that are not doomed, of all holders",
+            (),
+            ((_of(key), figures.ready) for key, _, figures in split),
+        ),
+        _gauge(
+            "splitter_cover_replicas",
+            "On-demand replicas standing in for spot",
+            (),
+            ((_of(key), figures.cover) for key, _, figures in split),
+        ),
+        _gauge(
+            "splitter_spot_share_ratio",
+            "Ready replicas on spot nodes, of the replicas asked for",
+            (),
+            ((_of(key), figures.ready_on_spot / figures.desired) for key, figures in sized),
+        ),
+        _gauge(
+            "splitter_spot_share_wanted_ratio",
+            "Replicas that the policy wants on spot, of the replicas asked for",
+            (),
+            ((_of(key), figures.pools[Pool.SPOT]["wanted"] / figures.desired) for key, figures in sized),
+        ),
+        _gauge(
+            "splitter_state",
+            "1 for the state and the reason that the Split shows",
+            ("state", "reason"),
+            (((*_of(key), figures.state, figures.reason), 1) for key, _, figures in split),
+        ),
+        _counter(
+            "splitter_cover_seconds",
+            "Seconds in which at least one on-demand replica stood in for spot",
+            (),
+            ((_of(key), tally.cover_s) for key, tally, _ in split),
+        ),
+        _counter(
+            "splitter_pod_seconds",
+            "Seconds that pods have stood on nodes of a pool",
+            ("pool",),
+            (
+                ((*_of(key), pool), seconds)
+                for key, tally, _ in split
+                for pool, seconds in tally.pod_s.items()
+            ),
+        ),
+        _counter(
+            "splitter_decisions", "Passes that wrote something, by reason", ("reason",), _decisions(tallies)
+        ),
+        _gauge(
+            "splitter_refused",
+            "1 for a labelled workload that splitter does not split, or would not split today, by reason",
+            ("reason",),
+            (((*_of(key), tally.refused), 1) for key, tally in tallies if tally.refused),
+        ),
+        _gauge(
+            "splitter_troubles",
+            "1 while replicas do not run for another reason than missing nodes, by reason",
+            ("reason",),
+            (((*_of(key), reason), 1) for key, tally in tallies for reason in sorted(set(tally.troubles))),
+        ),
+    ]
+
+
+def _decisions(tallies: _Tallies) -> Iterator[tuple[tuple[str, ...], float]]:
+    for key, tally in tallies:
+        begun = dict.fromkeys(_LOSSES, 0) if tally.figures is not None else {}
+        for reason, number in {**begun, **tally.decisions}.items():
+            yield (*_of(key), reason), number
+
+
+def _of(key: Key) -> tuple[str, str, str]:
+    return key.namespace, key.kind, key.name
+
+
+def _gauge(
+    name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    return _filled(GaugeMetricFamily(name, text, labels=(*LABELS, *labels)), samples)
+
+
+def _counter(
+    name: str, text: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    return _filled(CounterMetricFamily(name, text, labels=(*LABELS, *labels)), samples)
+
+
+def _filled(
+    family: GaugeMetricFamily | CounterMetricFamily, samples: Iterable[tuple[tuple[str, ...], float]]
+) -> Metric:
+    for labels, value in samples:
+        family.add_metric(labels, value)
+    return family

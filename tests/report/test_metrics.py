@@ -1,0 +1,130 @@
+"""Metrics: what a pass leaves there, and that the reference tells the truth about all of them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from builders import KEY, observation, pods, replica_set, split, twin
+from report.shown import everything, series, value
+from splitter.core.handover import Step
+from splitter.core.model import Note, Observation, Policy, Pool, State
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason
+from splitter.report import metrics
+from splitter.report.status import build
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs/reference/metrics.md"
+IN_FORCE = PolicyInForce(Policy(), (), {}, valid=True)
+UNITS = {"seconds", "replicas", "ratio"}
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    """Leave no series behind."""
+    yield
+    metrics.forget(KEY)
+
+
+def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
+    """Show one pass, and return some of what a scrape reads then."""
+    plan = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "all is well"), **wanted)  # type: ignore[arg-type]
+    status: dict[str, Any] = build(observed, plan, IN_FORCE, written=True)
+    metrics.show(observed, status)
+    found = list(metrics.workloads.collect())
+    return {
+        "share": value(found, "splitter_spot_share_ratio"),
+        "wanted": value(found, "splitter_spot_share_wanted_ratio"),
+        "ready": value(found, "splitter_ready_replicas"),
+        "doomed": value(found, "splitter_replicas", pool="spot", count="doomed"),
+        "desired": value(found, "splitter_desired_replicas"),
+    }
+
+
+class TestPass:
+    def test_counts_by_the_node(self) -> None:
+        """The share on spot is counted by the nodes: a pod of the spot twin may stand on on-demand."""
+        found = shown(observation(spot=twin(Pool.SPOT, pods(3, doomed=2))), wanted_spot=7)
+        assert found == {"share": 0, "wanted": 0.7, "ready": 3, "doomed": 2, "desired": 10}
+
+    def test_parked_pods_count(self) -> None:
+        """In the middle of a hand-over the source's own pods are on spot too."""
+        moved = [replace(pod, on_spot=True) for pod in pods(2)]
+        assert shown(observation(sets=[replica_set(of=moved)]))["share"] == 0.2
+
+    def test_a_refusal_has_no_counts(self) -> None:
+        """A Split that only reports shows nothing of a workload that is not split."""
+        assert shown(observation(split=split(takes_over=False)))["desired"] is None
+
+    def test_standby_shows_nothing(self) -> None:
+        """A process that may not write shows no workloads, and says that it does not lead."""
+        shown(observation())
+        metrics.leads(now=False)
+        assert value(metrics.workloads.collect(), "splitter_desired_replicas") is None
+        assert value(REGISTRY.collect(), "splitter_leader") == 0
+        metrics.leads(now=True)
+        assert value(REGISTRY.collect(), "splitter_leader") == 1
+
+
+class TestReaction:
+    def test_answers_to_nodes_that_go(self) -> None:
+        """Only those are counted: nothing else is in a hurry."""
+
+        def count() -> dict[Any, float]:
+            return series(REGISTRY.collect(), "splitter_reaction_seconds_count")
+
+        before = count()
+        metrics.reacted(Reason.SPOT_INTERRUPTED, 0.2)
+        metrics.reacted(Reason.RETURNING, 900)
+        after = count()
+        assert sum(after.values()) == sum(before.values()) + 1
+        assert {dict(key)["reason"] for key in after} == {"SpotInterrupted", "SpotLost", "OnDemandDoomed"}
+
+
+class TestReference:
+    """docs/reference/metrics.md is complete, and nothing in it is made up."""
+
+    @staticmethod
+    def rows() -> dict[str, tuple[str, frozenset[str], str, str]]:
+        """Read the tables: name -> type, labels, unit, meaning."""
+        text = REFERENCE.read_text(encoding="utf-8")
+        found = re.findall(
+            r"^\| `(splitter_\w+)` \| (\w+) \|([^|]*)\|([^|]*)\|([^|]+)\|$", text, flags=re.MULTILINE
+        )
+        return {
+            name: (kind, frozenset(re.findall(r"`(\w+)`", labels)), unit.strip(), meaning.strip())
+            for name, kind, labels, unit, meaning in found
+        }
+
+    @staticmethod
+    def served() -> dict[str, tuple[str, frozenset[str]]]:
+        """Ask the code: name -> type, labels."""
+        return {
+            family.name + ("_total" if family.type == "counter" else ""): (
+                family.type,
+                frozenset(label for sample in family.samples for label in sample.labels) - {"le"},
+            )
+            for family in everything()
+        }
+
+    def test_names_each(self) -> None:
+        """Every metric has one row with its type and its labels, and no row is about anything else."""
+        told = {name: row[:2] for name, row in self.rows().items()}
+        assert told == self.served()
+
+    def test_says_more_than_the_name(self) -> None:
+        """Every row has a meaning; a unit is the one in the name."""
+        for name, (_, _, unit, meaning) in self.rows().items():
+            assert len(meaning) > 10, name
+            in_name = next((one for one in UNITS if one in name.removesuffix("_total").split("_")), "")
+            assert unit.split(" ")[0] == in_name or not in_name, f"{name} is in {unit}"
+
+    def test_workloads_are_named_alike(self) -> None:
+        """Whatever is about a workload has the same three labels."""
+        for name, (_, labels) in self.served().items():
+            if "namespace" in labels:
+                assert labels >= {"namespace", "kind", "name"}, name
