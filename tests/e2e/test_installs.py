@@ -1,0 +1,149 @@
+"""Both kustomizations, applied and taken away as a user does, in a cluster of their own."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import open_shop
+from e2e.installed import NAMESPACE, pod_template, running, settings, wait_available
+from e2e.shop import JsonObject, Shop, manifest
+from splitter.bundled import bundled_path
+from splitter.sandbox import Sandbox
+from splitter.sandbox.errors import SandboxError
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+CLUSTER_WIDE, NAMESPACED = str(bundled_path("manifests")), str(bundled_path("examples/namespaced"))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Sandbox]:
+    """Yield a cluster with machines and nothing else."""
+    with Sandbox.start() as sandbox:
+        sandbox.fleet.add("on-demand", 2)
+        sandbox.fleet.add("spot", 3)
+        yield sandbox
+
+
+def may(cluster: Sandbox, verb: str, group: str, resource: str, namespace: str) -> bool:
+    """Ask the API server whether splitter's account may do something in a namespace."""
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    account = f"system:serviceaccount:{NAMESPACE}:splitter"
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": account, "resourceAttributes": attributes},
+    }
+    answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.fixture(scope="class")
+def installed(cluster: Sandbox) -> Iterator[Sandbox]:
+    """Yield the cluster with `kubectl apply -k manifests`."""
+    yield from applied(cluster, CLUSTER_WIDE)
+
+
+@pytest.fixture(scope="class")
+def namespaced(cluster: Sandbox) -> Iterator[Sandbox]:
+    """Yield the cluster with `kubectl apply -k examples/namespaced`."""
+    for namespace in ("shop", "other"):
+        cluster.kubectl("create", "namespace", namespace)
+    yield from applied(cluster, NAMESPACED)
+
+
+def applied(cluster: Sandbox, folder: str) -> Iterator[Sandbox]:
+    """Apply a kustomization, and delete it afterwards."""
+    cluster.kubectl("apply", "-k", folder)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
+    yield cluster
+    cluster.kubectl("delete", "-k", folder)
+
+
+class TestClusterWide:
+    def test_its_pods_obey_the_restricted_standard(self, installed: Sandbox) -> None:
+        """The namespace enforces "restricted", refuses a pod that falls short of it, and takes splitter's."""
+        wait_available(installed)
+        pod = pod_template(installed)["spec"]
+        [container] = pod["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert (pod["enableServiceLinks"], pod["automountServiceAccountToken"]) == (False, True)
+        container["securityContext"]["allowPrivilegeEscalation"] = True
+        lax = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lax"}, "spec": pod}
+        with pytest.raises(SandboxError, match=r'violates PodSecurity "restricted'):
+            installed.kubectl("create", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(lax))
+
+    def test_a_drain_is_not_held_up(self, installed: Sandbox) -> None:
+        """The budget counts the controller's pods, and lets one go."""
+        wait_available(installed)
+        path = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/splitter"
+        replicas = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter")["spec"][
+            "replicas"
+        ]
+        installed.kubectl(
+            "wait",
+            "-n",
+            NAMESPACE,
+            "--for=jsonpath={.status.disruptionsAllowed}=1",
+            "--timeout=60s",
+            "pdb/splitter",
+        )
+        assert installed.api.get(path)["status"]["expectedPods"] == replicas
+
+    def test_it_splits_and_gives_back(self, installed: Sandbox, tmp_path: Path) -> None:
+        """With the account and the settings that were applied, and nothing else."""
+        with running(installed, tmp_path) as controller:
+            for shop in open_shop(installed, controller, "anywhere"):
+                shop.deploy(replicas=3, annotations=ASKED)
+                shop.label()
+                shop.wait_split(on_demand=1, spot=2)
+                shop.unlabel()
+                shop.wait_given_back()
+
+
+class TestNamespaced:
+    def test_it_has_no_rights_elsewhere(self, namespaced: Sandbox) -> None:
+        """To workloads of its namespaces it may do what it must, to others nothing; nodes it may read."""
+        rights = (("patch", "apps", "deployments"), ("create", "apps", "replicasets"), ("delete", "", "pods"))
+        for right in rights:
+            assert may(namespaced, *right, "shop")
+            assert not may(namespaced, *right, "other")
+        assert may(namespaced, "watch", "", "nodes", "")
+        assert not may(namespaced, "list", "", "namespaces", "")
+        assert self.bound_cluster_wide(namespaced) == [
+            (["nodes"], ["get", "list", "watch"]),
+            (["nodeclaims"], ["list", "watch"]),
+            (["selfsubjectaccessreviews"], ["create"]),
+        ]
+
+    @staticmethod
+    def bound_cluster_wide(cluster: Sandbox) -> list[tuple[list[str], list[str]]]:
+        """Return the (resources, verbs) of the ClusterRoles bound to splitter's account everywhere."""
+        api = "/apis/rbac.authorization.k8s.io/v1"
+
+        def names_it(binding: JsonObject) -> bool:
+            return any(who.get("namespace") == NAMESPACE for who in binding.get("subjects", ()))
+
+        bound = [
+            raw["roleRef"]["name"] for raw in cluster.api.list(f"{api}/clusterrolebindings") if names_it(raw)
+        ]
+        rules = [rule for name in bound for rule in cluster.api.get(f"{api}/clusterroles/{name}")["rules"]]
+        return [(rule["resources"], rule["verbs"]) for rule in rules]
+
+    def test_it_splits_in_its_namespaces_only(self, namespaced: Sandbox, tmp_path: Path) -> None:
+        """A label in `shop` splits and gives back; the same label elsewhere is nobody's business."""
+        assert "watch_namespaces: [shop]" in settings(namespaced)
+        with running(namespaced, tmp_path) as controller:
+            shop = Shop(namespaced, "shop", controller.check)
+            elsewhere = manifest("web", 3, labels={"splitter.io/split": "enabled"})
+            namespaced.kubectl("apply", "-n", "other", "-f", "-", stdin=json.dumps(elsewhere))
+            shop.deploy(replicas=3, annotations=ASKED)
+            shop.label()
+            shop.wait_split(on_demand=1, spot=2)
+            shop.unlabel()
+            shop.wait_given_back()
+        found = namespaced.api.list("/apis/apps/v1/namespaces/other/deployments")
+        assert [(raw["metadata"]["name"], raw["spec"].get("paused")) for raw in found] == [("web", None)]
