@@ -8,13 +8,24 @@ be done.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
 from splitter.core.model import Key, Pool
-from splitter.core.nodes import Blocked, CapacityClass, NodeFacts, NodeState, PodRequest, gone, kind_of, slim
+from splitter.core.nodes import (
+    Blocked,
+    CapacityClass,
+    Health,
+    NodeFacts,
+    NodeState,
+    PodRequest,
+    Room,
+    gone,
+    kind_of,
+    slim,
+)
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -27,6 +38,7 @@ from splitter.kube.records import (
     SplitRecord,
     TwinRecord,
 )
+from splitter.kube.rooms import Rooms
 from splitter.kube.store import Shelf
 from splitter.kube.template_sets import TemplateSets
 from splitter.kube.voices import Voices
@@ -49,6 +61,8 @@ class Assess(Protocol):
         """Return its state; without `now`, Events never grow stale."""
 
 
+# Fewer on-demand nodes than this prove nothing about our view when half of them are NotReady.
+_FEW_NODES = 3
 # Nodes that were seen and are gone, remembered to tell their pods from pods of nodes not seen yet.
 _VANISHED = 4096
 
@@ -65,6 +79,7 @@ class Cache:
         self._applied: dict[
             str, str
         ] = {}  # of a twin by its UID: which fields were ours after our last apply
+        self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
@@ -92,9 +107,14 @@ class Cache:
             {"owner": lambda record: record.owner_uid, "node": lambda record: record.node},
             self._pod_changed,
         )
+        self._rooms = Rooms(self.pods)
         self.nodes = Shelf(
             partial(_node, assess),
-            {"name": lambda record: record.facts.name, "kind": lambda record: kind_of(record.state)},
+            {
+                "name": lambda record: record.facts.name,
+                "kind": lambda record: kind_of(record.state),
+                "hopeful": lambda record: record.state.is_spot and record.state.health is Health.HEALTHY,
+            },
             self._node_changed,
         )
         self.namespaces = Shelf(
@@ -128,9 +148,19 @@ class Cache:
         joined = self.voices.joined(node)
         return node.state if joined is node else self._assess(joined.facts, now=now)
 
-    def node_states(self, now: datetime) -> Iterable[NodeState]:
-        """Return what all nodes are now."""
-        return (self.node_state(node, now) for node in self.nodes.values())
+    def spot_rooms(self, now: datetime) -> Iterator[Room]:
+        """Yield the spot nodes that may be healthy, and what is promised there, counted one by one."""
+        for node in self.nodes.find("hopeful", True):  # noqa: FBT003 (the key of an index)
+            yield Room(self.node_state(node, now), self._rooms.used(node.facts.name))
+
+    @property
+    def view_broken(self) -> bool:
+        """Whether more than half of the on-demand nodes are NotReady: then our view is broken, not spot."""
+        if self._view_broken is None:
+            on_demand = [record.state for record in self.nodes.values() if not record.state.is_spot]
+            absent = sum(1 for state in on_demand if state.health is Health.GONE)
+            self._view_broken = len(on_demand) >= _FEW_NODES and absent * 2 > len(on_demand)
+        return self._view_broken
 
     def count_nodes(self, capacity: CapacityClass) -> int:
         """Return how many nodes are paid for like this; may be called from another thread."""
@@ -204,6 +234,7 @@ class Cache:
             self._wake(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        self._rooms.pod_changed(old, new)
         record = new or old
         if record is None or record.owner_uid is None:
             return
@@ -212,6 +243,7 @@ class Cache:
             self._wake(key, urgent=False)
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
+        self._view_broken = None
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
             self.successors.pop(old.state.name, None)

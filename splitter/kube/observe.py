@@ -4,7 +4,7 @@ The reconciler calls `observe` at the start of each pass. It looks up the standi
 reads live only what no watch tells us (a source whose label is gone; its `neighbours`), and never decides.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -28,15 +28,13 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.nodes import Blocked, Health, NodeState, Room, free_room, gone
+from splitter.core.nodes import Blocked, Health, NodeState, free_room, gone
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.neighbours import look_around
 from splitter.kube.records import PodRecord, ReplicaSetRecord, TwinRecord
 
-# Fewer on-demand nodes than this prove nothing about our view when half of them are NotReady.
-_FEW_NODES = 3
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
 
@@ -83,10 +81,10 @@ class Observer:
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
             neighbours=around,
-            fit_spot=self._fit(records[Pool.SPOT], promised, now) if fits else 0,
+            fit_spot=self._fit(records[Pool.SPOT], source, promised, now) if fits else 0,
             blocked=blocked,
             heard_until=self._heard_until(twins.values(), refused, now),
-            view_broken=self._view_broken(),
+            view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )
 
@@ -217,23 +215,10 @@ class Observer:
             cost_before=record.cost_before,
         )
 
-    def _view_broken(self) -> bool:
-        """Whether more than half of the on-demand nodes are NotReady: then our view is broken, not spot."""
-        on_demand = [record.state for record in self._cache.nodes.values() if not record.state.is_spot]
-        gone = sum(1 for state in on_demand if state.health is Health.GONE)
-        return len(on_demand) >= _FEW_NODES and gone * 2 > len(on_demand)
-
-    def _fit(self, record: TwinRecord, promised: int, now: datetime) -> int:
-        """Return the replicas that the healthy spot nodes have room for now."""
-        return free_room(record.request, self._rooms(now), promised)
-
-    def _rooms(self, now: datetime) -> list[Room]:
-        rooms = []
-        for state in self._cache.node_states(now):
-            if state.is_spot and state.health is Health.HEALTHY:
-                pods = [pod for pod in self._cache.pods.find("node", state.name) if not pod.finished]
-                rooms.append(Room(state, _sum_of_requests(pods)))
-        return rooms
+    def _fit(self, record: TwinRecord, source: SourceView | None, promised: int, now: datetime) -> int:
+        """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
+        enough = source.replicas if source is not None else 0
+        return free_room(record.request, self._cache.spot_rooms(now), promised, enough)
 
 
 def _is_losing(twin: TwinView) -> bool:
@@ -250,14 +235,6 @@ def _hinted(spot: TwinView | None) -> str:
         if pod.hinted and pod.counts:
             return f"{pod.node}: {pod.signal}"
     return ""
-
-
-def _sum_of_requests(pods: list[PodRecord]) -> Mapping[str, int]:
-    used: dict[str, int] = {"pods": len(pods)}
-    for pod in pods:
-        for resource, amount in pod.requests:
-            used[resource] = used.get(resource, 0) + amount
-    return used
 
 
 def _tie(record: ReplicaSetRecord, source: SourceView) -> Tie:

@@ -110,6 +110,8 @@ class Voices:
 
     def joined(self, node: NodeRecord) -> NodeRecord:
         """Return a node with what others say about it; the very same record when they say nothing."""
+        if not len(self.events) and not len(self.claims):
+            return node
         events = self.events_about(node)
         claims = self.claims.find("node", node.facts.name)
         voluntary = any(claim.voluntary for claim in claims)

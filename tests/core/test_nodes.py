@@ -492,6 +492,12 @@ class TestRoom:
         assert free_room(self.POD, rooms, promised=2) == 1
         assert free_room(self.POD, rooms, promised=9) == 0
 
+    def test_looks_no_further_than_it_must(self) -> None:
+        """More room than there are replicas is nobody's concern, and the nodes behind it are not asked."""
+        rooms = iter([Room(spot_node(3000)), Room(spot_node(3000)), Room(spot_node(3000))])
+        assert free_room(self.POD, rooms, promised=1, enough=3) == 3
+        assert len(list(rooms)) == 1
+
     def test_is_bounded_by_pod_slots(self) -> None:
         """A pod that requests nothing still takes a slot; an overfull node has no negative room."""
         slots = spot_node(allocatable={"cpu": 99_000, "pods": 10})

@@ -1,4 +1,7 @@
-"""What the cache knows beyond its shelves: nodes that are gone."""
+"""What the cache knows beyond its shelves: nodes that are gone, and the room on those that are there."""
+
+from datetime import UTC, datetime
+from typing import Any
 
 from splitter.core.model import Key
 from splitter.core.nodes import assess
@@ -31,7 +34,7 @@ def pod_on(node: str, name: str, version: int) -> dict[str, object]:
     }
 
 
-def node(name: str, version: int) -> dict[str, object]:
+def node(name: str, version: int) -> dict[str, Any]:
     """Return a Ready node."""
     metadata = {
         "name": name,
@@ -80,7 +83,7 @@ class TestNamesUsedAgain:
         found.nodes.upsert(node("spot-a", 10))
         found.nodes.remove(node("spot-a", 11))
         later = node("spot-a", 12)
-        later["metadata"] = {**later["metadata"], "uid": "uid-later"}  # type: ignore[dict-item]
+        later["metadata"] = {**later["metadata"], "uid": "uid-later"}
         found.nodes.upsert(later)
         assert found.successors == {"spot-a": "uid-later"}
 
@@ -89,3 +92,66 @@ class TestNamesUsedAgain:
         found = cache()
         found.nodes.upsert(node("spot-a", 10))
         assert found.successors == {}
+
+
+NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+
+
+def spot_node(name: str, version: int, ready: str = "True") -> dict[str, Any]:
+    """Return a node of Karpenter's, Ready or not."""
+    raw = node(name, version)
+    labels = {"karpenter.sh/capacity-type": "spot"}
+    conditions = [{"type": "Ready", "status": ready}]
+    raw["metadata"] = {**raw["metadata"], "labels": labels}
+    return {**raw, "status": {"conditions": conditions}}
+
+
+def used(found: Cache) -> dict[str, int]:
+    """Return the pods that are counted on each spot node with hope."""
+    return {room.node.name: room.used["pods"] for room in found.spot_rooms(NOW)}
+
+
+class TestRooms:
+    """What is promised on the spot nodes that may be healthy."""
+
+    def test_follows_the_pods(self) -> None:
+        """Bound, moved (a name used again), finished or gone: the count of each node is that of now."""
+        found = cache()
+        found.nodes.replace([spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)], None, 4)
+        assert used(found) == {"a": 0, "b": 0}
+        found.pods.upsert(pod_on("a", "one", 10))
+        found.pods.upsert(pod_on("a", "two", 11))
+        assert used(found) == {"a": 2, "b": 0}
+        found.pods.upsert(pod_on("b", "two", 12))
+        assert used(found) == {"a": 1, "b": 1}
+        found.pods.upsert({**pod_on("b", "two", 13), "status": {"phase": "Succeeded"}})
+        found.pods.remove(pod_on("a", "one", 14))
+        assert used(found) == {"a": 0, "b": 0}
+
+    def test_leaves_out_nodes_without_hope(self) -> None:
+        """A node that is NotReady is not walked, and is again when it is back."""
+        found = cache()
+        found.nodes.replace([spot_node("a", 1), spot_node("b", 2, ready="Unknown")], None, 3)
+        assert used(found) == {"a": 0}
+        found.nodes.upsert(spot_node("b", 5))
+        assert used(found) == {"a": 0, "b": 0}
+
+
+class TestView:
+    """When most of on-demand seems to be gone, it is our view that is broken."""
+
+    def test_is_broken_while_most_on_demand_nodes_are_not_ready(self) -> None:
+        """More than half of three or more; spot nodes do not count; looked at anew after each change."""
+        found = cache()
+        away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+        seen = []
+        found.nodes.replace([{**node("a", 1), "status": away}, {**node("b", 2), "status": away}], None, 3)
+        seen.append(found.view_broken)
+        found.nodes.upsert(node("c", 4))
+        seen.append(found.view_broken)
+        found.nodes.upsert(node("a", 5))
+        seen.append(found.view_broken)
+        for number in range(5):
+            found.nodes.upsert(spot_node(f"spot-{number}", 6, ready="Unknown"))
+        seen.append(found.view_broken)
+        assert seen == [False, True, False, False]

@@ -1,0 +1,405 @@
+"""What splitter itself costs, with no cluster: CPU of a watch event, a pass, a storm, as workloads grow.
+
+The real cache, planner and reconciler over an API in the same process that answers at once, so that what is
+counted is splitter's own CPU time and nothing else's: comparable between two commits on a busy machine.
+`python -m bench.offline` prints a table; `make bench` has the figures that users will see.
+"""
+
+import argparse
+import asyncio
+import copy
+import gc
+import itertools
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from splitter.assembly import cache_of, renderer_of, rules_of
+from splitter.core.actions import ApplyTwin
+from splitter.core.model import Policy, Pool
+from splitter.core.surface import mark_value
+from splitter.kube import bodies, parse
+from splitter.kube.apply import Writer
+from splitter.kube.client import ApiError
+from splitter.kube.observe import Observer
+from splitter.reconciler import Reconciler
+from splitter.reconciler.queue import WorkQueue
+from splitter.settings import Settings
+
+Json = dict[str, Any]
+
+REPLICAS, BASE = 10, 2
+WORKLOADS_A_NAMESPACE = 20
+SPOT_PODS_A_NODE = 27
+ON_DEMAND_PODS_A_NODE = 50
+_DEADLINE_S = 600.0
+_EVENTS = 10_000
+_LOOK_S, _QUIET_LOOKS = 0.1, 5
+_POD_CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Seconds of CPU, but for counts."""
+
+    workloads: int
+    fill_s_per_object: float
+    event_s: float
+    steady_pass_s: float
+    one_node_last_raise_s: float
+    all_nodes_median_raise_s: float
+    all_nodes_last_raise_s: float
+    writes: int
+
+
+class Paper:
+    """Objects on paper: what the API server would hold, and its answers."""
+
+    def __init__(self, workloads: int) -> None:
+        self.versions = itertools.count(1000)
+        self.objects: dict[str, Json] = {}
+        self.raises: list[tuple[str, float]] = []
+        self.writes = 0
+        self.nodes = _nodes(workloads)
+        self.pods: list[Json] = []
+        self.sources: list[Json] = []
+        self.twins: list[Json] = []
+        self.replica_sets: list[Json] = []
+        self.splits: list[Json] = []
+        renderer = renderer_of(Settings())
+        places = {pool: itertools.cycle(_names(self.nodes, pool)) for pool in Pool}
+        for number in range(workloads):
+            self._add(f"ns-{number // WORKLOADS_A_NAMESPACE}", f"app-{number}", renderer, places)
+
+    def _add(self, namespace: str, name: str, renderer: Any, places: Any) -> None:  # noqa: ANN401
+        source = _deployment(namespace, name)
+        self.sources.append(source)
+        key_view = parse.source(source).view
+        for pool in Pool:
+            twin = renderer.render(orjson.loads(key_view.manifest_json), pool, Policy(on_demand_base=BASE))
+            count = BASE if pool is Pool.ON_DEMAND else REPLICAS - BASE
+            raw = bodies.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
+            raw["metadata"] |= _identity(f"{name}-{pool.value}", namespace)
+            raw["metadata"]["generation"] = 1
+            raw["status"] = _deployment_status(count)
+            self.twins.append(raw)
+            template = raw["spec"]["template"]
+            owned = _replica_set(namespace, raw, template, count)
+            self.replica_sets.append(owned)
+            self.pods += [
+                _pod(namespace, f"{owned['metadata']['name']}-{index}", owned, template, next(places[pool]))
+                for index in range(count)
+            ]
+        parked = _replica_set(namespace, source, source["spec"]["template"], 0)
+        _park(parked)
+        self.replica_sets.append(parked)
+        split = bodies.reporting_split(key_view, takes_over=True)
+        split["metadata"] |= _identity(name, namespace, uid=f"split-{namespace}-{name}")
+        split["status"] = {"state": "Steady"}
+        self.splits.append(split)
+        for path, raw in (
+            *((f"{bodies.apps_path(namespace)}/deployments", one) for one in (source, *self.twins[-2:])),
+            (f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/splits", split),
+        ):
+            self.objects[f"{path}/{raw['metadata']['name']}"] = raw
+        for pod in self.pods[-REPLICAS:]:
+            self.objects[f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"] = pod
+
+    async def get(self, path: str, **_: object) -> Json:
+        """Answer a GET."""
+        if path.endswith(("horizontalpodautoscalers", "scaledobjects")):
+            return {"items": []}
+        if path not in self.objects:
+            raise ApiError(404, "NotFound", path)
+        return self.objects[path]
+
+    async def send(self, method: str, path: str, body: Json | None = None, **_: object) -> Json:
+        """Answer a write: the object with the new count, one version on."""
+        self.writes += 1
+        if method == "POST" or path.removesuffix("/status") not in self.objects:
+            return {}
+        raw = copy.copy(self.objects[path.removesuffix("/status")])
+        metadata = raw["metadata"] = {**raw["metadata"], "resourceVersion": str(next(self.versions))}
+        body = body or {}
+        if "replicas" in body.get("spec", {}) and path.endswith("-on-demand"):
+            self.raises.append((path, time.process_time()))
+            raw["spec"] = {**raw["spec"], "replicas": body["spec"]["replicas"]}
+            metadata["generation"] += 1
+        if path.endswith("/status"):
+            raw["status"] = body["status"]
+        added = body.get("metadata", {}).get("annotations") or {}
+        metadata["annotations"] = {**metadata.get("annotations", {}), **added}
+        self.objects[path.removesuffix("/status")] = raw
+        return raw
+
+
+def _identity(name: str, namespace: str = "", uid: str = "") -> Json:
+    return {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "uid": uid or f"uid-{namespace}-{name}",
+        "resourceVersion": "10",
+        "creationTimestamp": "2026-01-05T09:00:00Z",
+    }
+
+
+def _deployment_status(count: int) -> Json:
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas", "readyReplicas"), count)
+    return {"observedGeneration": 1, **counts}
+
+
+def _container(name: str) -> Json:
+    return {
+        "name": name,
+        "image": "registry.example/app:1",
+        "env": [{"name": f"SETTING_{number}", "value": "some value"} for number in range(10)],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "256Mi"}},
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}, "periodSeconds": 10},
+    }
+
+
+def _deployment(namespace: str, name: str) -> Json:
+    labels = {"app": name}
+    identity = _identity(name, namespace)
+    mark = mark_value(identity["uid"], parse.instant(identity["creationTimestamp"]))
+    return {
+        "metadata": {
+            **identity,
+            "generation": 1,
+            "labels": {**labels, "splitter.io/split": "enabled"},
+            "annotations": {"splitter.io/on-demand-base": str(BASE), "splitter.io/taken-over": mark},
+            "managedFields": [
+                {"manager": "splitter", "operation": "Update", "fieldsV1": {"f:spec": {"f:paused": {}}}}
+            ],
+        },
+        "spec": {
+            "replicas": REPLICAS,
+            "paused": True,
+            "selector": {"matchLabels": labels},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [_container("app"), _container("proxy")]},
+            },
+        },
+        "status": {"observedGeneration": 1},
+    }
+
+
+def _park(raw: Json) -> None:
+    raw["metadata"]["labels"] = {"splitter.io/split": "parked"}
+    raw["metadata"]["ownerReferences"][0]["controller"] = False
+
+
+def _replica_set(namespace: str, of: Json, template: Json, count: int) -> Json:
+    name = f"{of['metadata']['name']}-5d9c7b6f5"
+    labels = {**template["metadata"].get("labels", {}), "pod-template-hash": "5d9c7b6f5"}
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": of["metadata"]["name"],
+        "uid": of["metadata"]["uid"],
+        "controller": True,
+    }
+    return {
+        "metadata": {**_identity(name, namespace), "labels": labels, "ownerReferences": [reference]},
+        "spec": {
+            "replicas": count,
+            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+        },
+        "status": {"replicas": count, "availableReplicas": count},
+    }
+
+
+def _pod(namespace: str, name: str, owner: Json, template: Json, node: str) -> Json:
+    since = {"status": "True", "lastTransitionTime": "2026-01-05T09:30:00Z"}
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    managed: Json = {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {"k:{}": {}}}}
+    return {
+        "metadata": {
+            **_identity(name, namespace),
+            "labels": owner["metadata"]["labels"],
+            "ownerReferences": [reference],
+            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": managed}] * 2,
+        },
+        "spec": {**template["spec"], "nodeName": node},
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": kind, **since}
+                for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+            ],
+            "containerStatuses": [
+                {"name": one["name"], "ready": True, "restartCount": 0, "image": one["image"]}
+                for one in template["spec"]["containers"]
+            ],
+        },
+    }
+
+
+def _nodes(workloads: int) -> list[Json]:
+    wanted = (
+        (Pool.SPOT, workloads * (REPLICAS - BASE) // SPOT_PODS_A_NODE + 1),
+        (Pool.ON_DEMAND, workloads * REPLICAS // ON_DEMAND_PODS_A_NODE + 1),
+    )
+    return [_node(f"{pool.value}-{number}", pool) for pool, count in wanted for number in range(count)]
+
+
+def _node(name: str, pool: Pool) -> Json:
+    return {
+        "metadata": {**_identity(name), "labels": {"karpenter.sh/capacity-type": pool.value}},
+        "spec": {},
+        "status": {
+            "allocatable": {"cpu": "16", "memory": "64Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-05T09:00:00Z"}],
+        },
+    }
+
+
+def _names(nodes: Iterable[Json], pool: Pool) -> list[str]:
+    names = (node["metadata"]["name"] for node in nodes)
+    return [name for name in names if name.startswith(pool.value)]
+
+
+class Run:
+    """One number of workloads."""
+
+    def __init__(self, workloads: int) -> None:
+        self.paper = Paper(workloads)
+        settings = Settings()
+        self.queue = WorkQueue(settings.node_coalesce_s)
+        self.cache = cache_of(settings, self.queue.add)
+        api: Any = self.paper
+        observer, writer = Observer(api, self.cache), Writer(api, self.cache)
+        rules = rules_of(settings)
+        resync_s = settings.resync_s
+        renderer = renderer_of(settings)
+        self.reconciler = Reconciler(self.queue, observer, writer, renderer, rules=rules, resync_s=resync_s)
+
+    async def measure(self) -> Figures:
+        """Fill, look, change, lose."""
+        paper = self.paper
+        workloads = len(paper.sources)
+        fill = self._fill()
+        task = self._task = asyncio.create_task(self.reconciler.run(8, 4))
+        began = time.process_time()
+        await self._idle()
+        steady = (time.process_time() - began) / workloads
+        event = self._events()
+        await self._idle()
+        one = await self._storm(_names(paper.nodes, Pool.SPOT)[:1])
+        all_nodes = await self._storm(_names(paper.nodes, Pool.SPOT)[1:])
+        task.cancel()
+        return Figures(
+            workloads,
+            fill,
+            event,
+            steady,
+            one[-1],
+            all_nodes[len(all_nodes) // 2],
+            all_nodes[-1],
+            paper.writes,
+        )
+
+    def _fill(self) -> float:
+        cache, paper = self.cache, self.paper
+        shelves = (
+            (cache.nodes, paper.nodes),
+            (cache.sources, paper.sources),
+            (cache.twins, paper.twins),
+            (cache.replica_sets, paper.replica_sets),
+            (cache.splits, paper.splits),
+            (cache.pods, paper.pods),
+        )
+        began, count = time.process_time(), 0
+        for shelf, raws in shelves:
+            for raw in raws:
+                shelf.upsert(raw)
+                count += 1
+        return (time.process_time() - began) / count
+
+    def _events(self) -> float:
+        """Return the CPU of one event of a pod, from the line of the watch."""
+        count = min(_EVENTS, len(self.paper.pods))
+        lines = []
+        for pod in self.paper.pods[:count]:
+            metadata = {**pod["metadata"], "resourceVersion": str(next(self.paper.versions))}
+            lines.append(orjson.dumps({"type": "MODIFIED", "object": {**pod, "metadata": metadata}}))
+        began = time.process_time()
+        for line in lines:
+            self.cache.pods.upsert(orjson.loads(line)["object"])
+        return (time.process_time() - began) / count
+
+    async def _storm(self, names: list[str]) -> list[float]:
+        """Taint nodes; return the CPU until each workload's first raise."""
+        tainted = set(names)
+        taint = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+        changed = []
+        for node in self.paper.nodes:
+            if node["metadata"]["name"] in tainted:
+                version = str(next(self.paper.versions))
+                metadata = {**node["metadata"], "resourceVersion": version}
+                changed.append({**node, "metadata": metadata, "spec": {"taints": taint}})
+        self.paper.raises.clear()
+        gc.collect()
+        began = time.process_time()
+        for raw in changed:
+            self.cache.nodes.upsert(raw)
+        await self._idle()
+        first: dict[str, float] = {}
+        for path, at in self.paper.raises:
+            first.setdefault(path, at - began)
+        return sorted(first.values())
+
+    async def _idle(self) -> None:
+        """Wait until the queue has been empty for a moment."""
+        async with asyncio.timeout(_DEADLINE_S):
+            quiet = 0
+            while quiet < _QUIET_LOOKS and not self._task.done():
+                await asyncio.wait([self._task], timeout=_LOOK_S)
+                quiet = quiet + 1 if not len(self.queue) else 0
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.offline", description=__doc__.partition("\n")[0])
+    parser.add_argument("--workloads", type=int, nargs="+", default=[100, 300, 1000])
+    logging.disable()
+    table = Table(title=f"CPU of one process, workloads of {REPLICAS} replicas")
+    columns = ("workloads", "fill/object", "pod event", "steady pass", "1 node: last raise")
+    for column in (*columns, "all: median raise", "all: last raise", "writes"):
+        table.add_column(column, justify="right")
+    for workloads in parser.parse_args().workloads:
+        figures = asyncio.run(Run(workloads).measure())
+        table.add_row(
+            str(figures.workloads),
+            f"{figures.fill_s_per_object * 1e6:.0f} us",
+            f"{figures.event_s * 1e6:.0f} us",
+            f"{figures.steady_pass_s * 1e3:.2f} ms",
+            *(
+                f"{seconds * 1e3:.0f} ms"
+                for seconds in (
+                    figures.one_node_last_raise_s,
+                    figures.all_nodes_median_raise_s,
+                    figures.all_nodes_last_raise_s,
+                )
+            ),
+            str(figures.writes),
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
