@@ -11,6 +11,7 @@ from splitter.core.actions import Action, ApplyTwin, SetMark
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
 from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
@@ -37,6 +38,7 @@ class PolicyInForce:
     problems: tuple[Note, ...]
     good_annotations: Mapping[str, str]
     valid: bool  # what is written now is what is in force
+    levels: Mapping[str, Level] = field(default_factory=dict)  # by annotation: where its value comes from
 
 
 @dataclass(frozen=True, slots=True)

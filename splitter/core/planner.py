@@ -32,6 +32,7 @@ from splitter.core.surface import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     USER_ANNOTATIONS,
+    Level,
     parse_mark,
     parse_policy,
     source_label_state,
@@ -53,11 +54,12 @@ def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
         problems = (label, *problems)
     if parsed.policy is not None and observed.source is not None:
         if not caps_conflict(observed.source.replicas, parsed.policy):
-            return PolicyInForce(parsed.policy, problems, written, valid=True)
+            return PolicyInForce(parsed.policy, problems, written, valid=True, levels=dict(parsed.levels))
         problems = (_caps_note(parsed.policy, observed.source.replicas), *problems)
     good = observed.split.good_annotations if observed.split else None
     last = parse_policy(good or {}, defaults, None).policy or defaults
-    return PolicyInForce(last, problems, good or {}, valid=False)
+    levels = {name: Level.LAST_GOOD if name in (good or {}) else Level.DEFAULT for name in USER_ANNOTATIONS}
+    return PolicyInForce(last, problems, good or {}, valid=False, levels=levels)
 
 
 def _caps_note(policy: Policy, replicas: int) -> Note:

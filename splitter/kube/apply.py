@@ -103,7 +103,11 @@ class Writer:
 
     async def post_event(self, namespace: str, body: Json) -> None:
         """Create an Event. Raises ApiError."""
-        await self._client.send("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", body)
+        await self._client.send("POST", _events(namespace), body)
+
+    async def repeat_event(self, namespace: str, name: str, series: Json) -> None:
+        """Count on in an Event. Raises ApiError; 404: the API server has forgotten it."""
+        await self._client.send("PATCH", f"{_events(namespace)}/{name}", series, patch="merge")
 
     async def _do(self, action: Action, observed: Observation, source: SourceView) -> None:
         match action:
@@ -278,6 +282,10 @@ class Writer:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+
+
+def _events(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
 
 
 def _is_on_pod(action: Action) -> bool:

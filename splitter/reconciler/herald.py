@@ -1,26 +1,47 @@
 """Events on their way to the API server, never in a pass's way.
 
 The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again in
-each pass (`report.events`), and when more wait than can be posted the oldest are dropped: an Event is a
-courtesy, the Split's status and the log have it too.
+each pass (`report.events`); said again later it is counted on in the Event that says it already, as a series,
+until the API server has forgotten that one. When more wait than can be posted the oldest are dropped: an
+Event is a courtesy, the Split's status and the log have it too.
 """
 
 import asyncio
 import logging
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from socket import gethostname
 from typing import Any
 
 from splitter.core.model import Key, Note, SourceView
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
-from splitter.report.events import DONE_S, Said, event
+from splitter.report import metrics
+from splitter.report.events import DONE_S, Said, event, renewed, series
 
 logger = logging.getLogger("splitter.events")
 
 _WAITING = 2_000
+# Events that may still be there to be counted on; about 2 KB each.
+_REMEMBERED = 4_000
+# It has been forgotten, or we may not patch it: then it is a new Event.
+_ANEW = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
+
+_Sentence = tuple[str, str, str]  # an object's UID, the reason, the words
+
+
+@dataclass(slots=True)
+class _Letter:
+    """One Event: how often it was said, when last, and whether the API server has it."""
+
+    namespace: str
+    body: dict[str, Any]
+    last: datetime
+    count: int = 1
+    there: bool = False
 
 
 class Herald:
@@ -29,7 +50,8 @@ class Herald:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._said = Said()
-        self._waiting: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_WAITING)
+        self._letters: OrderedDict[_Sentence, _Letter] = OrderedDict()
+        self._waiting: OrderedDict[_Sentence, _Letter] = OrderedDict()
         self._something = asyncio.Event()
         self._instance = gethostname()
 
@@ -51,7 +73,20 @@ class Herald:
             self._post(key, uid, due, now)
 
     def _post(self, key: Key, uid: str, note: Note, now: datetime) -> None:
-        self._waiting.append((key.namespace, event(key, uid, note, now, self._instance)))
+        sentence = (uid, note.reason.value, note.message)
+        letter = self._letters.get(sentence)
+        if letter is None:
+            letter = _Letter(key.namespace, event(key, uid, note, now, self._instance), now)
+            self._letters[sentence] = letter
+        else:
+            letter.count, letter.last = letter.count + 1, now
+        self._letters.move_to_end(sentence)
+        self._waiting[sentence] = letter
+        if len(self._letters) > _REMEMBERED:
+            self._letters.popitem(last=False)
+        if len(self._waiting) > _WAITING:
+            self._waiting.popitem(last=False)
+            metrics.events_total.labels("dropped").inc()
         self._something.set()
 
     async def run(self) -> None:
@@ -64,10 +99,31 @@ class Herald:
     async def flush(self) -> None:
         """Post everything that waits now; what is refused is logged and dropped."""
         while self._waiting:
-            namespace, body = self._waiting.popleft()
+            sentence, letter = self._waiting.popitem(last=False)
             try:
-                await self._writer.post_event(namespace, body)
+                outcome = await self._send(letter)
             except ApiError as error:
+                outcome = "refused"
+                self._letters.pop(sentence, None)
                 going = "being terminated" in error.message
                 level = logging.DEBUG if going else logging.WARNING
-                logger.log(level, "event in %s not written: %s", namespace, error)
+                logger.log(level, "event in %s not written: %s", letter.namespace, error)
+            metrics.events_total.labels(outcome).inc()
+
+    async def _send(self, letter: _Letter) -> str:
+        """Count on in the Event if the API server has it, else create it; returns what was done."""
+        if letter.there:
+            try:
+                name = letter.body["metadata"]["name"]
+                await self._writer.repeat_event(letter.namespace, name, series(letter.count, letter.last))
+            except ApiError as error:
+                if error.status not in _ANEW:
+                    raise
+                letter.body = renewed(letter.body, letter.last)
+                letter.count, letter.there = 1, False
+            else:
+                return "repeated"
+        again = series(letter.count, letter.last) if letter.count > 1 else {}
+        await self._writer.post_event(letter.namespace, {**letter.body, **again})
+        letter.there = True
+        return "created"

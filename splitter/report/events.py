@@ -1,7 +1,8 @@
 """Kubernetes Events about a source, from the notes of a pass, and about a template set.
 
-The reconciler asks `due` which notes to say now (what stands is not repeated while its Event is still kept,
-what was done again soon) and has `kube.apply` post what `event` builds. Source of the form: events.k8s.io/v1.
+The herald asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count on with
+`series` in an Event that says the very same already. Source of the form: events.k8s.io/v1, and
+kubernetes/enhancements KEP-383 for series.
 """
 
 from collections import OrderedDict
@@ -12,8 +13,8 @@ from uuid import uuid4
 
 from splitter.core.model import Key, Note, seconds_between
 
-STANDING_S = 3600.0
-"""What still stands is said again when the API server has forgotten its Event (its default: an hour)."""
+STANDING_S = 1800.0
+"""What still stands is said again before the API server forgets its Event (its default: an hour)."""
 DONE_S = 60.0
 """The same write twice within this time is one piece of news; later, it has happened again."""
 _REMEMBERED = 10_000
@@ -47,11 +48,8 @@ def event(key: Key, uid: str, note: Note, now: datetime, instance: str) -> dict[
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {
-            "name": f"{key.name[:200]}.{uuid4().hex[:16]}",
-            "namespace": key.namespace,
-        },
-        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "metadata": {"name": _a_name(key.name), "namespace": key.namespace},
+        "eventTime": _micro_time(now),
         "reportingController": "splitter.io/splitter",
         "reportingInstance": instance[:128],
         "action": note.reason.value,
@@ -66,3 +64,22 @@ def event(key: Key, uid: str, note: Note, now: datetime, instance: str) -> dict[
             "uid": uid,
         },
     }
+
+
+def renewed(body: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the same Event as a new object, for the API server has forgotten the old one."""
+    name = _a_name(body["regarding"]["name"])
+    return {**body, "metadata": {**body["metadata"], "name": name}, "eventTime": _micro_time(now)}
+
+
+def series(count: int, last: datetime) -> dict[str, Any]:
+    """Return the part of an Event that says how often (2 or more) it was said, and when last."""
+    return {"series": {"count": count, "lastObservedTime": _micro_time(last)}}
+
+
+def _a_name(of: str) -> str:
+    return f"{of[:200]}.{uuid4().hex[:16]}"
+
+
+def _micro_time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -14,12 +14,46 @@ import orjson
 from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason
+from splitter.core.surface import (
+    ANNOTATION_DRY_RUN,
+    ANNOTATION_FREEZE,
+    ANNOTATION_GRACE,
+    ANNOTATION_ON_DEMAND_BASE,
+    ANNOTATION_ON_DEMAND_MAX,
+    ANNOTATION_ROLLOUT_ORDER,
+    ANNOTATION_SOAK,
+    ANNOTATION_SPOT_AFFINITY,
+    ANNOTATION_SPOT_MAX,
+    ANNOTATION_SPOT_PERCENT,
+    ANNOTATION_TEMPLATE,
+    Level,
+)
 from splitter.core.taking import FIGHTS, recent_fights
 from splitter.report.nodes import going
 
 _DECISIONS = 20
 _MESSAGE = 1024
 _AS_EXPECTED = "AsExpected"
+_LEVELS = {
+    Level.SOURCE: "Source",
+    Level.NAMESPACE: "Namespace",
+    Level.DEFAULT: "Default",
+    Level.LAST_GOOD: "LastGood",
+}
+# Fields of the policy, and the annotation that each is written with.
+_WRITTEN = {
+    "onDemandBase": ANNOTATION_ON_DEMAND_BASE,
+    "spotPercent": ANNOTATION_SPOT_PERCENT,
+    "onDemandMax": ANNOTATION_ON_DEMAND_MAX,
+    "spotMax": ANNOTATION_SPOT_MAX,
+    "spotAffinity": ANNOTATION_SPOT_AFFINITY,
+    "grace": ANNOTATION_GRACE,
+    "soak": ANNOTATION_SOAK,
+    "freeze": ANNOTATION_FREEZE,
+    "dryRun": ANNOTATION_DRY_RUN,
+    "templateSet": ANNOTATION_TEMPLATE,
+    "rolloutOrder": ANNOTATION_ROLLOUT_ORDER,
+}
 
 
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
@@ -42,7 +76,10 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "cover": max(0, _spec(observed.on_demand) - plan.wanted_on_demand) if taken else 0,
         "onDemand": _pool(observed.on_demand, plan.wanted_on_demand),
         "spot": _pool(observed.spot, plan.wanted_spot),
-        "policy": _policy(in_force.policy),
+        "policy": (policy := _policy(in_force.policy)),
+        "policyFrom": {
+            field: _LEVELS[in_force.levels.get(_WRITTEN[field], Level.DEFAULT)] for field in policy
+        },
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
@@ -142,6 +179,8 @@ def _conditions(
         condition["lastTransitionTime"] = (
             old["lastTransitionTime"] if same and old is not None else _time(observed.now)
         )
+        if observed.source is not None:
+            condition["observedGeneration"] = observed.source.generation
     return found
 
 

@@ -42,6 +42,8 @@ class Level(StrEnum):
     SOURCE = "source"
     NAMESPACE = "namespace"
     DEFAULT = "default"
+    LAST_GOOD = "last-good"
+    """What is written now cannot be read: as it was written before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,14 @@ from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
+from splitter.bundled import bundled_path
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing, State
 from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 from splitter.report.status import build
@@ -138,6 +141,7 @@ class TestConditions:
             "Conflict": "False",
         }
         assert found["Eligible"]["reason"] == "AsExpected"
+        assert {condition["observedGeneration"] for condition in found.values()} == {7}
 
     def test_troubles(self) -> None:
         """What is wrong with replicas has a condition of its own, and is the reason of what they lack."""
@@ -302,6 +306,63 @@ class TestMemory:
                     return [path] if value is None else []
 
         assert [hit for hit in nulls(found, "") if not hit.startswith(".rebalance")] == []
+
+
+class TestPolicy:
+    """The policy in force, and where each of its values comes from."""
+
+    @staticmethod
+    def told(in_force: PolicyInForce) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the policy and its origins."""
+        status = show(None, None, in_force)
+        return status["policy"], status["policyFrom"]
+
+    def test_each_level(self) -> None:
+        """A value is the source's, its namespace's or the default, and says which."""
+        written = source(annotations={"splitter.io/spot-percent": "80", "splitter.io/on-demand-max": "9"})
+        observed = observation(written, namespace_annotations={"splitter.io/soak": "5m"})
+        policy, origins = self.told(policy_in_force(observed, Policy()))
+        assert (policy["spotPercent"], policy["soak"], policy["onDemandMax"]) == (80, "300s", 9)
+        assert set(origins) == set(policy)
+        told = {origin: {name for name in origins if origins[name] == origin} for origin in origins.values()}
+        assert told.pop("Source") == {"spotPercent", "onDemandMax"}
+        assert told.pop("Namespace") == {"soak"}
+        assert told.keys() == {"Default"}
+
+    def test_last_good(self) -> None:
+        """While what is written cannot be read, what was written before says so."""
+        bad = source(annotations={"splitter.io/spot-percent": "80%"})
+        before = split(good_annotations={"splitter.io/spot-percent": "70"})
+        policy, origins = self.told(policy_in_force(observation(bad, split=before), Policy()))
+        assert (policy["spotPercent"], origins["spotPercent"]) == (70, "LastGood")
+        assert origins["soak"] == "Default"
+
+    def test_every_field_is_in_the_schema(self) -> None:
+        """What is written is known to the CRD: the API server would drop anything else."""
+        crd = yaml.safe_load(bundled_path("manifests/crd.yaml").read_text(encoding="utf-8"))
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+        bounded = replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0))
+        going = on("spot-b", 1, Standing.DOOMED, signal="taint a", deadline=ago(-120))
+        two = observation(split=split(fights=(ago(500), ago(100))), spot=twin(Pool.SPOT, going))
+        plan = steady(SCALED, fight=True, rebalance=RebalanceState(lost=True))
+        status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}))
+
+        def unknown(value: object, known: dict[str, Any], path: str) -> list[str]:
+            if isinstance(value, list):
+                return [hit for one in value for hit in unknown(one, known["items"], f"{path}[]")]
+            if not isinstance(value, dict) or known.get("x-kubernetes-preserve-unknown-fields"):
+                return []
+            free, fields = known.get("additionalProperties"), known.get("properties", {})
+            hits = [] if free else [f"{path}.{name}" for name in value if name not in fields]
+            return hits + [
+                hit
+                for name, inner in value.items()
+                if name in fields
+                for hit in unknown(inner, fields[name], f"{path}.{name}")
+            ]
+
+        assert unknown(status, {"properties": schema}, "status") == []
+        assert set(schema) - set(status) == set()
 
 
 class TestFights:
