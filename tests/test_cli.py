@@ -1,18 +1,22 @@
 """The command line: what it takes, what it refuses, how it fails."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from splitter import __version__
-from splitter.cli import app
+from splitter.cli import VERBS, app
+from splitter.cli.exits import MEANINGS, Exit
 from splitter.cli.target import Target, target_of
 from splitter.core.model import Key
 
 RUN = CliRunner()
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class TestTheTarget:
@@ -54,9 +58,32 @@ class TestTheCommand:
     def test_names_its_verbs(self) -> None:
         """--help lists every verb."""
         output = RUN.invoke(app, ["--help"]).output
-        looks = ("plan", "status", "explain", "render", "simulate", "demo")
-        verbs = ("run", *looks, "restart", "rollout", "freeze", "unfreeze", "uninstall")
-        assert [verb for verb in verbs if f" {verb} " not in output] == []
+        assert [verb for verb in VERBS if f"  {verb} " not in output] == []
+        assert output.count("...") == output.count("[ARGS]...")
+
+    def test_documents_its_verbs_and_exit_codes(self) -> None:
+        """The reference has a row for each verb, and the exit codes as they are."""
+        text = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
+        table = text.partition("## ")[0]
+        rows = "\n".join(re.findall(r"^\| (`[a-z`, ]+`) \|", table, re.MULTILINE))
+        assert set(re.findall(r"`([a-z]+)`", rows)) == set(VERBS)
+        assert [f"| {int(code)} | {MEANINGS[code]} |" in text for code in Exit] == [True] * len(Exit)
+
+    @pytest.mark.parametrize("told", [["nonsense"], ["status", "--nonsense"], ["explain"]])
+    def test_ends_with_2_when_used_wrongly(self, told: list[str]) -> None:
+        """What is wrong, on standard error, and where to read on."""
+        result = RUN.invoke(app, told)
+        assert result.exit_code == Exit.USAGE
+        assert "-h' for help" in result.stderr
+        assert result.stdout == ""
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_explains_each_verb_in_80_columns(self, verb: str) -> None:
+        """Without boxes and colours, which tell nothing where there are none."""
+        result = RUN.invoke(app, [verb, "-h"])
+        assert result.exit_code == 0
+        assert max(map(len, result.stdout.splitlines())) <= 80
+        assert result.stdout.isascii()
 
     def test_says_in_one_sentence_what_is_wrong(self) -> None:
         """A kubeconfig that is not there: exit code 1, the reason, no traceback."""

@@ -2,6 +2,9 @@
 
 import copy
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +18,7 @@ from typer.testing import CliRunner
 from splitter.cli import app
 from splitter.cli.explain import explained
 from splitter.cli.splits import cells, key_of, table
+from splitter.cli.status import fitted
 from splitter.core.model import Key
 
 RUN = CliRunner()
@@ -139,6 +143,23 @@ class TestTheTable:
         assert cells(one, namespaced=True)[0] == "shop/statefulset/db"
 
 
+class TestTheScreen:
+    """What -w shows where not everything fits."""
+
+    def test_shows_all_that_fits(self) -> None:
+        """A heading and four lines are a screen of five."""
+        splits = [split(str(number)) for number in range(4)]
+        assert fitted(splits, 5) == (splits, "")
+
+    def test_shows_first_what_is_not_steady(self) -> None:
+        """In their order; the rest is counted by state."""
+        states = ["Steady", "Held", "Steady", "Moving", "Moving", "Steady"]
+        splits = [split(str(number), state=state) for number, state in enumerate(states)]
+        shown, rest = fitted(splits, 4)
+        assert [key_of(one).name for one in shown] == ["1", "3"]
+        assert rest == "... and 4 more: 3 Steady, 1 Moving"
+
+
 class TestTheExplanation:
     """The whole story of one workload."""
 
@@ -220,6 +241,9 @@ class TestTheExplanation:
         assert explained(split(**broken), SOURCE)[0] == "shop/web  Moving  SpotInterrupted"
 
 
+_NAMED = {"cluster": "c", "user": "u"}
+
+
 class Server(BaseHTTPRequestHandler):
     """An API server with one Split, `shop/web`, and one Deployment that is not split, `shop/api`."""
 
@@ -227,6 +251,9 @@ class Server(BaseHTTPRequestHandler):
         """Answer."""
         answers: dict[str, Any] = {
             "/version": {"gitVersion": "v1.36.3"},
+            "/api/v1/namespaces": {"items": [{"metadata": {"name": name}} for name in ("bank", "shop")]},
+            "/apis/apps/v1/deployments": {"items": [{"metadata": {"namespace": "bank", "name": "api"}}]},
+            "/apis/apps/v1/statefulsets": {"items": []},
             "/apis/splitter.io/v1alpha1/splits": {"items": [split(), split("api", "bank")]},
             "/apis/splitter.io/v1alpha1/namespaces/shop/splits": {"items": [split()]},
             "/apis/splitter.io/v1alpha1/namespaces/default/splits": {"items": []},
@@ -249,10 +276,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    named = {"cluster": "c", "user": "u"}
     kubeconfig = {
         "current-context": "here",
-        "contexts": [{"name": "here", "context": named}],
+        "contexts": [{"name": "here", "context": _NAMED}],
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
         "users": [{"name": "u", "user": {}}],
     }
@@ -293,6 +319,75 @@ class TestWithACluster:
             assert (found.exit_code, found.stdout) == (3, "")
             assert found.stderr == "deployment shop/api is not split\n"
 
+    def test_status_of_what_has_a_label(self) -> None:
+        """-l chooses by the workloads' own labels, as the API server reads them."""
+        found = RUN.invoke(app, ["status", "-A", "-l", "team=b", "-o", "json"])
+        assert [one["metadata"]["name"] for one in json.loads(found.stdout)["items"]] == ["api"]
+
+    def test_looks_in_the_namespace_of_the_context(self, tmp_path: Path) -> None:
+        """As kubectl does, when -n does not say another."""
+        file = tmp_path / "kubeconfig"
+        kubeconfig = json.loads(file.read_text(encoding="utf-8"))
+        kubeconfig["contexts"].append({"name": "there", "context": {**_NAMED, "namespace": "shop"}})
+        file.write_text(json.dumps(kubeconfig), encoding="utf-8")
+        assert RUN.invoke(app, ["status", "web", "--context", "there"]).exit_code == 0
+        assert RUN.invoke(app, ["status", "web"]).exit_code == 3
+
+    def test_looks_with_the_kubeconfig_that_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """--kubeconfig wins over KUBECONFIG; of several files there some may be missing."""
+        file = str(tmp_path / "kubeconfig")
+        monkeypatch.setenv("KUBECONFIG", "/nowhere")
+        assert RUN.invoke(app, ["status", "-A"]).exit_code == 1
+        assert RUN.invoke(app, ["status", "-A", "--kubeconfig", file]).exit_code == 0
+        monkeypatch.setenv("KUBECONFIG", f"/nowhere{os.pathsep}{file}")
+        assert RUN.invoke(app, ["status", "-A"]).exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("typed", "offered"),
+        [
+            (["sta"], ["status\tShow how the split workloads stand."]),
+            (["status", "-n", "shop", ""], ["web\tMoving SpotInterrupted"]),
+            (["status", "-n", "shop", "deploy/"], ["deploy/web\tMoving SpotInterrupted"]),
+            (["explain", "-n", "shop", "x"], []),
+            (["status", "-n", "s"], ["shop"]),
+            (["status", "--context", ""], ["here"]),
+            (["freeze", "-n", "nowhere", ""], []),
+        ],
+    )
+    def test_completes_for_kubectl(self, typed: list[str], offered: list[str]) -> None:
+        """Verbs, workloads with how they stand, namespaces, contexts; nothing where nothing can be had."""
+        code = "from splitter.cli.completion import complete_for_kubectl as asked; asked()"
+        found = subprocess.run(
+            [sys.executable, "-c", code, *typed], capture_output=True, text=True, check=True, timeout=60
+        )
+        assert found.stdout.splitlines() == [*offered, ":4"]
+        assert found.stderr == ""
+
+    def test_completes_in_a_shell(self) -> None:
+        """What `splitter completion bash` prints offers workloads in a bash that has read it."""
+        asked = {**os.environ, "_SPLITTER_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
+        asked["COMP_WORDS"] = "splitter status -n shop w"
+        found = subprocess.run(
+            [sys.executable, "-m", "splitter"],
+            env=asked,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert found.stdout == "web\n"
+        printed = subprocess.run(
+            [sys.executable, "-m", "splitter", "completion", "bash"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        subprocess.run(["bash", "-n"], input=printed.stdout, text=True, check=True, timeout=60)
+        assert "_SPLITTER_COMPLETE=complete_bash" in printed.stdout
+
     def test_explain_tells_the_story(self) -> None:
         """The Split and the source's own annotations."""
         found = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
@@ -316,7 +411,15 @@ class TestTheCommands:
     """Wrong usage."""
 
     @pytest.mark.parametrize(
-        "told", [["status", "-w", "-o", "json"], ["status", "web", "-A"], ["explain"], ["explain", "sts/db"]]
+        "told",
+        [
+            ["status", "-w", "-o", "json"],
+            ["status", "web", "-A"],
+            ["status", "web", "-l", "app=web"],
+            ["explain"],
+            ["explain", "cronjob/db"],
+            ["freeze"],
+        ],
     )
     def test_are_used_wrongly(self, told: list[str]) -> None:
         """Exit code 2, before anything is looked at."""

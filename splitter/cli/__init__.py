@@ -1,35 +1,75 @@
 """The command line: `splitter VERB`, and the same verbs as `kubectl splitter VERB`.
 
-One module a verb or a family; no decisions here. A failure that a person can mend is one sentence on
-standard error and exit code 1; wrong usage is exit code 2; anything else is a bug and says so with a
-traceback.
+One module a verb or a family, imported when the verb is asked for: most of a second of imports is what a
+person would wait for. No decisions here. A failure that a person can mend is one sentence on standard
+error; the codes are in `exits`; anything else is a bug and says so with a traceback.
 """
 
 import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from splitter import __version__
-from splitter.cli import asks, demo, explain, plan, render, run, simulate, status, uninstall
+from splitter.cli.completion import prepare
+from splitter.cli.exits import Exit, MendableError
 from splitter.core.errors import SplitterError
-from splitter.kube.client import ApiError
 
+# Each verb and the module that registers it, in the order in which --help shows them.
+VERBS = {
+    "status": "status",
+    "explain": "explain",
+    "plan": "plan",
+    "restart": "asks",
+    "rollout": "asks",
+    "freeze": "asks",
+    "unfreeze": "asks",
+    "uninstall": "uninstall",
+    "render": "render",
+    "simulate": "simulate",
+    "demo": "demo",
+    "completion": "completion",
+    "run": "run",
+}
+
+
+class _Verbs(TyperGroup):
+    """The verbs, each imported when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - a class that typer keeps to itself
+        """Name all verbs."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - the same
+        """Return one verb, None when there is no such one."""
+        del ctx
+        if cmd_name not in VERBS:
+            return None
+        family = typer.Typer(rich_markup_mode=None)
+        family.callback()(_family)  # else typer takes a family of one for the verb itself
+        import_module(f"splitter.cli.{VERBS[cmd_name]}").register(family)
+        return get_group(family).commands[cmd_name]
+
+
+def _family() -> None:
+    """Hold the verbs of one module."""
+
+
+# Plain help: boxes and colours tell nothing, and do not fit where columns are few.
 app = typer.Typer(
     name="splitter",
+    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Runs workloads mostly on spot nodes without ever letting the service go down.",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-run.register(app)
-plan.register(app)
-uninstall.register(app)
-demo.register(app)
-simulate.register(app)
-render.register(app)
-status.register(app)
-explain.register(app)
-asks.register(app)
 
 
 def _version(wanted: bool) -> None:
@@ -44,17 +84,17 @@ def _top(
         False, "--version", callback=_version, is_eager=True, help="Print the version and leave."
     ),
 ) -> None:
-    """Split workloads between on-demand and spot nodes."""
+    """Run workloads mostly on spot nodes without ever letting the service go down."""
     del version
 
 
 def main() -> None:
     """Run one verb; the entry point of `splitter` and `kubectl-splitter`."""
+    prepare()
+    called = Path(sys.argv[0]).name
     try:
-        app()
-    except SplitterError as error:
+        # kubectl calls its plugins by their whole name; people write the name with a space.
+        app(prog_name="kubectl splitter" if called.startswith("kubectl-") else "splitter")
+    except (SplitterError, MendableError) as error:
         sys.stderr.write(f"splitter: {error}\n")
-        raise SystemExit(1) from None
-    except ApiError as error:
-        sys.stderr.write(f"splitter: the API server answered: {error}\n")
-        raise SystemExit(1) from None
+        raise SystemExit(Exit.MENDABLE) from None

@@ -6,12 +6,16 @@ it is the user's own right that counts. What comes of it is seen with `splitter 
 
 import asyncio
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import typer
 
-from splitter.cli.target import ContextOption, NamespaceOption, SettingsOption, connected, target_of
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import workloads
+from splitter.cli.exits import Exit
+from splitter.cli.target import Target
 from splitter.core.surface import (
     ANNOTATION_FREEZE,
     ANNOTATION_RESTARTED_AT,
@@ -20,94 +24,89 @@ from splitter.core.surface import (
 )
 from splitter.kube.as_user import annotate
 
-WorkloadArgument = typer.Argument(help="deploy/NAME.")
-_NOT_SPLIT = 3
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """One verb: what it writes (None removes), what comes of it, and its help."""
+
+    verb: str
+    annotation: str
+    value: Callable[[], str | None]
+    comes: str
+    says: str
+
+
+_ASKS = (
+    _Ask(
+        "restart",
+        ANNOTATION_RESTARTED_AT,
+        _now,
+        "restarts",
+        "Replace every pod, one twin after the other."
+        "\n\n`kubectl rollout restart` cannot do it while the workload is split.",
+    ),
+    _Ask(
+        "rollout",
+        ANNOTATION_ROLLOUT_AT,
+        _now,
+        "gets its template set",
+        "Roll a changed template set out now.\n\nWithout it, it comes with the workload's next rollout.",
+    ),
+    _Ask(
+        "freeze",
+        ANNOTATION_FREEZE,
+        lambda: "true",
+        "is frozen",
+        "Hold both counts as they are.\n\nIn an emergency too, until `splitter unfreeze`.",
+    ),
+    _Ask(
+        "unfreeze",
+        ANNOTATION_FREEZE,
+        lambda: None,
+        "is no longer frozen",
+        "Let both counts move again.",
+    ),
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
-    for verb in (restart, rollout, freeze, unfreeze):
-        app.command(name=verb.__name__)(verb)
+    for ask in _ASKS:
+        text = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split."
+        app.command(name=ask.verb, help=text)(_verb(ask))
 
 
-def restart(
-    workload: str = WorkloadArgument,
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
-) -> None:
-    """Replace every pod, one twin after the other: what `kubectl rollout restart` cannot do while split.
+def _verb(ask: _Ask) -> Callable[..., None]:
+    @asks_cluster(without=("everywhere", "selector"))
+    def verb(
+        workload: list[str] = typer.Argument(
+            ..., help="deploy/NAME, one or several.", autocompletion=workloads
+        ),
+        *,
+        cluster: Cluster,
+    ) -> None:
+        targets = [cluster.target(one) for one in workload]
+        if not asyncio.run(_all_asked(ask, targets, cluster)):
+            raise typer.Exit(Exit.NOT_SPLIT)
 
-    Exit code 0; 3 when the workload is not split.
-    """
-    _ask(workload, namespace, context, settings, {ANNOTATION_RESTARTED_AT: _now()}, "restarts")
-
-
-def rollout(
-    workload: str = WorkloadArgument,
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
-) -> None:
-    """Roll a changed template set out now, instead of with the workload's next rollout.
-
-    Exit code 0; 3 when the workload is not split.
-    """
-    _ask(workload, namespace, context, settings, {ANNOTATION_ROLLOUT_AT: _now()}, "gets its template set")
+    return verb
 
 
-def freeze(
-    workload: str = WorkloadArgument,
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
-) -> None:
-    """Hold both counts as they are, in an emergency too, until `splitter unfreeze`.
-
-    Exit code 0; 3 when the workload is not split.
-    """
-    _ask(workload, namespace, context, settings, {ANNOTATION_FREEZE: "true"}, "is frozen")
-
-
-def unfreeze(
-    workload: str = WorkloadArgument,
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
-) -> None:
-    """Let both counts move again.
-
-    Exit code 0; 3 when the workload is not split.
-    """
-    _ask(workload, namespace, context, settings, {ANNOTATION_FREEZE: None}, "is no longer frozen")
-
-
-def _ask(
-    workload: str,
-    namespace: str | None,
-    context: str | None,
-    settings: Path | None,
-    annotations: dict[str, str | None],
-    comes: str,
-) -> None:
-    target = target_of(workload, namespace, everywhere=False)
-    where, name = target.namespace or "default", target.name or workload
-    if not asyncio.run(_annotated(where, name, settings, context, annotations)):
-        sys.stderr.write(f"deployment {where}/{name} is not split: it has no label {LABEL_SPLIT}\n")
-        raise typer.Exit(_NOT_SPLIT)
-    typer.echo(f"deployment {where}/{name} {comes}; see: splitter status {workload} -n {where}")
-
-
-async def _annotated(
-    namespace: str,
-    name: str,
-    settings: Path | None,
-    context: str | None,
-    annotations: dict[str, str | None],
-) -> bool:
-    async with connected(settings, context) as (client, _):
-        return await annotate(client, namespace, name, annotations)
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> bool:
+    """Write each annotation and say so; return whether all that were named are split."""
+    every = True
+    async with cluster.connected() as (client, _):
+        for target in targets:
+            where, name = target.namespace or "", target.name or ""
+            if await annotate(client, where, name, {ask.annotation: ask.value()}):
+                typer.echo(
+                    f"deployment {where}/{name} {ask.comes}; see: splitter status deploy/{name} -n {where}"
+                )
+            else:
+                sys.stderr.write(f"deployment {where}/{name} is not split: it has no label {LABEL_SPLIT}\n")
+                every = False
+    return every

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import typer
 
+from splitter.cli.exits import Exit
+
 _REFUSED = (
     "the demo takes spot nodes away, which it does in a sandbox of its own only, never in a cluster "
     "of yours. Leave --kubeconfig out. To try splitter there, see the README, 'On your own cluster'."
@@ -30,7 +32,10 @@ def demo(
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
     kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
 ) -> None:
-    """Show an application that survives the loss of all its spot nodes (3 minutes, no cluster needed)."""
+    """Show an application that survives the loss of spot.
+
+    It takes 3 minutes, and needs no cluster.
+    """
     if kubeconfig is not None:
         raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
     from splitter.demo import DemoOptions, run_demo
@@ -50,9 +55,9 @@ def demo(
         kept = run_demo(options, make_console())
     except SandboxError as fault:
         sys.stderr.write(f"splitter demo: {fault}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(Exit.MENDABLE) from None
     except KeyboardInterrupt:
         sys.stderr.write("\nsplitter demo: ended by Ctrl-C\n")
-        raise typer.Exit(130) from None
+        raise typer.Exit(Exit.INTERRUPTED) from None
     if not kept:
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.MENDABLE)

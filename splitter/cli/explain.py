@@ -10,12 +10,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from itertools import groupby
-from pathlib import Path
 
 import typer
 
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import workloads
+from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
-from splitter.cli.target import ContextOption, NamespaceOption, SettingsOption, Target, connected, target_of
+from splitter.cli.target import Target
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
 from splitter.kube.client import ApiError, Client, Json
@@ -49,30 +51,28 @@ def register(app: typer.Typer) -> None:
     app.command(name="explain")(explain)
 
 
+@asks_cluster(without=("everywhere", "selector"))
 def explain(
-    workload: str = typer.Argument(..., help="deploy/NAME."),
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
+    workload: str = typer.Argument(..., help="deploy/NAME.", autocompletion=workloads), *, cluster: Cluster
 ) -> None:
-    """Say why a workload is as it is: state, policy in force, what is not as it should be, decisions.
+    """Say why a workload is as it is.
+
+    Its state, the policy in force, what is not as it should be, the last decisions.
 
     Exit code 0; 3 when the workload is not split.
     """
-    target = target_of(workload, namespace, everywhere=False)
-    split, source = asyncio.run(_look(target, settings, context))
+    target = cluster.target(workload)
+    split, source = asyncio.run(_look(target, cluster))
     if split is None:
         sys.stderr.write(f"deployment {target.namespace}/{target.name} {_why_not(source)}\n")
-        raise typer.Exit(3)
+        raise typer.Exit(Exit.NOT_SPLIT)
     typer.echo("\n".join(explained(split, source)))
 
 
-async def _look(
-    target: Target, settings: Path | None, context: str | None
-) -> tuple[Json | None, Json | None]:
+async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:
     """Return the Split and the source; None for what is not there or may not be read."""
-    async with connected(settings, context) as (client, _):
-        splits = await read_splits(client, target)
+    async with cluster.connected() as (client, _):
+        splits = await read_splits(client, target, target.includes)
         return (splits[0] if splits else None), await _source(client, target)
 
 

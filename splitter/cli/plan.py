@@ -4,20 +4,14 @@ import asyncio
 import json
 import sys
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from splitter.cli.target import (
-    AllOption,
-    ContextOption,
-    NamespaceOption,
-    SettingsOption,
-    Target,
-    connected,
-    target_of,
-)
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import workloads
+from splitter.cli.exits import Exit
+from splitter.cli.target import Target
 from splitter.core.actions import describe
 from splitter.core.model import Key
 from splitter.reconciler.preview import Preview, preview
@@ -35,23 +29,26 @@ def register(app: typer.Typer) -> None:
     app.command(name="plan")(plan)
 
 
+@asks_cluster()
 def plan(
-    workload: str | None = typer.Argument(None, help="deploy/NAME; without it every workload."),
-    namespace: str | None = NamespaceOption,
-    everywhere: bool = AllOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
+    workload: str | None = typer.Argument(
+        None, help="deploy/NAME; without it every workload.", autocompletion=workloads
+    ),
     output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+    *,
+    cluster: Cluster,
 ) -> None:
-    """Show what would be done now and why, with nothing written.
+    """Show what would be done now, and why.
+
+    Nothing is written.
 
     Exit code 0; 3 when a workload was named that is neither labelled nor split.
     """
-    target = target_of(workload, namespace, everywhere=everywhere)
-    found = asyncio.run(_look(target, settings, context))
+    target = cluster.target(workload)
+    found = asyncio.run(_look(target, cluster))
     if target.name is not None and not found:
         sys.stderr.write(f"deployment {target.namespace}/{target.name} is neither labelled nor split\n")
-        raise typer.Exit(3)
+        raise typer.Exit(Exit.NOT_SPLIT)
     if output is Output.JSON:
         typer.echo(json.dumps([_plain(one) for one in found], indent=2))
         return
@@ -61,10 +58,10 @@ def plan(
         typer.echo("no workload is labelled or split here")
 
 
-async def _look(target: Target, settings: Path | None, context: str | None) -> list[Preview]:
+async def _look(target: Target, cluster: Cluster) -> list[Preview]:
     from splitter.assembly import cache_of, renderer_of, rules_of
 
-    async with connected(settings, context) as (client, found):
+    async with cluster.connected() as (client, found):
         cache = cache_of(found, _ignore)
         return await preview(
             client,
@@ -72,7 +69,7 @@ async def _look(target: Target, settings: Path | None, context: str | None) -> l
             renderer_of(found, cache.template_sets.by_name),
             rules_of(found),
             namespaces=target.namespaces,
-            wanted=target.includes,
+            wanted=await cluster.chosen(client, target),
         )
 
 

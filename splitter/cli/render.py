@@ -16,10 +16,12 @@ import typer
 import yaml
 
 from splitter.cli.annotations import PolicyFault, policy_of, read_annotations, told
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import workloads
+from splitter.cli.exits import Exit
 from splitter.cli.manifests import Document, read_documents
 from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.render_cluster import told as diff_of
-from splitter.cli.target import ContextOption, NamespaceOption, SettingsOption, target_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
@@ -29,17 +31,17 @@ from splitter.core.template_sets import TemplateSet
 from splitter.render import Renderer
 from splitter.settings import load_settings
 
-# Of --diff; not 1 as for kubectl, which is a mistake to every verb here.
-_DIFFERS = 5
-
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     app.command(name="render")(render)
 
 
+@asks_cluster(without=("everywhere", "selector"))
 def render(
-    workload: str | None = typer.Argument(None, help="deploy/NAME, in a cluster; or a file with -f."),
+    workload: str | None = typer.Argument(
+        None, help="deploy/NAME, in a cluster; or a file with -f.", autocompletion=workloads
+    ),
     file: str | None = typer.Option(
         None, "--filename", "-f", help="A file of manifests; - is standard input. No cluster is asked."
     ),
@@ -49,11 +51,12 @@ def render(
     ),
     templates: Path | None = TemplatesOption,
     diff: bool = typer.Option(False, "--diff", help="What would change about the twins that are there."),
-    namespace: str | None = NamespaceOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
+    *,
+    cluster: Cluster,
 ) -> None:
-    """Render the twins of Deployments as YAML: of a file with no cluster, or of a workload in one.
+    """Render the twins of Deployments as YAML.
+
+    Of a file, with no cluster, or of a workload in one.
 
     Exit code 1 when a manifest, an annotation or a template is wrong; with --diff: 0 when nothing would
     change, 5 when something would.
@@ -66,10 +69,10 @@ def render(
     try:
         over = read_annotations(annotation)
         if workload is None:
-            typer.echo(_of_file(str(file), pools, over, templates, settings), nl=False)
+            typer.echo(_of_file(str(file), pools, over, templates, cluster.settings_file), nl=False)
             return
-        target = target_of(workload, namespace, everywhere=False)
-        asked = (target, settings, context, templates, over)
+        target = cluster.target(workload)
+        asked = (target, cluster, templates, over)
         if not diff:
             rendered, shares = asyncio.run(twins_of(*asked))
             typer.echo("---\n".join(_text(rendered[pool], shares, pool) for pool in pools), nl=False)
@@ -77,11 +80,11 @@ def render(
         found = asyncio.run(differences(*asked))
     except (ValueError, OSError) as fault:
         sys.stderr.write(f"splitter render: {told(fault)}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(Exit.MENDABLE) from None
     names = {twin_name(target.name or "", pool) for pool in pools}
     if text := diff_of([one for one in found if one.name in names]):
         typer.echo(text)
-        raise typer.Exit(_DIFFERS)
+        raise typer.Exit(Exit.DIFFERS)
 
 
 def _of_file(

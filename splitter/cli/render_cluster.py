@@ -13,7 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from splitter.cli.target import Target, connected
+from splitter.cli.cluster import Cluster
+from splitter.cli.target import Target
 from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
@@ -29,8 +30,7 @@ from splitter.settings import Settings
 
 async def twins_of(
     target: Target,
-    settings_file: Path | None,
-    context: str | None,
+    cluster: Cluster,
     templates: Path | None,
     over: dict[str, str],
 ) -> tuple[Mapping[Pool, Rendered], Mapping[Pool, int]]:
@@ -38,7 +38,7 @@ async def twins_of(
 
     Raises SplitterError or ValueError with what is wrong, ApiError when the cluster cannot be read.
     """
-    async with connected(settings_file, context) as (client, settings):
+    async with cluster.connected() as (client, settings):
         observed, policy, rendered = await _rendered(client, settings, target, templates, over)
     replicas = observed.source.replicas if observed.source else 0
     on_demand = base_replicas(replicas, policy)
@@ -47,13 +47,12 @@ async def twins_of(
 
 async def differences(
     target: Target,
-    settings_file: Path | None,
-    context: str | None,
+    cluster: Cluster,
     templates: Path | None,
     over: dict[str, str],
 ) -> list[Comparison]:
     """Return both twins of a workload as they are and as they would be. Raises as `twins_of`."""
-    async with connected(settings_file, context) as (client, settings):
+    async with cluster.connected() as (client, settings):
         observed, _, rendered = await _rendered(client, settings, target, templates, over)
         return await compare(client, observed, rendered)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import typer
 
 from splitter.cli.annotations import Named, policy_of, read_annotations, read_named, told
+from splitter.cli.exits import Exit
 from splitter.core.model import Policy
 from splitter.simulate import (
     Assumptions,
@@ -68,7 +69,9 @@ def simulate(
     output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
     picture: Path | None = typer.Option(None, help="Write an SVG of capacity and replicas over time."),
 ) -> None:
-    """Replay spot capacity against policies: availability, cost, moves. No cluster is needed.
+    """Replay spot capacity against policies.
+
+    It tells availability, cost and moves, and needs no cluster.
 
     Exit code 1 when a trace or a policy cannot be read.
     """
@@ -92,7 +95,7 @@ def simulate(
             picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
     except (ValueError, OSError) as fault:
         sys.stderr.write(f"splitter simulate: {told(fault)}\n")
-        raise typer.Exit(1) from None
+        raise typer.Exit(Exit.MENDABLE) from None
     if output is Output.JSON:
         annotations = [one.annotations for one in asked]
         typer.echo(json.dumps(as_json(played, given, list(zip(results, annotations, strict=True))), indent=2))

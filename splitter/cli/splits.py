@@ -4,7 +4,7 @@
 Split may be newer or older than this command, or not reported on yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 
 from rich.text import Text
@@ -29,8 +29,8 @@ _STYLES = {
 _MOVING = "cyan"
 
 
-async def read_splits(client: Client, target: Target) -> list[Json]:
-    """Return the Splits of what was asked about, by namespace and name.
+async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bool]) -> list[Json]:
+    """Return the Splits of the target's namespaces that are wanted, by namespace and name.
 
     Raises SplitterError where the kind Split is not known, ApiError when they cannot be read.
     """
@@ -42,7 +42,7 @@ async def read_splits(client: Client, target: Target) -> list[Json]:
             message = f"{client.server} knows no Splits; install splitter there: kubectl apply -k manifests/"
             raise SplitterError(Reason.API_UNREACHABLE, message) from error
         raise
-    chosen = [split for split in found if target.includes(key_of(split))]
+    chosen = [split for split in found if wanted(key_of(split))]
     return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
 
 

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from pathlib import Path
 
 import typer
 import yaml
@@ -12,17 +13,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from splitter.cli.splits import read_splits, table
-from splitter.cli.target import (
-    AllOption,
-    ContextOption,
-    NamespaceOption,
-    SettingsOption,
-    Target,
-    connected,
-    target_of,
-)
-from splitter.kube.client import ApiError, Client, Json
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import workloads
+from splitter.cli.exits import Exit
+from splitter.cli.splits import read_splits, status_of, table
+from splitter.cli.target import Target
+from splitter.core.model import State
+from splitter.kube.client import ApiError, Json
 
 _LOOK_S = 1.0
 _NOTHING = "no workload is split here"
@@ -42,42 +39,49 @@ def register(app: typer.Typer) -> None:
     app.command(name="status")(status)
 
 
+@asks_cluster()
 def status(
-    workload: str | None = typer.Argument(None, help="deploy/NAME; without it every workload."),
-    namespace: str | None = NamespaceOption,
-    everywhere: bool = AllOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
+    workload: str | None = typer.Argument(
+        None, help="deploy/NAME; without it every workload.", autocompletion=workloads
+    ),
     output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table, wide, json or yaml."),
     watch: bool = typer.Option(False, "--watch", "-w", help="Go on looking, each second, until Ctrl-C."),
+    *,
+    cluster: Cluster,
 ) -> None:
-    """Show how the split workloads stand: READY of all wanted, each pool's ready of wanted, and why.
+    """Show how the split workloads stand.
+
+    READY is of all wanted replicas, ON-DEMAND and SPOT each of those wanted there, REASON says why.
 
     Exit code 0; 3 when a workload was named that is not split.
     """
     if watch and output in {Output.JSON, Output.YAML}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
-    target = target_of(workload, namespace, everywhere=everywhere)
+    target = cluster.target(workload)
     try:
-        found = asyncio.run(_show(target, settings, context, output, watch=watch))
+        found = asyncio.run(_show(target, cluster, output, watch=watch))
     except KeyboardInterrupt:
-        return  # how -w ends
+        if watch:
+            return  # how -w ends
+        raise
     if target.name is not None and not found:
         sys.stderr.write(f"deployment {target.namespace}/{target.name} is not split\n")
-        raise typer.Exit(3)
+        raise typer.Exit(Exit.NOT_SPLIT)
 
 
-async def _show(
-    target: Target, settings: Path | None, context: str | None, output: Output, *, watch: bool
-) -> bool:
+async def _show(target: Target, cluster: Cluster, output: Output, *, watch: bool) -> bool:
     """Return whether anything was found at the first look."""
     console = Console(highlight=False, soft_wrap=True)
-    async with connected(settings, context) as (client, _):
-        splits = await read_splits(client, target)
+    async with cluster.connected() as (client, _):
+
+        async def look() -> list[Json]:
+            return await read_splits(client, target, await cluster.chosen(client, target))
+
+        splits = await look()
         if target.name is not None and not splits:
             return False
         if watch:
-            await _watch(client, target, console, wide=output is Output.WIDE)
+            await _watch(look, target, console, wide=output is Output.WIDE)
         else:
             _print(splits, target, console, output)
     return bool(splits)
@@ -107,15 +111,22 @@ def _table(splits: list[Json], target: Target, console: Console, *, wide: bool) 
     return table(splits, namespaced=target.namespace is None, wide=wide, width=width)
 
 
-async def _watch(client: Client, target: Target, console: Console, *, wide: bool) -> None:
+async def _watch(
+    look: Callable[[], Awaitable[list[Json]]], target: Target, console: Console, *, wide: bool
+) -> None:
     """Show the table until Ctrl-C: in its place on a terminal, elsewhere whenever it has changed."""
     before = ""
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             try:
-                shown = _table(await read_splits(client, target), target, console, wide=wide)
+                splits = await look()
             except ApiError as error:
                 shown = Text(f"no answer: {error.message}; trying again", style="yellow")
+            else:
+                splits, left_out = fitted(splits, console.height) if console.is_terminal else (splits, "")
+                shown = _table(splits, target, console, wide=wide)
+                if left_out:
+                    shown.append(f"\n{left_out}")
             if console.is_terminal:
                 live.update(shown, refresh=True)
             elif shown.plain != before:
@@ -123,3 +134,18 @@ async def _watch(client: Client, target: Target, console: Console, *, wide: bool
                 console.file.write(f"{before}\n")
                 console.file.flush()
             await asyncio.sleep(_LOOK_S)
+
+
+def fitted(splits: list[Json], height: int) -> tuple[list[Json], str]:
+    """Return what a screen holds and a line about the rest; where not all fits, first what is not Steady.
+
+    >>> fitted([{"status": {"state": "Steady"}}] * 9 + [{"status": {"state": "Held"}}], 3)
+    ([{'status': {'state': 'Held'}}], '... and 9 more: 9 Steady')
+    """
+    if len(splits) < height:
+        return splits, ""
+    room = max(1, height - 2)  # the heading, and the line about the rest
+    urgent = sorted(splits, key=lambda split: status_of(split).get("state") == State.STEADY)
+    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[room:])
+    states = ", ".join(f"{count} {state}" for state, count in left.most_common())
+    return urgent[:room], f"... and {left.total()} more: {states}"

@@ -7,19 +7,12 @@ there, nothing would happen, so it says who is still split when the time is over
 import asyncio
 import sys
 import time
-from pathlib import Path
 
 import typer
 
-from splitter.cli.target import (
-    AllOption,
-    ContextOption,
-    NamespaceOption,
-    SettingsOption,
-    Target,
-    connected,
-    target_of,
-)
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.exits import Exit
+from splitter.cli.target import Target
 from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.as_user import remove_label
 from splitter.kube.client import Client, Json
@@ -32,32 +25,33 @@ def register(app: typer.Typer) -> None:
     app.command(name="uninstall")(uninstall)
 
 
+@asks_cluster(without=("selector",))
 def uninstall(
-    namespace: str | None = NamespaceOption,
-    everywhere: bool = AllOption,
-    context: str | None = ContextOption,
-    settings: Path | None = SettingsOption,
-    timeout_s: float = typer.Option(600, "--timeout", min=1, help="Seconds to wait."),
+    timeout_s: float = typer.Option(600, "--timeout", min=1, help="Seconds to wait."), *, cluster: Cluster
 ) -> None:
-    """Give every workload back, then leave: removes the labels and waits until nothing is split.
+    """Give every workload back, and wait for it.
+
+    It removes the labels; the running controller does the rest.
 
     Exit code 0 when all is given back; 4 when some are not within the time.
     """
-    target = target_of(None, namespace, everywhere=everywhere)
-    left = asyncio.run(_give_back(target, settings, context, timeout_s))
+    target = cluster.target(None)
+    try:
+        left = asyncio.run(_give_back(target, cluster, timeout_s))
+    except KeyboardInterrupt:
+        sys.stderr.write("\nno longer waiting; what was begun goes on: splitter status\n")
+        raise typer.Exit(Exit.INTERRUPTED) from None
     if left:
         sys.stderr.write(
             f"not given back within {timeout_s:.0f} s: {', '.join(left)}. Is the controller running"
             " (kubectl -n splitter-system get pods)? Without it: docs/how-to/give-back-by-hand.md\n"
         )
-        raise typer.Exit(4)
+        raise typer.Exit(Exit.NOT_ALL_BACK)
     typer.echo("everything is given back; the controller, manifests/rbac.yaml and the CRD may go now")
 
 
-async def _give_back(
-    target: Target, settings: Path | None, context: str | None, timeout_s: float
-) -> list[str]:
-    async with connected(settings, context) as (client, _):
+async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list[str]:
+    async with cluster.connected() as (client, _):
         for source in await _list(client, target, "apis/apps/v1", "deployments", SOURCES_SELECTOR):
             typer.echo(f"label removed from deployment {await remove_label(client, source)}")
         deadline = time.monotonic() + timeout_s

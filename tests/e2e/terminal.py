@@ -1,7 +1,15 @@
 """A person's shell in which splitter's verbs are typed."""
 
+import fcntl
+import os
+import pty
+import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from e2e.controller import ROOT, environment
@@ -18,7 +26,36 @@ class Terminal:
 
     def splitter(self, *arguments: str) -> Answer:
         """Run a verb and return what it said."""
+        return self._run([sys.executable, "-m", "splitter", *arguments])
+
+    def kubectl(self, *arguments: str) -> Answer:
+        """Run kubectl, which finds splitter's executables beside the Python that runs the tests."""
+        self._environment["PATH"] = f"{Path(sys.executable).parent}:{self._environment.get('PATH', '')}"
+        return self._run(["kubectl", *arguments])
+
+    def watched(self, *arguments: str, until: Callable[[str], bool]) -> tuple[str, int]:
+        """Run a verb on a terminal of 80 columns and 24 rows, and press Ctrl-C when enough has been seen.
+
+        Returns all that was written there, and the exit code.
+        """
         command = [sys.executable, "-m", "splitter", *arguments]
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        environment = {**self._environment, "TERM": "xterm-256color"}
+        with subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=ROOT
+        ) as child:
+            os.close(theirs)
+            seen, deadline, pressed = "", time.monotonic() + DEADLINE_S, False
+            while part := _read(ours):
+                seen += part
+                if not pressed and (until(seen) or time.monotonic() > deadline):
+                    child.send_signal(signal.SIGINT)
+                    pressed = True
+            os.close(ours)
+            return seen, child.wait(DEADLINE_S)
+
+    def _run(self, command: list[str]) -> Answer:
         return subprocess.run(
             command,
             env=self._environment,
@@ -28,6 +65,14 @@ class Terminal:
             timeout=DEADLINE_S,
             check=False,
         )
+
+
+def _read(descriptor: int) -> str:
+    """Return what is there; nothing once the other side is closed, which Linux calls an error."""
+    try:
+        return os.read(descriptor, 65536).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def told(answer: Answer) -> str:

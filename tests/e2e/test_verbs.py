@@ -101,6 +101,40 @@ class TestStatus:
         whole: Any = json.loads(told(admin.splitter("status", "-n", shop.namespace, "-o", "json")))
         assert "Balanced" in json.dumps(whole)
 
+    def test_live_on_a_terminal(self, shop: Shop, admin: Terminal) -> None:
+        """-w shows changes in their place, in 80 columns, until Ctrl-C, which is how it ends."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+
+        def looked(seen: str) -> bool:
+            if "3/3" in seen:
+                shop.scale(REPLICAS + 1)
+            return "4/4" in seen
+
+        seen, code = admin.watched("status", "deploy/web", "-n", shop.namespace, "-w", until=looked)
+        assert "4/4" in seen
+        assert code == 0
+
+
+class TestKubectl:
+    """`kubectl splitter`: the same verbs, found by kubectl itself."""
+
+    def test_runs_the_verbs(self, shop: Shop, admin: Terminal) -> None:
+        """With kubectl's habits, and the names of workloads on TAB."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED, labels={"team": shop.namespace})
+        shop.label()
+        shop.wait_split(on_demand=1, spot=2)
+        table = told(admin.kubectl("splitter", "status", "-A", "-l", f"team={shop.namespace}"))
+        assert f"{shop.namespace}/web" in table
+        assert admin.kubectl("splitter", "status", "nothing", "-n", shop.namespace).returncode == 3
+        asked = ("__complete", "splitter", "explain", "-n", shop.namespace)
+        lines = told(admin.kubectl(*asked, "deploy/w")).splitlines()
+        assert lines[0].startswith("deploy/web\t")
+        assert lines[-1] == ":4"
+        assert told(admin.kubectl(*asked, "x")).splitlines() == [":4"]
+
 
 class TestUninstall:
     def test_gives_everything_back(self, shop: Shop, admin: Terminal) -> None:

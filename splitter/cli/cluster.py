@@ -1,0 +1,153 @@
+"""Which cluster a verb looks at, where in it, and as whom: the options that are alike, declared once.
+
+A verb takes a `Cluster` and is decorated with `asks_cluster`, which puts kubectl's options in its place:
+`-n`, `-A`, `-l`, `--context`, `--kubeconfig`, and `--settings`. Without `-n` it is the namespace of the
+kubeconfig's context, as for kubectl. Nothing here writes.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from splitter.cli.completion import contexts, namespaces
+from splitter.cli.exits import MendableError
+from splitter.cli.target import Target, target_of
+from splitter.core.model import Key
+from splitter.kube.client import ApiError, Client, connect, probe
+from splitter.kube.kubeconfig import namespace_of
+from splitter.settings import Settings, load_settings
+
+_KINDS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
+_CONNECTIONS = 32  # of `plan`, which reads many kinds at once
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What was said about the cluster; None where nothing was."""
+
+    namespace: str | None = None
+    everywhere: bool = False
+    selector: str | None = None
+    context: str | None = None
+    kubeconfig: Path | None = None
+    settings_file: Path | None = None
+
+    def target(self, workload: str | None) -> Target:
+        """Return what is asked about. Raises typer.BadParameter when it cannot be meant."""
+        if workload is not None and self.selector is not None:
+            raise typer.BadParameter("name a workload, or choose by -l, not both")
+        namespace = self.namespace
+        if namespace is None and not self.everywhere:
+            settings = load_settings(self.settings_file)
+            path = self.kubeconfig or settings.kubeconfig or kubeconfig_path()
+            namespace = namespace_of(path, self.context or settings.context)
+        return target_of(workload, namespace, everywhere=self.everywhere)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[tuple[Client, Settings]]:
+        """Connect as kubectl would: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+
+        Raises SplitterError when nobody answers, MendableError with the API server's words for what a verb
+        does not know better.
+        """
+        settings = load_settings(self.settings_file)
+        path = self.kubeconfig or settings.kubeconfig or kubeconfig_path()
+        context = self.context or settings.context
+        client = await connect(path, context, settings.api_timeout_s, connections=_CONNECTIONS)
+        try:
+            await probe(client)
+            yield client, settings
+        except ApiError as error:
+            raise MendableError(f"the API server answered: {error}") from error
+        finally:
+            await client.close()
+
+    async def chosen(self, client: Client, target: Target) -> Callable[[Key], bool]:
+        """Return which workloads are asked about: by name and namespace, and by their labels with `-l`.
+
+        Raises ApiError: 400 for a selector that cannot be read, 403 when workloads may not be listed.
+        """
+        if self.selector is None:
+            return target.includes
+        scope = f"/namespaces/{target.namespace}" if target.namespace else ""
+        keys = {
+            Key(kind, one["metadata"]["namespace"], one["metadata"]["name"])
+            for kind, plural in _KINDS.items()
+            for one in (await client.get(f"/apis/apps/v1{scope}/{plural}", labelSelector=self.selector))[
+                "items"
+            ]
+        }
+        return lambda key: target.includes(key) and key in keys
+
+
+def kubeconfig_path() -> Path | None:
+    """Return where kubectl would look: KUBECONFIG, which may name several files, or ~/.kube/config."""
+    if named := os.environ.get("KUBECONFIG"):
+        # Like kubectl: of several files some may be missing; with none there, `connect` says so.
+        there = [file for file in named.split(os.pathsep) if Path(file).exists()]
+        return Path(os.pathsep.join(there) or named)
+    usual = Path.home() / ".kube" / "config"
+    return usual if usual.exists() else None
+
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "namespace": (
+        str | None,
+        typer.Option(
+            None,
+            "--namespace",
+            "-n",
+            autocompletion=namespaces,
+            help="The namespace; without it, the context's.",
+        ),
+    ),
+    "everywhere": (bool, typer.Option(False, "--all-namespaces", "-A", help="All namespaces.")),
+    "selector": (
+        str | None,
+        typer.Option(None, "--selector", "-l", help="Only workloads with these labels, such as app=web."),
+    ),
+    "context": (
+        str | None,
+        typer.Option(None, "--context", autocompletion=contexts, help="The kubeconfig's context."),
+    ),
+    "kubeconfig": (Path | None, typer.Option(None, "--kubeconfig", help="The kubeconfig to use.")),
+    "settings_file": (
+        Path | None,
+        typer.Option(None, "--settings", help="The controller's settings file, to look as it looks."),
+    ),
+}
+
+
+def asks_cluster(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that puts the options in the place of a verb's parameter `cluster`.
+
+    `without` names those that make no sense for the verb, as fields of `Cluster`.
+    """
+    options = {name: option for name, option in _OPTIONS.items() if name not in without}
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(verb)
+        def asked(**given: Any) -> None:  # noqa: ANN401 - typer's own values, whatever the verb declares
+            cluster = Cluster(**{name: given.pop(name) for name in options})
+            verb(**given, cluster=cluster)
+
+        own = inspect.signature(verb).parameters.values()
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [one.replace(kind=keyword) for one in own if one.name != "cluster"]
+        parameters += [
+            inspect.Parameter(name, keyword, annotation=annotation, default=default)
+            for name, (annotation, default) in options.items()
+        ]
+        # What typer reads a verb's options from.
+        asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        asked.__annotations__ = {one.name: one.annotation for one in parameters}
+        return asked
+
+    return decorate

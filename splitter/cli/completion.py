@@ -1,0 +1,141 @@
+"""Shell completion: names of workloads, namespaces and contexts, for `splitter` and for kubectl.
+
+`splitter completion bash` prints what a shell sources. For `kubectl splitter <TAB>` kubectl runs the
+executable `kubectl_complete-splitter` with the words so far, and reads lines of `value<TAB>meaning` and a
+last line with a directive (`complete_for_kubectl`). Whatever fails, fails silently and soon: a person is
+waiting with a finger on the key.
+"""
+
+import asyncio
+import contextlib
+import io
+import os
+import shlex
+import sys
+from dataclasses import fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from splitter.cli.cluster import Cluster
+
+_PATIENCE_S = 3.0
+_MOST = "500"  # names that are fetched; nobody reads more
+_VARIABLE = "_SPLITTER_COMPLETE"
+# cobra's ShellCompDirectiveNoFileComp: what is no name of ours is not a file either.
+_NO_FILES = ":4"
+
+
+class Shell(StrEnum):
+    """A shell that completion can be printed for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+    POWERSHELL = "powershell"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="completion")(completion)
+
+
+def completion(shell: Shell = typer.Argument(..., help="Which shell.")) -> None:
+    """Print what a shell needs to complete verbs and names.
+
+    For bash: source <(splitter completion bash).
+
+    For `kubectl splitter`, the executable kubectl_complete-splitter on the PATH is all that kubectl needs.
+    """
+    _run_completion("splitter", {_VARIABLE: f"source_{shell.value}"})
+
+
+def complete_for_kubectl() -> None:
+    """Print the candidates for the last argument; the entry point of `kubectl_complete-splitter`."""
+    *words, last = sys.argv[1:] or [""]
+    line = " ".join(["splitter", *map(shlex.quote, words), ""]) + (shlex.quote(last) if last else "")
+    asked = {
+        _VARIABLE: "complete_fish",  # the one of typer's forms that is kubectl's too
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        "_TYPER_COMPLETE_ARGS": line,
+    }
+    found = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(found):
+        _run_completion("splitter", asked)
+    lines = filter(None, found.getvalue().splitlines())
+    sys.stdout.write("\n".join([*lines, _NO_FILES, ""]))
+
+
+def _run_completion(program: str, asked: dict[str, str]) -> None:
+    """Have typer answer as it answers a shell: it is told by the environment, prints, and leaves."""
+    from splitter.cli import app
+
+    os.environ.update(asked)
+    prepare()
+    app(prog_name=program)
+
+
+def prepare() -> None:
+    """Make typer know its shells, if one of them is asking now."""
+    if _VARIABLE in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # its side effect; typer hides the function that does only that
+
+
+def contexts(incomplete: str) -> list[str]:
+    """Return the contexts of the kubeconfig."""
+    from splitter.cli.cluster import kubeconfig_path
+    from splitter.kube.kubeconfig import contexts_of
+
+    return [name for name in contexts_of(kubeconfig_path()) if name.startswith(incomplete)]
+
+
+def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the cluster's namespaces."""
+    found = _asked(ctx, "/api/v1/namespaces")
+    return [name for one in found if (name := str(one["metadata"]["name"])).startswith(incomplete)]
+
+
+def workloads(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return what is split in the namespace, each with how it stands: `deploy/web` if begun so."""
+    from splitter.cli.splits import key_of, status_of
+
+    found = []
+    for split in _asked(ctx, "/apis/splitter.io/v1alpha1/namespaces/{namespace}/splits"):
+        key, status = key_of(split), status_of(split)
+        kind, slash, _ = incomplete.rpartition("/")
+        name = f"sts/{key.name}" if key.kind == "StatefulSet" else f"{kind}{slash}{key.name}"
+        if name.startswith(incomplete):
+            found.append((name, f"{status.get('state', '-')} {status.get('reason', '-')}"))
+    return found
+
+
+def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
+    """Return the items of one list; empty when it cannot be had at once."""
+    try:
+        return asyncio.run(_list(_cluster(ctx), path))
+    except Exception:  # noqa: BLE001 - an error printed amid a command line helps nobody
+        return []
+
+
+def _cluster(ctx: typer.Context) -> "Cluster":
+    """Return the cluster that the options typed so far mean."""
+    from splitter.cli.cluster import Cluster
+
+    names = [field.name for field in fields(Cluster)]
+    given = {name: value for name in names if (value := ctx.params.get(name)) is not None}
+    for path in ("kubeconfig", "settings_file"):
+        if path in given:
+            given[path] = Path(str(given[path]))
+    return Cluster(**given)
+
+
+async def _list(cluster: "Cluster", path: str) -> list[dict[str, Any]]:
+    where = path.format(namespace=cluster.target(None).namespace)
+    async with asyncio.timeout(_PATIENCE_S), cluster.connected() as (client, _):
+        found: list[dict[str, Any]] = (await client.get(where, limit=_MOST))["items"]
+        return found

@@ -1,0 +1,39 @@
+"""The exit codes of every verb: scripts rely on them, so changing one is a breaking change.
+
+`docs/reference/commands.md` lists them with the verbs that use each; a test compares the numbers.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+
+class Exit(IntEnum):
+    """What the end of a verb means."""
+
+    DONE = 0
+    MENDABLE = 1  # one sentence on standard error says what
+    USAGE = 2  # the command line's own; typer ends with it
+    NOT_SPLIT = 3
+    NOT_ALL_BACK = 4
+    DIFFERS = 5  # of `render --diff`; not 1 as for kubectl, which is a mistake to every verb here
+    INTERRUPTED = 130  # Ctrl-C, as shells count it: 128 and the signal's number
+
+
+class MendableError(Exception):
+    """A failure in words for whoever called, to be shown without a traceback."""
+
+
+MEANINGS: Final = {
+    Exit.DONE: "done",
+    Exit.MENDABLE: (
+        "something a person can mend: one sentence on standard error. `demo`: also a broken promise"
+    ),
+    Exit.USAGE: "wrong usage",
+    Exit.NOT_SPLIT: (
+        "`status`, `explain`, `plan`, `restart`, `rollout`, `freeze`, `unfreeze`: a workload that was named"
+        " is not split"
+    ),
+    Exit.NOT_ALL_BACK: "`uninstall`: not all was given back within the time",
+    Exit.DIFFERS: "`render --diff`: something would change",
+    Exit.INTERRUPTED: "ended by Ctrl-C (`status -w`, whose end that is, leaves with 0)",
+}

@@ -1,0 +1,57 @@
+"""Reads names out of a kubeconfig: its contexts, and the namespace of one.
+
+The command line asks, for the default of `-n` and for shell completion, before it connects and whether it
+connects or not. Credentials are not looked at: `client.connect` leaves those to the library, which takes
+half a second to import.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+DEFAULT_NAMESPACE = "default"
+# Where a pod finds its own namespace.
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def contexts_of(path: Path | None) -> list[str]:
+    """Return the names of all contexts, empty when nothing can be read."""
+    return [str(context.get("name")) for part in _parts(path) for context in _dicts(part.get("contexts"))]
+
+
+def namespace_of(path: Path | None, context: str | None) -> str:
+    """Return the namespace of a context, or of the current one; `default` where none is written.
+
+    Of several files the first that says something counts, as for kubectl. What cannot be read is skipped:
+    whoever connects says what is wrong with it. Without a kubeconfig it is the pod's own namespace.
+    """
+    if path is None:
+        return (
+            _POD_NAMESPACE.read_text(encoding="utf-8").strip()
+            if _POD_NAMESPACE.exists()
+            else DEFAULT_NAMESPACE
+        )
+    parts = list(_parts(path))
+    wanted = context or next((part["current-context"] for part in parts if part.get("current-context")), None)
+    for part in parts:
+        for found in _dicts(part.get("contexts")):
+            details = found.get("context")
+            if found.get("name") == wanted and isinstance(details, dict):
+                return str(details.get("namespace") or DEFAULT_NAMESPACE)
+    return DEFAULT_NAMESPACE
+
+
+def _parts(path: Path | None) -> Iterator[dict[str, object]]:
+    for file in str(path).split(os.pathsep) if path else ():
+        try:
+            part = yaml.load(Path(file).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        except (OSError, ValueError, yaml.YAMLError):
+            continue
+        if isinstance(part, dict):
+            yield part
+
+
+def _dicts(found: object) -> Iterator[dict[str, object]]:
+    yield from (one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict))
