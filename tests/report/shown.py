@@ -68,3 +68,14 @@ def everything() -> list[Metric]:
         ]
     finally:
         metrics.workloads.forget(key)
+
+
+def served() -> dict[str, tuple[str, frozenset[str]]]:
+    """Return what splitter serves: name -> type, labels."""
+    return {
+        family.name + ("_total" if family.type == "counter" else ""): (
+            family.type,
+            frozenset(label for sample in family.samples for label in sample.labels) - {"le"},
+        )
+        for family in everything()
+    }
