@@ -42,8 +42,11 @@ def environment(home: Path, kubeconfig: Path | None, **settings: str) -> dict[st
 
 
 def install(sandbox: Sandbox) -> Path:
-    """Apply the CRD and the RBAC as a user would, and return the kubeconfig of splitter's account."""
-    for manifest in ("crd.yaml", "rbac.yaml"):
+    """Apply CRD, RBAC and the policy on its account, and return the kubeconfig of splitter's account.
+
+    So whatever a controller does in any test, it does under the policy that limits its account.
+    """
+    for manifest in ("crd.yaml", "rbac.yaml", "admission/own-account.yaml"):
         sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
     return sandbox.service_account_kubeconfig("splitter-system", "splitter")

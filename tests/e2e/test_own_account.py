@@ -1,0 +1,410 @@
+"""splitter's own account tries to break out: it may do everything here, and the policy alone holds it.
+
+The account is bound to cluster-admin in the namespace of this test, so that no missing right answers in the
+policy's place. That it may do what it has to is shown by all the other end-to-end tests: each runs under
+this policy (`e2e.controller.install`).
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.conftest import open_shop
+from e2e.controller import Controller
+from e2e.shop import JsonObject, Shop, manifest
+from splitter.bundled import bundled_path
+from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
+from splitter.sandbox.fleet import Fleet
+
+pytestmark = pytest.mark.e2e
+
+POLICY = "splitter-own-account"
+ACCOUNT = "system:serviceaccount:splitter-system:splitter"
+CREATES_TWINS = "creates twins only"
+DELETES_TWINS = "deletes twins only"
+OWN_WORKLOADS = "changes only its twins"
+OF_A_SOURCE = "changes of a source only the mark splitter.io/taken-over and the pause"
+TWIN_STAYS = "leaves a twin its labels and its controller"
+WAY_BACK = "creates ReplicaSets only for the way back"
+DELETES_PARKED = "deletes parked ReplicaSets without replicas only"
+CHANGES_SETS = "changes only ReplicaSets that a Deployment controls or that are parked"
+SCALES_PARKED = "scales parked ReplicaSets only"
+PARKS = "parks a ReplicaSet by taking labels off"
+GIVES_BACK = "gives a parked ReplicaSet labels back"
+NO_PODS = "creates no pods"
+ONLY_COST = "changes the deletion cost of a pod, and nothing else"
+DELETES_PODS = "deletes only pods that stand on a node"
+OWNED_SPLITS = "writes a Split only as a part of the source"
+
+
+@dataclass(slots=True)
+class Stage:
+    """A namespace with one split workload, others, and the account that would like to."""
+
+    shop: Shop
+    account: Api
+    names: dict[str, str] = field(default_factory=dict)
+
+    def path(self, kind: str, name: str = "") -> str:
+        """Return where objects of a kind are; `{parked}` and the like stand for names found."""
+        group = {"pods": "/api/v1", "splits": "/apis/splitter.io/v1alpha1"}.get(kind, "/apis/apps/v1")
+        home = f"{group}/namespaces/{self.shop.namespace}/{kind}"
+        return f"{home}/{name.format(**self.names)}" if name else home
+
+    def read(self, kind: str, name: str) -> JsonObject:
+        """Return an object as it is."""
+        return self.shop.sandbox.api.get(self.path(kind, name))
+
+    def create(self, kind: str, body: JsonObject) -> None:
+        """Try to create."""
+        self.account.request("POST", self.path(kind), body=body, query={"dryRun": "All"})
+
+    def patch(self, kind: str, name: str, body: object, how: PatchKind = PatchKind.MERGE) -> None:
+        """Try to patch."""
+        query = {"dryRun": "All", "fieldManager": "splitter"}
+        self.account.request("PATCH", self.path(kind, name), body=body, query=query, content_type=how)
+
+    def put(self, kind: str, name: str, body: JsonObject) -> None:
+        """Try to replace."""
+        self.account.request("PUT", self.path(kind, name), body=body, query={"dryRun": "All"})
+
+    def delete(self, kind: str, name: str, **options: object) -> None:
+        """Try to delete; with the object's UID unless told otherwise."""
+        asked = {"preconditions": {"uid": self.read(kind, name)["metadata"]["uid"]}, **options}
+        body = {key: value for key, value in asked.items() if value is not None}
+        self.account.request("DELETE", self.path(kind, name), body={**body, "dryRun": ["All"]})
+
+    def refusal(self, attempt: Callable[["Stage"], object]) -> str:
+        """Return in which words the policy refuses an attempt."""
+        with pytest.raises(ApiError) as caught:
+            attempt(self)
+        assert caught.value.status in {HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}
+        assert f"ValidatingAdmissionPolicy '{POLICY}'" in str(caught.value)
+        return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: Fleet) -> Iterator[Stage]:
+    """Yield `web`, split; `plain`, a StatefulSet, a DaemonSet and a bare pod, which are nobody's business."""
+    assert machines.names("spot")
+    for shop in open_shop(sandbox, controller):
+        shop.kubectl("create", "rolebinding", "all", "--clusterrole=cluster-admin", f"--user={ACCOUNT}")
+        shop.deploy("plain", replicas=1)
+        template = manifest("other", 1)["spec"]["template"]
+        for kind in ("StatefulSet", "DaemonSet"):
+            name = kind.lower()
+            labelled = {**template, "metadata": {"labels": {"app": name}}}
+            spec: JsonObject = {"selector": {"matchLabels": {"app": name}}, "template": labelled}
+            if kind == "StatefulSet":
+                spec |= {"serviceName": name, "replicas": 1}
+            shop.apply({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+            shop.kubectl("rollout", "status", f"{kind.lower()}/{name}", "--timeout=90s")
+        bare = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": template["spec"]}
+        shop.apply(bare)
+        shop.apply({**bare, "metadata": {"name": "mirror"}})
+        lone = {**manifest("lone", 0), "kind": "ReplicaSet"}
+        del lone["spec"]["strategy"]
+        shop.apply(lone)
+        shop.deploy("web", replicas=4, annotations={"splitter.io/on-demand-base": "1"})
+        shop.label()
+        shop.wait_split(on_demand=1, spot=3)
+        user = yaml.safe_load(kubeconfig.read_text())
+        authority = kubeconfig.with_suffix(".ca")
+        authority.write_bytes(b64decode(user["clusters"][0]["cluster"]["certificate-authority-data"]))
+        account = Api(sandbox.url, authority, user["users"][0]["user"]["token"])
+        names = {
+            "parked": shop.replica_sets("web")[0]["metadata"]["name"],
+            "attached": shop.replica_sets("plain")[0]["metadata"]["name"],
+            "pod": shop.pods("plain")[0]["metadata"]["name"],
+            "daemon": shop.pods("daemonset")[0]["metadata"]["name"],
+        }
+        stage = Stage(shop, account, names)
+        assert "splitter-own-account" in stage.refusal(lambda one: one.delete("deployments", "plain"))
+        yield stage
+
+
+def image(name: str = "evil:1", container: str = "web") -> JsonObject:
+    """Return a strategic patch of a workload's image."""
+    return {"spec": {"template": {"spec": {"containers": [{"name": container, "image": name}]}}}}
+
+
+def twin_of(owner: str, name: str, **owned: object) -> JsonObject:
+    """Return a Deployment that looks like a twin."""
+    labels = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": owner}
+    made = manifest(name, 0, labels=labels)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "u", "controller": True}
+    made["metadata"]["ownerReferences"] = [{**reference, **owned}]
+    return made
+
+
+def parked_like(stage: Stage, **changes: Any) -> JsonObject:  # noqa: ANN401 (fields of any type)
+    """Return another ReplicaSet like the parked one, with changes of spec or metadata."""
+    raw = stage.read("replicasets", "{parked}")
+    kept = {key: raw["metadata"][key] for key in ("labels", "annotations", "ownerReferences")}
+    spec = {**raw["spec"], **{key: value for key, value in changes.items() if key == "replicas"}}
+    metadata = {"name": "web-back", **kept, **{k: v for k, v in changes.items() if k != "replicas"}}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+
+def metadata(**fields: object) -> JsonObject:
+    """Return a patch of metadata."""
+    return {"metadata": fields}
+
+
+STRATEGIC = PatchKind.STRATEGIC
+ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
+    # --- Deployments and StatefulSets that are nobody's business ---
+    "create a workload": (CREATES_TWINS, lambda s: s.create("deployments", manifest("evil", 1))),
+    "create a twin that nobody controls": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("web", "web-spot-2", controller=False)),
+    ),
+    "create a twin under another name": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("web", "evil")),
+    ),
+    "create a twin of a DaemonSet": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("daemonset", "daemonset-spot", kind="DaemonSet")),
+    ),
+    "apply a workload": (
+        CREATES_TWINS,
+        lambda s: s.patch("deployments", "evil", manifest("evil", 1), PatchKind.APPLY),
+    ),
+    "change an image": (OWN_WORKLOADS, lambda s: s.patch("deployments", "plain", image(), STRATEGIC)),
+    "scale": (OWN_WORKLOADS, lambda s: s.patch("deployments", "plain", {"spec": {"replicas": 0}})),
+    "pause": (OWN_WORKLOADS, lambda s: s.patch("deployments", "plain", {"spec": {"paused": True}})),
+    "label it a source": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "plain", metadata(labels={"splitter.io/split": "enabled"})),
+    ),
+    "mark it taken over": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "plain", metadata(annotations={"splitter.io/taken-over": "{}"})),
+    ),
+    "label it a twin": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "plain", metadata(labels={"splitter.io/pool": "spot"})),
+    ),
+    "delete it": (DELETES_TWINS, lambda s: s.delete("deployments", "plain")),
+    "change a StatefulSet's image": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("statefulsets", "statefulset", image(), STRATEGIC),
+    ),
+    "scale a StatefulSet": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("statefulsets", "statefulset", {"spec": {"replicas": 0}}),
+    ),
+    "delete a StatefulSet": (DELETES_TWINS, lambda s: s.delete("statefulsets", "statefulset")),
+    # --- a source ---
+    "delete a source": (DELETES_TWINS, lambda s: s.delete("deployments", "web")),
+    "change a source's image": (OF_A_SOURCE, lambda s: s.patch("deployments", "web", image(), STRATEGIC)),
+    "scale a source": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", {"spec": {"replicas": 0}}),
+    ),
+    "change a source's strategy": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", {"spec": {"strategy": None, "minReadySeconds": 9}}),
+    ),
+    "change a source's labels": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", metadata(labels={"splitter.io/split": None})),
+    ),
+    "change a source's annotations": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", metadata(annotations={"splitter.io/spot-max": "9"})),
+    ),
+    "put a finalizer on a source": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", metadata(finalizers=["splitter.io/keep"])),
+    ),
+    "save a Deployment's count": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", metadata(annotations={"splitter.io/replicas": "4"})),
+    ),
+    "give a source an owner": (
+        OF_A_SOURCE,
+        lambda s: s.patch("deployments", "web", metadata(ownerReferences=[_owner("plain")])),
+    ),
+    "replace a source": (
+        OF_A_SOURCE,
+        lambda s: s.put("deployments", "web", {**manifest("web", 4), "metadata": _same(s, "web")}),
+    ),
+    # --- a twin ---
+    "take a twin's label": (
+        TWIN_STAYS,
+        lambda s: s.patch("deployments", "web-spot", metadata(labels={"splitter.io/split": None})),
+    ),
+    "turn a twin into the other": (
+        TWIN_STAYS,
+        lambda s: s.patch("deployments", "web-spot", metadata(labels={"splitter.io/pool": "on-demand"})),
+    ),
+    "take a twin's controller": (
+        TWIN_STAYS,
+        lambda s: s.patch("deployments", "web-spot", metadata(ownerReferences=None)),
+    ),
+    "give a twin another controller": (
+        TWIN_STAYS,
+        lambda s: s.patch("deployments", "web-spot", metadata(ownerReferences=[_owner("plain")])),
+    ),
+    # --- ReplicaSets ---
+    "create a ReplicaSet with replicas": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", parked_like(s, replicas=1)),
+    ),
+    "create a ReplicaSet that is not parked": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", parked_like(s, labels={"app": "web"})),
+    ),
+    "create a ReplicaSet under another name": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", parked_like(s, name="evil")),
+    ),
+    "create a ReplicaSet of nobody's": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", parked_like(s, ownerReferences=[])),
+    ),
+    "delete a ReplicaSet": (DELETES_PARKED, lambda s: s.delete("replicasets", "{attached}")),
+    "delete a ReplicaSet of nobody's": (DELETES_PARKED, lambda s: s.delete("replicasets", "lone")),
+    "park a ReplicaSet of nobody's": (
+        CHANGES_SETS,
+        lambda s: s.patch("replicasets", "lone", metadata(labels={"splitter.io/split": "parked"})),
+    ),
+    "change a ReplicaSet's image": (
+        CHANGES_SETS,
+        lambda s: s.patch("replicasets", "{attached}", image(), STRATEGIC),
+    ),
+    "change a parked ReplicaSet's image": (
+        CHANGES_SETS,
+        lambda s: s.patch("replicasets", "{parked}", image(), STRATEGIC),
+    ),
+    "annotate a ReplicaSet": (
+        CHANGES_SETS,
+        lambda s: s.patch(
+            "replicasets",
+            "{attached}",
+            metadata(annotations={"deployment.kubernetes.io/revision": "9"}),
+        ),
+    ),
+    "scale a ReplicaSet": (
+        SCALES_PARKED,
+        lambda s: s.patch("replicasets", "{attached}", {"spec": {"replicas": 0}}),
+    ),
+    "relabel a ReplicaSet": (
+        PARKS,
+        lambda s: s.patch("replicasets", "{attached}", metadata(labels={"app": "evil"})),
+    ),
+    "take a ReplicaSet from its Deployment": (
+        PARKS,
+        lambda s: s.patch(
+            "replicasets",
+            "{attached}",
+            metadata(ownerReferences=None, labels={"splitter.io/split": "parked"}),
+        ),
+    ),
+    "give a parked ReplicaSet a controller": (
+        GIVES_BACK,
+        lambda s: s.patch("replicasets", "{parked}", metadata(ownerReferences=[_owner("plain")])),
+    ),
+    "give a parked ReplicaSet other labels": (
+        GIVES_BACK,
+        lambda s: s.patch("replicasets", "{parked}", metadata(labels={"app": "evil"})),
+    ),
+    # --- pods ---
+    "create a pod": (
+        NO_PODS,
+        lambda s: s.create("pods", {"metadata": {"name": "evil"}, "spec": s.read("pods", "bare")["spec"]}),
+    ),
+    "change a pod's image": (
+        ONLY_COST,
+        lambda s: s.patch(
+            "pods", "{pod}", {"spec": {"containers": [{"name": "web", "image": "evil:1"}]}}, STRATEGIC
+        ),
+    ),
+    "relabel a pod": (ONLY_COST, lambda s: s.patch("pods", "{pod}", metadata(labels={"app": None}))),
+    "annotate a pod": (ONLY_COST, lambda s: s.patch("pods", "{pod}", metadata(annotations={"a": "b"}))),
+    "put a finalizer on a pod": (
+        ONLY_COST,
+        lambda s: s.patch("pods", "{pod}", metadata(finalizers=["splitter.io/keep"])),
+    ),
+    "delete a bare pod": (DELETES_PODS, lambda s: s.delete("pods", "bare")),
+    "delete a DaemonSet's pod": (DELETES_PODS, lambda s: s.delete("pods", "{daemon}")),
+    "delete a pod by force": (DELETES_PODS, lambda s: s.delete("pods", "{pod}", gracePeriodSeconds=0)),
+    "delete a pod under whatever UID": (
+        DELETES_PODS,
+        lambda s: s.delete("pods", "{pod}", preconditions=None),
+    ),
+    # --- Splits ---
+    "create a Split of nobody's": (
+        OWNED_SPLITS,
+        lambda s: s.create("splits", _split(s, "plain", owner="web")),
+    ),
+    "take a Split from its source": (
+        OWNED_SPLITS,
+        lambda s: s.patch("splits", "web", metadata(ownerReferences=[_owner("plain")])),
+    ),
+}
+
+
+def _owner(name: str) -> JsonObject:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "u", "controller": True}
+
+
+def _same(stage: Stage, name: str) -> JsonObject:
+    raw = stage.read("deployments", name)["metadata"]
+    return {key: raw[key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")}
+
+
+def _split(stage: Stage, source: str, owner: str) -> JsonObject:
+    split = stage.read("splits", owner)
+    spec = {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": source}}
+    named = {"name": source, "ownerReferences": split["metadata"]["ownerReferences"]}
+    return {"apiVersion": split["apiVersion"], "kind": "Split", "metadata": named, "spec": spec}
+
+
+class TestAttempts:
+    @pytest.mark.parametrize("what", ATTEMPTS)
+    def test_is_refused(self, stage: Stage, what: str) -> None:
+        """What is none of splitter's business is refused, with a sentence that says what it may do."""
+        words, attempt = ATTEMPTS[what]
+        assert words in stage.refusal(attempt)
+
+    def test_somebody_else_may(self, stage: Stage) -> None:
+        """The policy is about splitter's account only: an administrator may do all of it."""
+        stage.shop.kubectl("scale", "deployment", "plain", "--replicas=1", "--dry-run=server")
+        stage.shop.kubectl("delete", "pod", "bare", "--dry-run=server", "--force")
+        stage.shop.apply({**manifest("mine", 0), "metadata": {"name": "mine"}})
+
+    def test_what_it_has_to_do(self, stage: Stage) -> None:
+        """The same verbs on the same objects go through where they are what splitter does."""
+        cost = {"controller.kubernetes.io/pod-deletion-cost": "-1000", "splitter.io/deletion-cost-before": ""}
+        stage.patch("pods", "{pod}", metadata(annotations=cost))
+        stage.delete("pods", "{pod}")
+        stage.patch("deployments", "web", {"spec": {"paused": None}})
+        stage.patch("deployments", "web", metadata(annotations={"splitter.io/taken-over": None}))
+        stage.patch("replicasets", "{parked}", {"spec": {"replicas": 2}})
+        stage.create("replicasets", parked_like(stage))
+        stage.delete("replicasets", "{parked}")
+        stage.delete("deployments", "web-spot")
+
+
+class TestThePolicy:
+    def test_has_no_mistake_of_types(self, stage: Stage) -> None:
+        """The API server finds nothing to complain about in its expressions."""
+        path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{POLICY}"
+        status = stage.shop.sandbox.api.get(path)["status"]
+        assert "expressionWarnings" not in json.dumps(status)
+
+    def test_names_the_account_once(self) -> None:
+        """Whoever installs elsewhere changes one line."""
+        text = (bundled_path("manifests") / "admission" / "own-account.yaml").read_text()
+        assert text.count("splitter-system") == 1
+        assert text.count(ACCOUNT) == 1
