@@ -116,7 +116,15 @@ class Gateway:
             asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(_START_DEADLINE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_START_DEADLINE_S)
+        self._end_tasks()
         self._loop.close()
+
+    def _end_tasks(self) -> None:
+        """Let those that were cut off let go of their connections: a loop that is closed cannot."""
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.wait(left) if left else self._loop.shutdown_asyncgens())
 
     async def _listen(self) -> None:
         session = aiohttp.ClientSession(
