@@ -86,6 +86,10 @@ replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulato
 compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes side by side (COMPARE="--help" for options)
 	PYTHONPATH=tests $(BIN)/python -m bench.compare $(COMPARE)
 
+.PHONY: admission
+admission: $(READY) ## Write manifests/admission anew, where it is made of splitter's tables
+	for what in annotations placement; do $(BIN)/splitter admission $$what > manifests/admission/$$what.yaml; done
+
 .PHONY: format
 format: $(READY) ## Let ruff mend what it can
 	$(BIN)/ruff check --fix .

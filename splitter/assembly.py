@@ -5,13 +5,11 @@ starts, writes or decides.
 """
 
 from collections import ChainMap
-from collections.abc import Sequence
 from functools import partial
 
 from splitter.core.desired import NodePresets
 from splitter.core.model import Policy
 from splitter.core.nodes import (
-    Preset,
     assess,
     on_demand_node_selector_terms,
     presets_with,
@@ -38,11 +36,10 @@ def renderer_of(settings: Settings, brought: dict[str, TemplateSet] | None = Non
     `brought` are the sets of ConfigMaps, as they are at each rendering. A name that travels with splitter
     is taken (docs/adr/0017).
     """
-    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
     template_sets = ChainMap(
         read_template_sets(settings.templates_dir), brought if brought is not None else {}
     )
-    return Renderer(template_sets, _node_presets(presets, settings.provider_presets))
+    return Renderer(template_sets, node_presets_of(settings))
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -67,8 +64,10 @@ def rules_of(settings: Settings) -> Rules:
     )
 
 
-def _node_presets(presets: tuple[Preset, ...], names: Sequence[str]) -> NodePresets:
-    """Return what enters the twins' affinity and tolerations: the named providers, the user's own always."""
+def node_presets_of(settings: Settings) -> NodePresets:
+    """Return what enters affinity and tolerations: the named providers, the user's own always."""
+    names = settings.provider_presets
+    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
     chosen = tuple(preset for preset in presets if not names or preset.name in names or preset.overrides)
     return NodePresets(
         spot_terms=tuple(spot_node_selector_terms(chosen)),

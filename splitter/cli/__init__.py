@@ -31,6 +31,7 @@ VERBS = {
     "uninstall": "uninstall",
     "render": "render",
     "simulate": "simulate",
+    "admission": "admission",
     "demo": "demo",
     "completion": "completion",
     "run": "run",

@@ -2,6 +2,7 @@
 
 It removes the label a user would remove; the running controller does the rest. With no controller
 there, nothing would happen, so it says who is still split when the time is over, and how to go on.
+When nothing is split in any namespace, it lets the CRD be deleted (manifests/admission/keep-crd.yaml).
 """
 
 import asyncio
@@ -13,8 +14,8 @@ import typer
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.surface import SOURCES_SELECTOR
-from splitter.kube.as_user import remove_label
+from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, SOURCES_SELECTOR
+from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client, Json
 
 _LOOK_S = 1.0
@@ -59,6 +60,11 @@ async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list
             if time.monotonic() > deadline:
                 return [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in left]
             await asyncio.sleep(_LOOK_S)
+        if target.namespace is None and not await let_crd_go(client):
+            sys.stderr.write(
+                f"you may not change the CRD {CRD_NAME}; somebody who may has to let it go:"
+                f" kubectl annotate crd {CRD_NAME} {ANNOTATION_KEEP}-\n"
+            )
         return []
 
 

@@ -7,7 +7,7 @@ with that user's rights, and the controller does the rest.
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from splitter.core.surface import LABEL_SPLIT
+from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.kube.client import ApiError, Client, Json
 
 
@@ -39,4 +39,18 @@ async def annotate(client: Client, namespace: str, name: str, annotations: Mappi
         return False
     body: Json = {"metadata": {"uid": found["metadata"]["uid"], "annotations": dict(annotations)}}
     await client.send("PATCH", path, body, patch="merge")
+    return True
+
+
+async def let_crd_go(client: Client) -> bool:
+    """Allow the CRD of the Splits to be deleted; False without the right to do that. Raises ApiError."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD_NAME}"
+    try:
+        await client.send(
+            "PATCH", path, {"metadata": {"annotations": {ANNOTATION_KEEP: None}}}, patch="merge"
+        )
+    except ApiError as error:
+        if error.status != HTTPStatus.FORBIDDEN:
+            raise
+        return False
     return True

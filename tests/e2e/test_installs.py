@@ -60,6 +60,7 @@ def applied(cluster: Sandbox, folder: str) -> Iterator[Sandbox]:
     cluster.kubectl("apply", "-k", folder)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
     yield cluster
+    cluster.kubectl("annotate", "crd", "splits.splitter.io", "splitter.io/keep-")
     cluster.kubectl("delete", "-k", folder)
 
 

@@ -44,6 +44,10 @@ LABEL_TEMPLATE_SET: Final = "splitter.io/template-set"
 TEMPLATE_SET_ENABLED: Final = "enabled"
 ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
 
+# On the CRD of the Splits: it must not be deleted (manifests/admission/keep-crd.yaml).
+CRD_NAME: Final = "splits.splitter.io"
+ANNOTATION_KEEP: Final = "splitter.io/keep"
+
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"

@@ -1,7 +1,8 @@
 """How values are written: what each must be, an example, and how it is read.
 
-`policy` reads annotations with these forms, the settings take their wording from here. A form never
-raises for a text; it says what to write instead.
+`policy` reads annotations with these forms, the settings take their wording from here, and the policy
+that refuses bad ones inside the API server is made of them (`core.admission`). A form never raises for a
+text; it says what to write instead.
 """
 
 import difflib
@@ -17,19 +18,37 @@ from splitter.core.model import RolloutOrder, SpotAffinity
 MAX_SOAK_S: Final = 3600
 # Grace is waited out with fewer replicas than asked for: beyond a day it is a typing error.
 MAX_GRACE_S: Final = 86400
+_DURATION: Final = "(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?"
 # As much of a user's text as a sentence repeats: an Event's message holds 1,024 characters.
-_QUOTED_MAX: Final = 60
+QUOTED_MAX: Final = 60
+# What is longer than any value is no slip of the pen.
+REPAIRED_MAX: Final = 100
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[T]):
-    """How one kind of value is written: what it must be, an example, and the reader of it."""
+class Form(Generic[T_co]):
+    """How one kind of value is written: what it must be, an example, and the reader of it.
+
+    `pattern` is in a syntax that Python and RE2 share, `value` takes a text that matches it whole;
+    `within_s` are the bounds of a duration, in seconds.
+    """
 
     must_be: str
     example: str
-    read: Callable[[str], T | None]
+    pattern: str
+    value: Callable[[str], T_co | None]
+    within_s: tuple[int, int] | None = None
+
+    def read(self, text: str) -> T_co | None:
+        """Return what a text says, or None when it is not of this form.
+
+        >>> PERCENT.read("80"), PERCENT.read("101")
+        (80, None)
+        """
+        return self.value(text) if re.fullmatch(self.pattern, text) else None
 
     def advice(self, text: str) -> str:
         """Return the sentence that says what to write, repaired from `text` where possible.
@@ -37,7 +56,7 @@ class Form(Generic[T]):
         >>> PERCENT.advice("80 %")
         'Write "80".'
         """
-        bare = "".join(text.split())
+        bare = "".join(text.split()) if len(text) <= REPAIRED_MAX else ""
         lower = bare.lower()
         guesses = (bare, lower, lower.rstrip("%"), lower.replace("_", "-"), f"{lower}s")
         for guess in guesses:
@@ -54,54 +73,41 @@ def parse_duration(text: str) -> int | None:
     >>> parse_duration("1h30m"), parse_duration("600"), parse_duration("30m1h")
     (5400, None, None)
     """
-    found = re.fullmatch(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?", text)
+    found = re.fullmatch(_DURATION, text)
     if found is None or not text:
         return None
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return hours * 3600 + minutes * 60 + seconds
 
 
-def _whole(lowest: int, highest: int) -> Callable[[str], int | None]:
-    """Return a reader of whole numbers within bounds: digits only, no sign, no leading zero."""
-
-    def read(text: str) -> int | None:
-        if re.fullmatch(r"0|[1-9][0-9]{0,8}", text) is None:
-            return None
-        number = int(text)
-        return number if lowest <= number <= highest else None
-
-    return read
+def _base(text: str) -> int | Literal["majority"]:
+    return "majority" if text == "majority" else int(text)
 
 
-def _base(text: str) -> int | Literal["majority"] | None:
-    return "majority" if text == "majority" else REPLICAS.read(text)
-
-
-def _duration(lowest_s: int, highest_s: int) -> Callable[[str], float | None]:
-    def read(text: str) -> float | None:
+def _duration(must_be: str, example: str, lowest_s: int, highest_s: int) -> Form[float]:
+    def value(text: str) -> float | None:
         seconds = parse_duration(text)
         if seconds is None or not lowest_s <= seconds <= highest_s:
             return None
         return float(seconds)
 
-    return read
+    return Form(must_be, example, _DURATION, value, (lowest_s, highest_s))
 
 
 def _one_of(words: Mapping[str, T]) -> Form[T]:
     """Return the form of a value that is one of a few words, the first being the example."""
     quoted_words = " or ".join(f'"{word}"' for word in words)
-    return Form(quoted_words, next(iter(words)), words.get)
+    return Form(quoted_words, next(iter(words)), "|".join(words), words.get)
 
 
-def _text(pattern: str) -> Callable[[str], str | None]:
-    return lambda text: text if re.fullmatch(pattern, text) else None
-
-
-REPLICAS: Final = Form("a whole number, 0 or more", "2", _whole(0, 999_999_999))
-PERCENT: Final = Form("a whole number 0..100", "80", _whole(0, 100))
-BASE: Final[Form[int | Literal["majority"]]] = Form('a whole number, 0 or more, or "majority"', "2", _base)
-GRACE: Final = Form("a duration 0s..24h, such as 90s, 10m or 1h30m", "180s", _duration(0, MAX_GRACE_S))
-SOAK: Final = Form("a duration 1s..1h, such as 90s, 10m or 1h", "10m", _duration(1, MAX_SOAK_S))
+# Whole numbers: digits only, no sign, no leading zero.
+REPLICAS: Final = Form("a whole number, 0 or more", "2", "0|[1-9][0-9]{0,8}", int)
+PERCENT: Final = Form("a whole number 0..100", "80", "0|[1-9][0-9]?|100", int)
+BASE: Final[Form[int | Literal["majority"]]] = Form(
+    'a whole number, 0 or more, or "majority"', "2", f"majority|{REPLICAS.pattern}", _base
+)
+GRACE: Final = _duration("a duration 0s..24h, such as 90s, 10m or 1h30m", "180s", 0, MAX_GRACE_S)
+SOAK: Final = _duration("a duration 1s..1h, such as 90s, 10m or 1h", "10m", 1, MAX_SOAK_S)
 SWITCH: Final = _one_of({"true": True, "false": False})
 SPOT_AFFINITY: Final = _one_of({word.value: word for word in SpotAffinity})
 ROLLOUT_ORDER: Final = _one_of({word.value: word for word in RolloutOrder})
@@ -111,12 +117,14 @@ VOLUMES: Final = _one_of({"disposable": "disposable"})
 TEMPLATE_SET: Final = Form(
     "the name of a template set: lower-case letters, digits and '-', at most 63 characters",
     "default",
-    _text(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"),
+    "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
+    str,
 )
 MOMENT: Final = Form(
     "a time or any other word of 1..64 printable characters without spaces",
     "2026-01-31T12:00:00Z",
-    _text(r"[!-~]{1,64}"),
+    "[!-~]{1,64}",
+    str,
 )
 
 
@@ -135,5 +143,5 @@ def quoted(text: str) -> str:
     >>> quoted("a\nb")
     '"a\\nb"'
     """
-    short = text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}... ({len(text)} characters)"
+    short = text if len(text) <= QUOTED_MAX else f"{text[:QUOTED_MAX]}... ({len(text)} characters)"
     return json.dumps(short, ensure_ascii=False)

@@ -1,0 +1,133 @@
+"""The policy that splits a StatefulSet where its pods are born: node affinity by ordinal, no twins.
+
+`splitter admission placement` prints it. In the API server it sees each new pod of a StatefulSet beside each
+Split of its namespace that is labelled `splitter.io/mode: placement`; where that Split names the pod's own
+StatefulSet and carries ordinals, the pod gets what a twin's pod would get from the templates: on-demand
+ordinals are *required* to stay off spot nodes, all others *prefer* spot and tolerate its taints, so that
+they start somewhere when spot is gone and nobody is there to decide. Which ordinals, the planner decides.
+
+It must never refuse a pod nor look at one of anything but a StatefulSet. Source: design, "Placement mode".
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from splitter.core.admission.expressions import Manifest, lines, literal, policy, variables
+from splitter.core.desired import Manifest as Term
+from splitter.core.desired import NodePresets
+from splitter.core.model import Pool
+from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL
+
+NAME: Final = "splitter-placement"
+# The StatefulSet controller's own label (Kubernetes 1.28): pods without it cost nothing.
+_ORDINAL: Final = "apps.kubernetes.io/pod-index"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# The most that a node can be preferred by.
+_WEIGHT: Final = 100
+
+# The pod's own StatefulSet, by its UID: a namesake, before or after, is another one.
+_OF_THE_SPLIT: Final = """\
+params.spec.source.kind == "StatefulSet" && has(params.spec.onDemandOrdinals) &&
+object.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false) &&
+owner.kind == "StatefulSet" && owner.apiVersion.startsWith("apps/") &&
+owner.name == params.spec.source.name &&
+params.metadata.?ownerReferences.orValue([]).exists(source, source.uid == owner.uid))"""
+
+
+def placement_policy(presets: NodePresets) -> list[Manifest]:
+    """Return the MutatingAdmissionPolicy and its binding for these spot and on-demand nodes.
+
+    Raises ValueError without terms for either pool: pods would go anywhere.
+    """
+    if not presets.spot_terms or not presets.on_demand_terms:
+        raise ValueError("no node selector term is given, so nothing tells spot nodes from others")
+    spec: Manifest = {
+        # A pod that cannot be placed is born unsplit; it is never refused.
+        "failurePolicy": "Ignore",
+        # Once more would add everything twice.
+        "reinvocationPolicy": "Never",
+        "paramKind": {"apiVersion": "splitter.io/v1alpha1", "kind": "Split"},
+        "matchConstraints": {
+            "objectSelector": {"matchExpressions": [{"key": _ORDINAL, "operator": "Exists"}]},
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+            ],
+        },
+        "matchConditions": [
+            {"name": "of-the-splits-statefulset", "expression": _OF_THE_SPLIT},
+            {"name": "not-placed-yet", "expression": f"!({literal(LABEL_POOL)} in object.metadata.labels)"},
+        ],
+        "variables": variables(
+            pod="dyn(object)",
+            isOnDemand=f"int(variables.pod.metadata.labels[{literal(_ORDINAL)}])\n"
+            "in params.spec.onDemandOrdinals",
+            affinity="variables.pod.spec.?affinity.orValue({})",
+            nodeAffinity="variables.affinity.?nodeAffinity.orValue({})",
+            ownTerms=f"variables.nodeAffinity.?{_REQUIRED}.nodeSelectorTerms.orValue([])",
+            # One without expressions matches no node; with ours in it, it would match ours.
+            usedTerms="variables.ownTerms.filter(term, size(term.?matchExpressions.orValue([])) +\n"
+            "size(term.?matchFields.orValue([])) > 0)",
+            required=_required(presets.on_demand_terms),
+            preferred=_preferred(presets.spot_terms),
+            ownTolerations="variables.pod.spec.?tolerations.orValue([])",
+            tolerations=f"variables.ownTolerations + {lines(presets.spot_tolerations)}"
+            ".filter(one, !(one in variables.ownTolerations))",
+        ),
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _patch()}}],
+    }
+    chosen: Manifest = {
+        "paramRef": {
+            "selector": {"matchLabels": {ANNOTATION_MODE: "placement"}},
+            "parameterNotFoundAction": "Allow",
+        }
+    }
+    return policy("MutatingAdmissionPolicy", NAME, spec, chosen)
+
+
+def _required(terms: Sequence[Term]) -> str:
+    """Return the on-demand terms, ANDed into each of the user's: `require_node_affinity` in CEL."""
+    both = " +\n".join(
+        'variables.usedTerms.map(term, {"matchExpressions": dyn(term.?matchExpressions.orValue([]) +\n'
+        f'{lines(_expressions(term))}), ?"matchFields": term.?matchFields}})'
+        for term in terms
+    )
+    return (
+        f"size(variables.ownTerms) == 0 ? dyn({lines(terms)}) :\n"
+        f"size(variables.usedTerms) == 0 ? dyn(variables.ownTerms) : dyn({both})"
+    )
+
+
+def _expressions(term: Term) -> list[object]:
+    """Return the expressions of a term of ours; there is nothing else in one."""
+    expressions = term["matchExpressions"]
+    if set(term) != {"matchExpressions"} or not isinstance(expressions, list):
+        raise ValueError(f"a node selector term of {sorted(term)} cannot be written as a policy")
+    return expressions
+
+
+def _preferred(terms: Sequence[Term]) -> str:
+    wishes = [{"weight": _WEIGHT, "preference": dict(term)} for term in terms]
+    return f"variables.nodeAffinity.?{_PREFERRED}.orValue([]) + {lines(wishes)}"
+
+
+def _patch() -> str:
+    """Return the patches: `add` replaces what is there, but needs what it is added to."""
+    node_affinity = "/spec/affinity/nodeAffinity"
+    affinity = _add("/spec/affinity", "{}")
+    of_nodes = _add(node_affinity, "{}")
+    required = _add(f"{node_affinity}/{_REQUIRED}", '{"nodeSelectorTerms": variables.required}')
+    preferred = _add(f"{node_affinity}/{_PREFERRED}", "variables.preferred")
+    tolerations = _add("/spec/tolerations", "variables.tolerations")
+    pool = f"variables.isOnDemand ? {literal(Pool.ON_DEMAND.value)} : {literal(Pool.SPOT.value)}"
+    label = f"/metadata/labels/{LABEL_POOL.replace('/', '~1')}"
+    return (
+        f'("affinity" in variables.pod.spec ? [] : [{affinity}]) +\n'
+        f'("nodeAffinity" in variables.affinity ? [] : [{of_nodes}]) +\n'
+        f"(variables.isOnDemand ? [\n  {required}\n] : [\n  {preferred},\n  {tolerations}\n]) +\n"
+        f"[{_add(label, pool)}]"
+    )
+
+
+def _add(path: str, value: str) -> str:
+    return f'JSONPatch{{op: "add", path: {literal(path)}, value: {value}}}'
