@@ -18,6 +18,7 @@ class HolderKind(StrEnum):
     """What kind of object holds replicas."""
 
     DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
     REPLICA_SET = "ReplicaSet"
 
 
@@ -46,6 +47,27 @@ class SetPaused:
 
     paused: bool
     resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveReplicas:
+    """Write down N of a StatefulSet, and what stands in its `spec.replicas`, which is not written."""
+
+    replicas: int
+    left: int
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowReplicas:
+    """Write N into the Split of a StatefulSet, where an autoscaler finds it."""
+
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSource:
+    """Take the mark, the saved N and our name as the writer of `spec.replicas` off a StatefulSet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +121,13 @@ class ApplyTwin:
     max_surge: int
     max_unavailable: int
     resource_version: str | None  # None: it does not exist yet
+    partition: int = 0  # of a StatefulSet: so many of its pods keep the old template
+    first_ordinal: int | None = None  # of a StatefulSet that exists: where its names begin stays as it is
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreTemplate:
-    """Put a twin's last available template back, read from the ReplicaSet that still has it."""
+    """Put a twin's last available template back, read from the ReplicaSet (or revision) that still has it."""
 
     twin: str
     replica_set: str
@@ -120,7 +144,7 @@ class DeleteTwin:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Set the replicas of a holder."""
+    """Set the replicas of a holder; those of a StatefulSet that is the source together with the saved N."""
 
     kind: HolderKind
     name: str
@@ -144,12 +168,14 @@ class DeleteVanishedPod:
     """Delete, gracefully, a pod whose Node object is gone (after a live GET answered 404).
 
     With a `successor` the GET may also find that very node: a later one under the same name, by its UID.
+    A StatefulSet waits for the object to go before it makes the same pod again: `at_once` takes it away.
     """
 
     pod: str
     uid: str
     node: str
     successor: str = ""
+    at_once: bool = False
 
 
 Action = (
@@ -157,6 +183,9 @@ Action = (
     | DeleteSplit
     | SetMark
     | SetPaused
+    | SaveReplicas
+    | ShowReplicas
+    | ReleaseSource
     | Park
     | Reattach
     | StripMark
@@ -186,6 +215,12 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return "mark the source as taken over" if action.value else "remove the mark from the source"
         case SetPaused():
             return "pause the source" if action.paused else "unpause the source"
+        case SaveReplicas():
+            return f"save {action.replicas} replicas on the source"
+        case ShowReplicas():
+            return f"show {action.replicas} replicas on the Split"
+        case ReleaseSource():
+            return "remove the mark and the saved replicas from the source"
         case Park():
             return f"park replicaset {action.name}"
         case Reattach():
@@ -200,9 +235,9 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             verb = "create" if action.resource_version is None else "roll"
             return f"{verb} the {action.pool} twin at {action.replicas}"
         case RestoreTemplate():
-            return f"put the template of replicaset {action.replica_set} back on deployment {action.twin}"
+            return f"put the template of {action.replica_set} back on {action.twin}"
         case DeleteTwin():
-            return f"delete deployment {action.name}"
+            return f"delete twin {action.name}"
         case Scale():
             return f"scale {action.kind.lower()} {action.name} {action.was} -> {action.replicas}"
         case SetDeletionCost():

@@ -47,10 +47,7 @@ def clean_up(this: Pass) -> Plan:
     if this.observed.split is None and (
         this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
     ):
-        # Without it nothing would lead back here once the twins are gone: no watch selects a mark.
-        note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
-        anew = (EnsureSplit(takes_over=True),)
-        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, anew, wake_after_s=POLL_S)
+        return split_anew(Step.CLEAN_UP)
     taken = {rs.template_hash for rs in this.observed.tied(Tie.ATTACHED)} | {this.source.template_hash}
     parked = this.observed.tied(Tie.PARKED)
     twice = [rs for rs in parked if rs.template_hash in taken]
@@ -71,6 +68,15 @@ def clean_up(this: Pass) -> Plan:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
     return _last_traces(this)
+
+
+def split_anew(step: Step) -> Plan:
+    """Write the Split that somebody has deleted: nothing else leads back here once the twins are gone.
+
+    No watch selects a mark.
+    """
+    note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
+    return Plan(step, State.GIVING_BACK, note, (EnsureSplit(takes_over=True),), wake_after_s=POLL_S)
 
 
 def _last_traces(this: Pass) -> Plan:
@@ -139,8 +145,8 @@ def _roll_on(this: Pass) -> Plan | None:
     Its surge replicas that never became available would fill the room for ever, and a twin in mid-roll
     has no free replicas to shrink by (docs/adr/0012).
     """
-    if isinstance(this.rendered, Note):
-        return None
+    if isinstance(this.rendered, Note) or this.source.stateful is not None:
+        return None  # a StatefulSet rolls without surge, and shrinks from its top, where its roll is
     for twin in this.observed.twins:
         rendered = this.rendered[twin.pool]
         surge, unavailable = kept_numbers(twin)

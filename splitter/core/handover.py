@@ -42,6 +42,11 @@ class Step(StrEnum):
     CREATE_HAND_BACK = "create-hand-back"
     REATTACH = "reattach"
     HAND_BACK = "hand-back"
+    SAVE = "save"  # of a StatefulSet, from here on: N, before anything is scaled
+    FOLLOW = "follow"  # somebody has scaled the source: the new N
+    FOLLOW_SPLIT = "follow-split"  # or its Split
+    SHOW = "show"  # N on the Split
+    RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,23 @@ class Holder:
     free: int = 0  # replicas that a shrink takes first and that serve nobody
     rank: int = 0  # BREAK takes from the lowest rank first
     resource_version: str = ""
+    order: tuple[bool, ...] | None = (
+        None  # of a StatefulSet: who serves, in the order in which a shrink takes
+    )
+
+    def shrink(self, spare: int) -> tuple[int, int]:
+        """Return how many replicas it can give of those above its target, and how many of them serve."""
+        excess = max(0, self.spec - self.target)
+        if self.order is None:
+            free = min(excess, self.free)
+            serving = min(excess - free, spare)
+            return free + serving, serving
+        given = serving = 0
+        for serves in self.order[:excess]:
+            if serves and serving == spare:
+                break
+            given, serving = given + 1, serving + serves
+        return given, serving
 
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
@@ -161,6 +183,7 @@ def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
         available=available,
         target=target,
         free=free_replicas(rs.pods, rs.spec_replicas),
+        order=shrink_order(rs.pods, rs.spec_replicas, rs.first_ordinal),
         rank=rank,
         resource_version=rs.resource_version,
     )
@@ -192,6 +215,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         on_demand=on_demand,
         # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
         free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
+        order=shrink_order(twin.pods, twin.spec_replicas, twin.first_ordinal),
         rank=rank,
         resource_version=twin.resource_version,
     )
@@ -223,9 +247,23 @@ def free_replicas(pods: Sequence[PodView], spec: int) -> int:
     A ReplicaSet deletes unready pods before ready ones. A doomed pod that still serves is never
     free: it goes only one for one with a newly available one. Pods not yet created are free too.
     """
-    counted = [pod for pod in pods if pod.counts]
-    serving = sum(1 for pod in counted if pod.ready_since is not None and pod.standing is not Standing.LOST)
-    return max(0, spec - serving)
+    return max(0, spec - sum(map(_serves, pods)))
+
+
+def _serves(pod: PodView) -> bool:
+    """Whether somebody would miss it: doomed or not."""
+    return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
+
+
+def shrink_order(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> tuple[bool, ...] | None:
+    """Return which replicas of a StatefulSet serve, highest ordinal first: that is how it shrinks.
+
+    Neither readiness nor a deletion cost changes that. None for what is no StatefulSet.
+    """
+    if first_ordinal is None:
+        return None
+    serving = {pod.ordinal for pod in pods if _serves(pod)}
+    return tuple(ordinal in serving for ordinal in range(first_ordinal + spec - 1, first_ordinal - 1, -1))
 
 
 def room(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
@@ -268,13 +306,9 @@ def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> 
     spare = max(0, min(available - floor, specs - floor))
     shrunk: dict[str, int] = {}
     for holder in sorted(holders, key=lambda holder: holder.rank):
-        excess = holder.spec - holder.target
-        if excess <= 0:
-            continue
-        free = min(excess, holder.free)
-        serving = min(excess - free, spare)
-        if free + serving > 0:
-            shrunk[holder.name] = holder.spec - free - serving
+        given, serving = holder.shrink(spare)
+        if given > 0:
+            shrunk[holder.name] = holder.spec - given
             spare -= serving
     return shrunk
 

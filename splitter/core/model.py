@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Literal
+from typing import Final, Literal
 
 from splitter.core.reasons import Reason
 
@@ -19,6 +19,14 @@ class Pool(StrEnum):
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
+
+
+@unique
+class Mode(StrEnum):
+    """How a workload is split."""
+
+    TWINS = "twins"
+    PLACEMENT = "placement"
 
 
 @unique
@@ -37,6 +45,10 @@ class RolloutOrder(StrEnum):
     SPOT_FIRST = "spot-first"
 
 
+DEPLOYMENT: Final = "Deployment"
+STATEFUL_SET: Final = "StatefulSet"
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """Names one source: what the queue holds and what every log line is about."""
@@ -46,8 +58,9 @@ class Key:
     name: str
 
     def __str__(self) -> str:
-        """Return `namespace/name`, as kubectl users write it."""
-        return f"{self.namespace}/{self.name}"
+        """Return `namespace/name`, as kubectl users write it; with its kind where it is no Deployment."""
+        kind = "statefulset/" if self.kind == STATEFUL_SET else ""
+        return f"{self.namespace}/{kind}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,8 @@ class Policy:
     rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
     restarted_at: str | None = None
     rollout_at: str | None = None
+    mode: Mode | None = None  # None: nobody has said; `core.mode` decides
+    disposable_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +142,7 @@ class PodView:
     unschedulable_since: datetime | None = None
     signal: str = ""
     deadline: datetime | None = None
+    ordinal: int | None = None  # of a StatefulSet's
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
 
@@ -157,7 +173,11 @@ class Tie(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetView:
-    """A ReplicaSet of the source or of a twin."""
+    """A ReplicaSet of the source or of a twin.
+
+    Of StatefulSets: the source itself, which holds replicas as a parked ReplicaSet does; and of a twin, its
+    pods of one revision, as if a ReplicaSet held them.
+    """
 
     name: str
     uid: str
@@ -170,6 +190,7 @@ class ReplicaSetView:
     template_labels: Mapping[str, str] = field(default_factory=dict)
     marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
+    first_ordinal: int | None = None  # of the source's own pods, a StatefulSet's: it loses the highest first
     orphaned: bool = False  # parked for a source of this name that was deleted without it
     refusal: Trouble | None = None  # why the API server takes no more pods of it
     pods: tuple[PodView, ...] = ()
@@ -192,7 +213,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class TwinView:
-    """A generated Deployment, with its ReplicaSets."""
+    """A generated Deployment or StatefulSet, with its ReplicaSets."""
 
     pool: Pool
     name: str
@@ -213,6 +234,8 @@ class TwinView:
     made_of: str = ""  # what of the source its template was made of
     stalled: bool = False  # its roll has made no progress for progressDeadlineSeconds
     excluded: Trouble | None = None  # why no healthy node of its pool takes a pod of it, however empty
+    first_ordinal: int | None = None  # of a StatefulSet
+    partition: int = 0  # of a StatefulSet: so many of its pods keep the old template
     replica_sets: tuple[ReplicaSetView, ...] = ()
 
     @property
@@ -222,8 +245,33 @@ class TwinView:
 
 
 @dataclass(frozen=True, slots=True)
+class StatefulView:
+    """What only a StatefulSet has. While it is split, `SourceView.replicas` is the saved N."""
+
+    spec_replicas: int
+    status_replicas: int
+    available_replicas: int
+    created: datetime
+    saved: int | None = None  # N, as our annotation has it
+    left: int = 0  # what we have last left in spec.replicas
+    writer: str = ""  # who has written spec.replicas last
+    declared_by: str = ""  # the GitOps manager whose manifests say what spec.replicas is
+    service: str = ""
+    first_ordinal: int = 0
+    partition: int = 0
+    on_delete: bool = False  # its pods get a new template only when somebody deletes them
+    deletes_claims: bool = False  # a scale-down deletes its volumes
+    claim_templates: tuple[str, ...] = ()
+
+    @property
+    def is_written_by_others(self) -> bool:
+        """Whether somebody has scaled it since our last write; 0 says nothing, it stands there anyway."""
+        return self.saved is not None and self.spec_replicas not in {0, self.left}
+
+
+@dataclass(frozen=True, slots=True)
 class SourceView:
-    """The user's original Deployment."""
+    """The user's original Deployment or StatefulSet."""
 
     key: Key
     uid: str
@@ -250,6 +298,8 @@ class SourceView:
     claims: tuple[str, ...] = ()  # the PersistentVolumeClaims that its pod template names
     one_a_node: str = ""  # what lets only one of its pods stand on a node
     revisions_kept: int = 10  # spec.revisionHistoryLimit: old ReplicaSets kept for `kubectl rollout undo`
+    stateful: StatefulView | None = None
+    selector: str = ""  # of its pods, as text: what an autoscaler of the Split is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +312,8 @@ class SplitView:
     state: str
     conflict: bool
     fights: tuple[datetime, ...]
+    fighter: str = field(default="", kw_only=True)  # who wrote spec.replicas in them; of a Deployment, nobody
+    replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
     status_json: str  # canonical JSON of the whole status, to write only on change
@@ -285,6 +337,10 @@ class Neighbours:
     autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
     one_node_claim: str = ""  # a volume of the template that only one node may mount at a time
+    scaled_by: str = (
+        ""  # an autoscaler aimed at a StatefulSet, as kind/name: at 0 it stops, or acts on nothing
+    )
+    split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,7 @@ class Plan:
     rebalance: RebalanceState | None = None  # None: leave what is persisted
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     fight: bool = False  # count one when the actions have been written
+    fighter: str = ""  # with whom, where that is known: only the fights with one and the same count together
     objection: Note | None = None  # why this workload, which is split, would be refused today
     wake_after_s: float | None = None
 

@@ -9,7 +9,7 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import giving, running, taking, transfer
+from splitter.core import giving, running, scaling, taking, transfer, zeroing
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, Scale
 from splitter.core.division import caps_conflict
 from splitter.core.drift import overwritten
@@ -33,6 +33,7 @@ from splitter.core.surface import (
     LABEL_SPLIT,
     USER_ANNOTATIONS,
     Level,
+    defaults_for,
     parse_mark,
     parse_policy,
     source_label_state,
@@ -46,6 +47,7 @@ def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
     Bad input never moves anything: a source that is split keeps its last good policy.
     """
     annotations = observed.source.annotations if observed.source else {}
+    defaults = defaults_for(observed.key.kind, defaults)
     parsed = parse_policy(annotations, defaults, observed.namespace_annotations)
     effective = {**(observed.namespace_annotations or {}), **annotations}
     written: dict[str, str] = {name: effective[name] for name in USER_ANNOTATIONS if name in effective}
@@ -104,23 +106,36 @@ def plan(
     if source is None or source.deleting:
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
     observed, edited = _drifted(observed, rendered)
-    step = next_step(columns_of(observed, source))
+    step = _step_of(observed, source)
     this = Pass(observed, source, in_force, rendered, rules)
     found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
     if step is Step.CREATE_SPLIT:
         found = replace(found, actions=(*_urgent(this), *found.actions))
     if step is Step.RUN:
-        found = replace(found, objection=objection_while_split(observed, source))
+        found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
 
 
+def _step_of(observed: Observation, source: SourceView) -> Step:
+    """Return the step that is due, by the table of its kind."""
+    if source.stateful is not None:
+        return zeroing.next_step(zeroing.columns_of(observed, source))
+    return next_step(columns_of(observed, source))
+
+
 def _urgent(this: Pass) -> tuple[Action, ...]:
     """Return the raises that a report must not hold up: without its kind no Split can be written at all."""
     at_home = this.observed.tied(Tie.ATTACHED) or this.observed.tied(Tie.RETURNING)
-    if at_home or not (this.observed.twins and this.source.paused and this.source.observed):
+    stateful = this.source.stateful
+    held = (
+        this.source.paused and this.source.observed
+        if stateful is None
+        else stateful.saved is not None and not stateful.is_written_by_others
+    )
+    if at_home or not (this.observed.twins and held):
         return ()
     return tuple(
         action
@@ -198,4 +213,9 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.CREATE_HAND_BACK: giving.create_hand_back,
     Step.REATTACH: giving.reattach,
     Step.HAND_BACK: giving.hand_back,
+    Step.SAVE: scaling.save,
+    Step.FOLLOW: scaling.follow,
+    Step.FOLLOW_SPLIT: scaling.follow_split,
+    Step.SHOW: scaling.show,
+    Step.RELEASE: scaling.release,
 }

@@ -6,13 +6,15 @@ planner asks `next_roll` only when there is no count to write.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from splitter.core.desired import withdrawn
+from splitter.core.division import base_replicas
 from splitter.core.handover import floor_of, is_rolling, stuck
 from splitter.core.model import (
     Note,
+    Policy,
     Pool,
     Rendered,
     ReplicaSetView,
@@ -46,6 +48,7 @@ class Circumstances:
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
     leaving: bool = False  # surplus pods of a twin are still there, and take the room of a surge
+    partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
 
 
 def is_unfinished(twin: TwinView) -> bool:
@@ -79,8 +82,9 @@ def next_roll(
     order = [Pool.ON_DEMAND, Pool.SPOT]
     if where.order is RolloutOrder.SPOT_FIRST:
         order.reverse()
-    outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash]
-    if all(_awaits_rollout(pair[pool], rendered[pool]) for pool in outdated):
+    moved = {pool for pool in order if pair[pool].partition != where.partitions.get(pool, 0)}
+    outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash or pool in moved]
+    if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool]) for pool in outdated):
         # None is outdated, or all wait for a rollout that somebody else begins.
         waiting = _changed_set(pair[outdated[0]]) if outdated else None
         return _stuck_roll(pair, order, where) or _stalled(pair.values()) or waiting
@@ -99,7 +103,7 @@ def next_roll(
         waits_for = _finishing(other) or _becoming_available(where) or _making_room(where)
     if waits_for is not None:
         return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
-    return _numbers(pool, twin, where)
+    return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
 
 
 def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
@@ -230,6 +234,19 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
     return None
 
 
+def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:
+    """Return how many members of a twin keep the old template while the source's partition is above 0.
+
+    The source's members are numbered over both twins, on-demand first: of 5 members, 3 of them on
+    on-demand, a partition of 4 gives the last one on spot the new template.
+    """
+    partition = source.stateful.partition if source.stateful is not None else 0
+    share = base_replicas(source.replicas, policy)
+    return partition if pool is Pool.ON_DEMAND else max(0, partition - share)
+
+
 def _roll(pool: Pool, twin: TwinView, surge: int, unavailable: int) -> Roll:
+    if twin.first_ordinal is not None:
+        return Roll(pool, 0, 1, Note(Reason.ROLLING, f"{twin.name} gets its new template, one pod at a time"))
     message = f"{twin.name} gets its new template, maxSurge {surge}, maxUnavailable {unavailable}"
     return Roll(pool, surge, unavailable, Note(Reason.ROLLING, message))

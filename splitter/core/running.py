@@ -15,7 +15,6 @@ from splitter.core.actions import (
     ApplyTwin,
     DeleteReplicaSet,
     DeleteVanishedPod,
-    HolderKind,
     RestoreTemplate,
     Scale,
     SetDeletionCost,
@@ -37,7 +36,7 @@ from splitter.core.model import (
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceState, decide
-from splitter.core.rollout import Circumstances, last_available, next_roll
+from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
 from splitter.core.surface import twin_name
 
@@ -104,7 +103,16 @@ def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
     if isinstance(this.rendered, Note):
         return Plan(Step.RUN, State.HELD, this.rendered, notes=(this.rendered,))
     actions = tuple(
-        ApplyTwin(pool, this.rendered[pool].manifest_json, this.rendered[pool].hash, 0, 1, 0, None)
+        ApplyTwin(
+            pool,
+            this.rendered[pool].manifest_json,
+            this.rendered[pool].hash,
+            0,
+            1,
+            0,
+            None,
+            partition_of(this.source, this.policy, pool),
+        )
         for pool in missing
     )
     names = " and ".join(twin_name(this.source.key.name, pool) for pool in missing)
@@ -225,7 +233,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     pods have gone, not beside it: the controllers would make N + S + 1 pods of it for a moment. So does
     an on-demand raise after a spot lowering, unless something was lost: that one never waits.
     """
-    wanted = {on_demand.name: decision.on_demand, spot.name: decision.spot}
+    wanted = {on_demand.name: _majority(this, decision, on_demand, spot), spot.name: decision.spot}
     lowered = decision.on_demand < on_demand.spec_replicas
     # Nor before the spot twin's own lowering has reached its pods: a doomed one would take the probe's place.
     if decision.spot > spot.spec_replicas and (lowered or transfer.lags(on_demand) or transfer.lags(spot)):
@@ -235,7 +243,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
         wanted[on_demand.name] = on_demand.spec_replicas
     return tuple(
         Scale(
-            HolderKind.DEPLOYMENT,
+            transfer.kind_of_twins(this.observed),
             twin.name,
             twin.spec_replicas,
             wanted[twin.name],
@@ -248,6 +256,18 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
             and transfer.may_lower(this.observed, this.source, twin, wanted[twin.name])
         )
     )
+
+
+def _majority(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> int:
+    """Return what on-demand may be lowered to: spot goes first where more than half has to be on on-demand.
+
+    Lowered together, the members left on spot could be the majority for a while.
+    """
+    policy = this.policy
+    if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:
+        return decision.on_demand
+    held = max(spot.spec_replicas, spot.status_replicas)
+    return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 
 def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
@@ -268,8 +288,9 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
             if not pod.counts:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
-                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor))
-                if any(other.available or other.serves_but_doomed for other in pods):
+                at_once = pod.ordinal is not None
+                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
+                if not at_once and any(other.available or other.serves_but_doomed for other in pods):
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick a live one.
                     uncosted.add(name)
             elif (cost := _cost(pod)) is not None:
@@ -283,6 +304,8 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
 
 
 def _cost(pod: PodView) -> SetDeletionCost | None:
+    if pod.ordinal is not None:
+        return None  # a StatefulSet does not look at it
     going = pod.standing in {Standing.DOOMED, Standing.LOST}
     cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
     if going and pod.deletion_cost != cost:
@@ -328,6 +351,7 @@ def _roll(
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
         leaving=transfer.lags(on_demand) or transfer.lags(spot),
+        partitions={pool: partition_of(this.source, this.policy, pool) for pool in Pool},
     )
     due = next_roll(on_demand, spot, rendered, where)
     if due is None:
@@ -337,7 +361,10 @@ def _roll(
         state = counted.state if due.reason is Reason.TEMPLATE_SET_CHANGED else State.ROLLING
         return replace(counted, state=state, verdict=due, notes=notes)
     twin = on_demand if due.pool is Pool.ON_DEMAND else spot
-    action = rolled(twin, rendered[due.pool], due.max_surge, due.max_unavailable)
+    action = replace(
+        rolled(twin, rendered[due.pool], due.max_surge, due.max_unavailable),
+        partition=where.partitions[due.pool],
+    )
     return replace(counted, state=State.ROLLING, verdict=due.note, actions=(action,), notes=(due.note,))
 
 
@@ -351,4 +378,6 @@ def rolled(twin: TwinView, rendered: Rendered, surge: int, unavailable: int) -> 
         max_surge=surge,
         max_unavailable=unavailable,
         resource_version=twin.resource_version,
+        partition=twin.partition,
+        first_ordinal=twin.first_ordinal,
     )

@@ -32,6 +32,8 @@ _ABOUT_OTHERS = frozenset(
         Reason.TWIN_NAME_TAKEN,
         Reason.AUTOSCALER_ON_TWIN,
         Reason.VOLUME_READ_WRITE_ONCE,
+        Reason.AUTOSCALER_ON_SOURCE,
+        Reason.SPLIT_NAME_TAKEN,
     }
 )
 
@@ -39,11 +41,17 @@ _ABOUT_OTHERS = frozenset(
 def nothing(this: Pass) -> Plan:
     """Say that nothing is to do (row 2, or a source without label)."""
     if this.observed.split is not None and this.observed.split.conflict:
-        message = "given back after a fight about spec.paused; remove the label and set it again to retry"
+        message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
         left = [rs for rs in this.observed.tied(Tie.ATTACHED) if rs.marked] if this.source.observed else []
         actions = tuple(StripMark(rs.name) for rs in left)
         return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True), actions)
     return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
+
+
+def _about_what(this: Pass) -> str:
+    if this.source.stateful is None or this.observed.split is None:
+        return "about spec.paused"
+    return f"about spec.replicas with {this.observed.split.fighter or 'somebody'}"
 
 
 def consider(this: Pass) -> Plan:
@@ -65,8 +73,11 @@ def consider(this: Pass) -> Plan:
 
 
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
-    """Return what makes a Split that only reports, where there is none; none in an excluded namespace."""
-    if why.reason is Reason.NAMESPACE_EXCLUDED:
+    """Return what makes a Split that only reports, where there is none.
+
+    None in an excluded namespace, nor where another workload's stands.
+    """
+    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}:
         return ()
     return _split(this, takes_over=False)
 
@@ -77,11 +88,11 @@ def _objection(this: Pass) -> Note | None:
         return label.note
     if not this.in_force.valid:
         return this.in_force.problems[0]
-    if (problem := name_problem("Deployment", this.source.key.name)) is not None:
+    if (problem := name_problem(this.source.key.kind, this.source.key.name)) is not None:
         return problem
     if isinstance(this.rendered, Note):
         return this.rendered
-    return refusal(this.observed, this.source, this.rules.excluded_namespaces)
+    return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
 
 def _split(this: Pass, *, takes_over: bool) -> tuple[Action, ...]:
@@ -118,7 +129,8 @@ def claim(this: Pass) -> Plan:
     orphans = [rs for rs in this.observed.tied(Tie.PARKED) if rs.orphaned]
     actions = (*_split(this, takes_over=True), *(_parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
-    note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier Deployment of this name; it is this one's now")
+    kind = this.source.key.kind
+    note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier {kind} of this name; it is this one's now")
     return Plan(Step.CLAIM, under_way(this), note, actions, (note,))
 
 

@@ -26,7 +26,7 @@ SUFFIX: Final = ".yaml.j2"
 # Compiling takes 14 ms a KiB, in which nothing else is done; the default templates have under 3 KiB.
 MAX_TEMPLATE_BYTES: Final = 32 * 1024
 # The kinds that are split into twins.
-_KINDS: Final = ("deployment",)
+_KINDS: Final = ("deployment", "statefulset")
 _PATTERN: Final = re.compile(r"[a-z0-9*]([a-z0-9*-]{0,62})")
 
 
@@ -127,8 +127,10 @@ def _of_keys(texts: Mapping[str, str], binary_keys: tuple[str, ...]) -> Iterable
             near = nearest(key, known)
             advice = f'did you mean "{near}"?' if near else f"remove it; there are {' and '.join(known)}"
             yield f"the key {quoted(key)} is no template's; {advice}"
-    for key in known:
-        if key not in texts and key not in binary_keys:
+    there = {*texts, *binary_keys}
+    kinds = [kind for kind in _KINDS if there & {_key(path_of(kind, pool)) for pool in Pool}] or _KINDS[:1]
+    for key in (_key(path_of(kind, pool)) for kind in kinds for pool in Pool):
+        if key not in there:
             yield f"the key {quoted(key)} is missing; start from a copy of the default one"
 
 

@@ -25,6 +25,7 @@ from splitter.core.handover import (
     room,
 )
 from splitter.core.model import (
+    STATEFUL_SET,
     Observation,
     PodView,
     Policy,
@@ -71,7 +72,9 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
     """
     hand_back = hand_back_of(observed)
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
-    uncertain = doomed_or_lost([pod for pod in hand_back.pods if not pod.vanished]) if hand_back else 0
+    # A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
+    sets = () if hand_back is None or source.stateful is not None else (hand_back,)
+    uncertain = doomed_or_lost([pod for rs in sets for pod in rs.pods if not pod.vanished])
     wanted = source.replicas + uncertain if source.replicas else 0
     holders = _holders(observed, hand_back, parked=wanted, on_demand=0, spot=0)
     moved = _batch(observed, source, holders, going)
@@ -122,6 +125,11 @@ def hand_back_complete(observed: Observation, source: SourceView) -> bool:
     return available >= source.replicas and at_zero(observed.twins, others)
 
 
+def kind_of_twins(observed: Observation) -> HolderKind:
+    """Return what the twins are: what their source is."""
+    return HolderKind.STATEFUL_SET if observed.key.kind == STATEFUL_SET else HolderKind.DEPLOYMENT
+
+
 def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
     """Whether these hold no replica, neither in spec nor in status."""
     everything = (*replica_sets, *(rs for twin in twins for rs in twin.replica_sets))
@@ -149,6 +157,11 @@ def may_lower(observed: Observation, source: SourceView, twin: TwinView, replica
     `decide` takes unready replicas for free. Of a rolling twin the Deployment controller may take
     serving ones instead, down to spec - maxUnavailable.
     """
+    if twin.first_ordinal is not None:
+        staying = range(twin.first_ordinal, twin.first_ordinal + replicas)
+        going = sum(1 for pod in twin.pods if pod.available and pod.ordinal not in staying)
+        left = total_available(observed) - going
+        return not going or left >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
     if not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.
         counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
@@ -213,13 +226,17 @@ def _batch(observed: Observation, source: SourceView, holders: list[Holder], goi
 
 def _transfer(observed: Observation, holders: list[Holder], changed: dict[str, int]) -> Transfer:
     twins = {twin.name for twin in observed.twins}
+    kind = kind_of_twins(observed)
     scales = tuple(
         Scale(
-            kind=HolderKind.DEPLOYMENT if holder.name in twins else HolderKind.REPLICA_SET,
+            kind=kind if holder.name in twins or kind is HolderKind.STATEFUL_SET else HolderKind.REPLICA_SET,
             name=holder.name,
             was=holder.spec,
             replicas=changed[holder.name],
-            resource_version=holder.resource_version if changed[holder.name] < holder.spec else None,
+            # Whoever has scaled the source meanwhile has said another N.
+            resource_version=holder.resource_version
+            if changed[holder.name] < holder.spec or holder.name == observed.key.name
+            else None,
         )
         for holder in holders
         if holder.name in changed

@@ -15,6 +15,8 @@ from splitter.kube.client import ApiError, Client
 # (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("apps", "deployments", ("get", "list", "watch", "create", "update", "patch", "delete")),
+    ("apps", "statefulsets", ("get", "list", "watch", "create", "update", "patch", "delete")),
+    ("apps", "controllerrevisions", ("get",)),
     ("apps", "replicasets", ("get", "list", "watch", "create", "patch", "delete")),
     ("", "pods", ("list", "watch", "patch", "delete")),
     ("events.k8s.io", "events", ("create",)),

@@ -25,25 +25,33 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    ReleaseSource,
     RestoreTemplate,
+    SaveReplicas,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
+    ShowReplicas,
     StripMark,
 )
-from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
+from splitter.core.model import STATEFUL_SET, Key, Note, Observation, Pool, Rendered, SourceView
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
 from splitter.kube.bodies import (
     apps_path,
     hand_back,
     parking,
     reattaching,
+    released,
     reporting_split,
+    saved_replicas,
+    scaled_source,
     split_identity,
     split_path,
+    template_of_revision,
     twin,
     with_template,
+    workload_path,
 )
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
@@ -117,15 +125,17 @@ class Writer:
                 if observed.split is not None:
                     await self._delete(split_path(source.key), observed.split.uid)
                     self._cache.splits.forget(observed.split.uid)
-            case SetMark():
-                await self._patch_source(source, {"annotations": {ANNOTATION_TAKEN_OVER: action.value}})
-            case SetPaused():
-                paused = {"paused": True if action.paused else None}
-                await self._patch_source(source, {"resourceVersion": action.resource_version}, paused)
+            case SetMark() | SetPaused() | SaveReplicas() | ReleaseSource():
+                await self._do_with_source(source, action)
             case Scale():
-                await self._scale(source.key.namespace, action)
+                await self._scale(source, action)
+            case ShowReplicas():
+                shown: Json = {"spec": {"replicas": action.replicas}}
+                path = split_path(source.key)
+                answer = await self._client.send("PATCH", path, shown, patch="merge", query=_OURS)
+                self._cache.splits.upsert(answer)
             case ApplyTwin() | RestoreTemplate() | DeleteTwin():
-                await self._do_with_twin(f"{apps_path(source.key.namespace)}/deployments", action)
+                await self._do_with_twin(source.key, action)
             case Park() | Reattach() | StripMark() | CreateHandBack() | DeleteReplicaSet():
                 await self._do_with_replica_set(
                     f"{apps_path(source.key.namespace)}/replicasets", action, source
@@ -135,6 +145,21 @@ class Writer:
             case _:
                 assert_never(action)
 
+    async def _do_with_source(
+        self, source: SourceView, action: SetMark | SetPaused | SaveReplicas | ReleaseSource
+    ) -> None:
+        match action:
+            case SetMark():
+                body: Json = {"metadata": {"annotations": {ANNOTATION_TAKEN_OVER: action.value}}}
+            case SetPaused():
+                paused = {"paused": True if action.paused else None}
+                body = {"metadata": {"resourceVersion": action.resource_version}, "spec": paused}
+            case SaveReplicas():
+                body = saved_replicas(action)
+            case ReleaseSource():
+                body = released(await self._client.get(workload_path(source.key)))
+        await self._send_to_source(source, body)
+
     async def _do_with_pod(self, namespace: str, action: SetDeletionCost | DeleteVanishedPod) -> None:
         match action:
             case SetDeletionCost():
@@ -142,14 +167,14 @@ class Writer:
             case DeleteVanishedPod():
                 await self._delete_vanished(namespace, action)
 
-    async def _do_with_twin(self, path: str, action: ApplyTwin | RestoreTemplate | DeleteTwin) -> None:
+    async def _do_with_twin(self, key: Key, action: ApplyTwin | RestoreTemplate | DeleteTwin) -> None:
         match action:
             case ApplyTwin():
-                await self._apply_twin(path, action)
+                await self._apply_twin(key, action)
             case RestoreTemplate():
-                await self._restore_template(path, action)
+                await self._restore_template(key, action)
             case DeleteTwin():
-                await self._delete(f"{path}/{action.name}", action.uid)
+                await self._delete(workload_path(key, action.name), action.uid)
                 self._cache.twins.forget(action.uid)
 
     async def _do_with_replica_set(
@@ -179,12 +204,10 @@ class Writer:
         answer = await self._client.send("PATCH", split_path(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 
-    async def _patch_source(self, source: SourceView, metadata: Json, spec: Json | None = None) -> None:
+    async def _send_to_source(self, source: SourceView, body: Json) -> None:
         # The UID is a precondition: a source re-created under the same name is another one.
-        body: Json = {"metadata": {**metadata, "uid": source.uid}}
-        if spec is not None:
-            body["spec"] = spec
-        path = f"{apps_path(source.key.namespace)}/deployments/{source.key.name}"
+        body["metadata"]["uid"] = source.uid
+        path = workload_path(source.key)
         answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
@@ -193,21 +216,26 @@ class Writer:
         answer = await self._client.send("PATCH", path, body, patch=patch, query=_OURS)
         self._cache.replica_sets.upsert(answer)
 
-    async def _apply_twin(self, deployments: str, action: ApplyTwin) -> None:
+    async def _apply_twin(self, key: Key, action: ApplyTwin) -> None:
         body = twin(action)
-        name = body["metadata"]["name"]
+        path = workload_path(key, body["metadata"]["name"])
         if action.resource_version is None:
-            await self._must_be_free(f"{deployments}/{name}")
-        answer = await self._client.send("PATCH", f"{deployments}/{name}", body, patch="apply", query=_FORCED)
+            await self._must_be_free(path)
+        answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
         self._cache.twin_applied(answer)
 
-    async def _restore_template(self, deployments: str, action: RestoreTemplate) -> None:
+    async def _restore_template(self, key: Key, action: RestoreTemplate) -> None:
         """Replace the whole template: a patch would leave what the bad one added."""
-        replica_sets = f"{deployments.removesuffix('deployments')}replicasets"
-        good = await self._client.get(f"{replica_sets}/{action.replica_set}")
-        whole = await self._client.get(f"{deployments}/{action.twin}")
-        body = with_template(whole, good["spec"]["template"], action.resource_version)
-        answer = await self._client.send("PUT", f"{deployments}/{action.twin}", body, query=_OURS)
+        path, home = workload_path(key, action.twin), apps_path(key.namespace)
+        if key.kind == STATEFUL_SET:
+            revision = await self._client.get(f"{home}/controllerrevisions/{action.replica_set}")
+            template = template_of_revision(revision)
+        else:
+            template = (await self._client.get(f"{home}/replicasets/{action.replica_set}"))["spec"][
+                "template"
+            ]
+        body = with_template(await self._client.get(path), template, action.resource_version)
+        answer = await self._client.send("PUT", path, body, query=_OURS)
         self._cache.twin_applied(answer)
 
     async def _must_be_free(self, path: str) -> None:
@@ -225,17 +253,21 @@ class Writer:
         if LABEL_POOL in found["metadata"].get("labels", {}):
             self._cache.twins.upsert(found)
         name = found["metadata"]["name"]
-        message = f"Deployment {name} exists already; if it is not splitter's, rename or delete it"
+        message = f"{found['kind']} {name} exists already; if it is not splitter's, rename or delete it"
         raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
-    async def _scale(self, namespace: str, action: Scale) -> None:
+    async def _scale(self, source: SourceView, action: Scale) -> None:
+        if action.kind is HolderKind.STATEFUL_SET and action.name == source.key.name:
+            await self._send_to_source(source, scaled_source(action, source.replicas))
+            return
         body: Json = {"spec": {"replicas": action.replicas}}
         if action.resource_version is not None:
             body["metadata"] = {"resourceVersion": action.resource_version}
         if action.kind is HolderKind.REPLICA_SET:
-            await self._patch_replica_set(f"{apps_path(namespace)}/replicasets/{action.name}", body, "merge")
+            path = f"{apps_path(source.key.namespace)}/replicasets/{action.name}"
+            await self._patch_replica_set(path, body, "merge")
             return
-        path = f"{apps_path(namespace)}/deployments/{action.name}"
+        path = workload_path(source.key, action.name)
         self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
@@ -262,12 +294,15 @@ class Writer:
                 return
         path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
         try:
-            answer = await self._client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
+            body: Json = {"preconditions": {"uid": action.uid}}
+            if action.at_once:
+                body["gracePeriodSeconds"] = 0
+            answer = await self._client.send("DELETE", path, body)
         except ApiError as error:
             if error.status not in LOST_RACE:
                 raise
             return
-        if answer.get("kind") == "Pod":
+        if answer.get("kind") == "Pod" and not action.at_once:
             self._cache.pods.upsert(answer)
         else:
             self._cache.pods.forget(action.uid)

@@ -6,17 +6,20 @@ will be written. Pure: data in, JSON out.
 
 import orjson
 
-from splitter.core.actions import ApplyTwin, Park, Reattach
+from splitter.core.actions import ApplyTwin, Park, Reattach, SaveReplicas, Scale
 from splitter.core.desired import template_hash, withdrawn
-from splitter.core.model import Key, SourceView
+from splitter.core.model import STATEFUL_SET, Key, SourceView
 from splitter.core.surface import (
     ANNOTATION_RENDERED_HASH,
+    ANNOTATION_REPLICAS,
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
+    saved_value,
+    split_name,
 )
-from splitter.kube.client import Json
+from splitter.kube.client import FIELD_MANAGER, Json
 
 # What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
 _COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
@@ -27,18 +30,23 @@ def apps_path(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{namespace}"
 
 
+def workload_path(key: Key, name: str = "") -> str:
+    """Return where a source is, or a workload of another name of its kind: a twin."""
+    return f"{apps_path(key.namespace)}/{key.kind.lower()}s/{name or key.name}"
+
+
 def split_identity(key: Key) -> Json:
     """Return the part of a Split that says which one it is."""
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
-        "metadata": {"name": key.name, "namespace": key.namespace},
+        "metadata": {"name": split_name(key), "namespace": key.namespace},
     }
 
 
 def split_path(key: Key) -> str:
     """Return where a source's Split is."""
-    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{key.name}"
+    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
 
 
 def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
@@ -76,6 +84,42 @@ def parking(action: Park, source: SourceView) -> Json:
             "resourceVersion": action.resource_version,
         }
     }
+
+
+def saved_replicas(action: SaveReplicas) -> Json:
+    """Return the patch that writes N down, and only if nobody has written since it was read."""
+    annotations = {ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
+    return {"metadata": {"annotations": annotations, "resourceVersion": action.resource_version}}
+
+
+def scaled_source(action: Scale, replicas: int) -> Json:
+    """Return the patch that scales a StatefulSet that is the source: what we leave there, and N, in one."""
+    body = saved_replicas(SaveReplicas(replicas, action.replicas, action.resource_version or ""))
+    return {**body, "spec": {"replicas": action.replicas}}
+
+
+def released(live: Json) -> Json:
+    """Return the patch that takes our marks off a StatefulSet, and our name from those who wrote its fields.
+
+    Left there, its user's next server-side apply of `replicas` would be a conflict with us.
+    """
+    metadata = live["metadata"]
+    kept = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != FIELD_MANAGER]
+    return {
+        "metadata": {
+            "annotations": {ANNOTATION_TAKEN_OVER: None, ANNOTATION_REPLICAS: None},
+            # An empty list would leave what is there; one empty entry means none.
+            "managedFields": kept or [{}],
+            "resourceVersion": metadata["resourceVersion"],
+        }
+    }
+
+
+def template_of_revision(revision: Json) -> Json:
+    """Return the pod template that a StatefulSet's ControllerRevision keeps."""
+    template: Json = dict(revision["data"]["spec"]["template"])
+    template.pop("$patch", None)
+    return template
 
 
 def reattaching(action: Reattach) -> Json:
@@ -132,12 +176,23 @@ def hand_back(source: SourceView) -> Json:
 
 
 def twin(action: ApplyTwin) -> Json:
-    """Return a whole twin: what was rendered, the number of replicas, and the numbers of the roll."""
+    """Return a whole twin: what was rendered, the number of replicas, and the numbers of the roll.
+
+    Of a StatefulSet the partition, and where its ordinals begin as they do.
+    """
     body: Json = orjson.loads(action.manifest_json)
     if action.resource_version is not None:
         body["metadata"]["resourceVersion"] = action.resource_version
     body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
     body["spec"]["replicas"] = action.replicas
+    if body.get("kind") == STATEFUL_SET:
+        body["spec"]["updateStrategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": action.partition},
+        }
+        if action.first_ordinal is not None:  # another beginning would replace every pod
+            body["spec"]["ordinals"] = {"start": action.first_ordinal}
+        return body
     body["spec"]["strategy"] = {
         "type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
-from splitter.core.model import Key, Pool
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Pool
 from splitter.core.nodes import (
     Blocked,
     CapacityClass,
@@ -88,7 +88,11 @@ class Cache:
             str, str
         ] = {}  # UIDs, by name, of nodes that bear the name of one that vanished
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
-        self.splits = Shelf(parse.split, {"source": lambda record: record.source}, self._split_changed)
+        self.splits = Shelf(
+            parse.split,
+            {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
+            self._split_changed,
+        )
         self.twins = Shelf(
             parse.twin,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
@@ -129,18 +133,23 @@ class Cache:
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
-            deployments = f"/apis/apps/v1{scope}/deployments"
             found += [
                 Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
                 Reflector(
                     client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace
                 ),
-                Reflector(client, deployments, self.sources, SOURCES_SELECTOR, namespace=namespace),
-                Reflector(client, deployments, self.twins, TWINS_SELECTOR, namespace=namespace),
                 Reflector(
                     client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace
                 ),
             ]
+            for kind in (DEPLOYMENT, STATEFUL_SET):
+                path = f"/apis/apps/v1{scope}/{kind.lower()}s"
+                sources = self.sources.of_kind(kind, partial(_is_of, kind))
+                twins = self.twins.of_kind(kind, partial(_is_of, kind))
+                found += [
+                    Reflector(client, path, sources, SOURCES_SELECTOR, namespace=namespace),
+                    Reflector(client, path, twins, TWINS_SELECTOR, namespace=namespace),
+                ]
         return found
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
@@ -196,7 +205,7 @@ class Cache:
             if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue
             replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
-            twin = self.twins.get(replica_set.controller_uid or "") if replica_set else None
+            twin = self.twins.get((replica_set.controller_uid if replica_set else pod.owner_uid) or "")
             on_spot = twin is not None and twin.pool is Pool.SPOT
             capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
             self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
@@ -204,7 +213,7 @@ class Cache:
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
         parked = {
-            Key("Deployment", record.namespace, record.owner_name)
+            Key(DEPLOYMENT, record.namespace, record.owner_name)
             for record in self.replica_sets.values()
             if record.owner_name and record.controller_uid is None
         }
@@ -236,10 +245,7 @@ class Cache:
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
         self._rooms.pod_changed(old, new)
         record = new or old
-        if record is None or record.owner_uid is None:
-            return
-        replica_set = self.replica_sets.get(record.owner_uid)
-        if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
+        if record is not None and (key := self._source_of_pod(record)) is not None:
             self._wake(key, urgent=False)
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
@@ -282,8 +288,7 @@ class Cache:
 
     def _wake_owners_on(self, node_name: str) -> None:
         for pod in self.pods.find("node", node_name):
-            replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
-            if replica_set is not None and (key := self._owner_of(replica_set)) is not None:
+            if (key := self._source_of_pod(pod)) is not None:
                 self._wake(key, urgent=True)
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
@@ -310,6 +315,19 @@ class Cache:
         )
         return (annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written)
 
+    def _source_of_pod(self, pod: PodRecord) -> Key | None:
+        """Return the source that a pod belongs to, if it may be ours: of a ReplicaSet, or a StatefulSet."""
+        if pod.owner_uid is None:
+            return None
+        if (replica_set := self.replica_sets.get(pod.owner_uid)) is not None:
+            return self._owner_of(replica_set)
+        if (twin := self.twins.get(pod.owner_uid)) is not None:
+            return twin.source
+        source = self.sources.get(pod.owner_uid)
+        if source is not None:
+            return source.view.key
+        return None
+
     def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
         """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""
         for uid in record.owner_uids:
@@ -317,7 +335,7 @@ class Cache:
                 return twin.source
         if record.owner_name is None:
             return None
-        key = Key("Deployment", record.namespace, record.owner_name)
+        key = Key(DEPLOYMENT, record.namespace, record.owner_name)
         if self.sources.find("key", key) or self.splits.find("source", key):
             return key
         return None
@@ -326,6 +344,10 @@ class Cache:
 def _scopes(namespaces: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each namespace with its part of a path; all of them at once when none is named."""
     return [(namespace, f"/namespaces/{namespace}") for namespace in namespaces] or [(None, "")]
+
+
+def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:
+    return record.kind == kind
 
 
 def _node(assess: Assess, raw: Mapping[str, Any]) -> NodeRecord:

@@ -12,7 +12,7 @@ from splitter.core.actions import ApplyTwin
 from splitter.core.errors import SplitterError
 from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
-from splitter.kube.bodies import apps_path, twin
+from splitter.kube.bodies import twin, workload_path
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.rehearse import refused
 
@@ -45,9 +45,12 @@ async def _compared(client: Client, observed: Observation, pool: Pool, made: Ren
     replicas, surge, unavailable = (
         (there.spec_replicas, there.max_surge, there.max_unavailable) if there is not None else (0, 1, 0)
     )
-    body = twin(ApplyTwin(pool, made.manifest_json, made.hash, replicas, surge, unavailable, None))
+    partition, first = (there.partition, there.first_ordinal) if there is not None else (0, None)
+    body = twin(
+        ApplyTwin(pool, made.manifest_json, made.hash, replicas, surge, unavailable, None, partition, first)
+    )
     name = body["metadata"]["name"]
-    path = f"{apps_path(observed.key.namespace)}/deployments/{name}"
+    path = workload_path(observed.key, name)
     try:
         would_be = await client.send("PATCH", path, body, patch="apply", query=_DRY)
     except ApiError as error:

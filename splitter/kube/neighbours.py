@@ -5,11 +5,13 @@
 does not know are no answer and no error: only autoscalers of the cluster itself are always asked about.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
-from splitter.core.model import Key, Neighbours, Pool, SourceView
+from splitter.core.model import DEPLOYMENT, Key, Neighbours, Pool, SourceView
 from splitter.core.surface import LABEL_POOL, twin_name
+from splitter.kube.bodies import workload_path
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.fields import Raw
 
@@ -20,14 +22,17 @@ _NO_ANSWER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
 async def look_around(client: Client, source: SourceView) -> Neighbours:
     """Return what may stand in the way of a split. Raises ApiError when the API server does not answer."""
     key = source.key
-    autoscalers = await _autoscalers(client, key.namespace)
+    autoscalers = [one for one in await _autoscalers(client, key.namespace) if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
     return Neighbours(
         taken_names=await _taken_names(client, key),
-        autoscaled_twin=next((who for who, aim, _ in autoscalers if aim in twins), ""),
+        autoscaled_twin=next((one.who for one in autoscalers if one.aim in twins), ""),
         untolerant_autoscaler=next(
-            (who for who, aim, raw in autoscalers if aim == key.name and not _tolerates(raw)), ""
-        ),
+            (one.who for one in autoscalers if one.aim == key.name and not _tolerates(one.raw)), ""
+        )
+        if source.stateful is None
+        else "",
+        scaled_by=await _scaled_by(client, key, autoscalers) if source.stateful is not None else "",
         one_node_claim=await _one_node_claim(client, key.namespace, source),
     )
 
@@ -37,14 +42,38 @@ async def _taken_names(client: Client, key: Key) -> tuple[str, ...]:
     taken = []
     for pool in Pool:
         name = twin_name(key.name, pool)
-        found = await _maybe(client, f"/apis/apps/v1/namespaces/{key.namespace}/deployments/{name}")
+        found = await _maybe(client, workload_path(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)
     return tuple(taken)
 
 
-async def _autoscalers(client: Client, namespace: str) -> list[tuple[str, str, Raw]]:
-    """Return (kind/name, name of the Deployment it is aimed at, itself) of each autoscaler."""
+@dataclass(frozen=True, slots=True)
+class _Aimed:
+    """An autoscaler, and the workload that it is aimed at."""
+
+    who: str  # kind/name
+    kind: str
+    aim: str  # its name
+    raw: Raw
+
+
+async def _scaled_by(client: Client, key: Key, autoscalers: Sequence[_Aimed]) -> str:
+    """Return who would act on a StatefulSet that stands at 0: an autoscaler of its count, or of its pods."""
+    if (found := next((one.who for one in autoscalers if one.aim == key.name), "")) != "":
+        return found
+    path = f"/apis/autoscaling.k8s.io/v1/namespaces/{key.namespace}/verticalpodautoscalers"
+    vertical = await _maybe(client, path)
+    for raw in vertical["items"] if vertical else ():
+        aim = raw.get("spec", {}).get("targetRef", {})
+        mode = (raw["spec"].get("updatePolicy") or {}).get("updateMode", "Auto")
+        if (aim.get("kind"), aim.get("name")) == (key.kind, key.name) and mode not in {"Off", "Initial"}:
+            return f"VerticalPodAutoscaler/{raw['metadata']['name']}"
+    return ""
+
+
+async def _autoscalers(client: Client, namespace: str) -> list[_Aimed]:
+    """Return each autoscaler of a Deployment or StatefulSet."""
     hpas = await client.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
     keda = await _maybe(client, f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
     return [
@@ -53,11 +82,12 @@ async def _autoscalers(client: Client, namespace: str) -> list[tuple[str, str, R
     ]
 
 
-def _aimed(kind: str, items: Iterable[Raw]) -> Iterator[tuple[str, str, Raw]]:
+def _aimed(kind: str, items: Iterable[Raw]) -> Iterator[_Aimed]:
     for raw in items:
         aim = raw.get("spec", {}).get("scaleTargetRef", {})
-        if aim.get("kind", "Deployment") == "Deployment" and aim.get("name"):
-            yield f"{kind}/{raw['metadata']['name']}", aim["name"], raw
+        if aim.get("name"):
+            who = f"{kind}/{raw['metadata']['name']}"
+            yield _Aimed(who, aim.get("kind", DEPLOYMENT), aim["name"], raw)
 
 
 def _tolerates(autoscaler: Raw) -> bool:

@@ -4,7 +4,7 @@ The reconciler calls `observe` at the start of each pass. It looks up the standi
 reads live only what no watch tells us (a source whose label is gone; its `neighbours`), and never decides.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -23,13 +23,16 @@ from splitter.core.model import (
     SplitView,
     Standing,
     State,
+    StatefulView,
     Tie,
     Trouble,
     TwinView,
     seconds_between,
 )
 from splitter.core.nodes import Blocked, Health, NodeState, free_room, gone
+from splitter.core.surface import split_name
 from splitter.kube import parse
+from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.neighbours import look_around
@@ -70,6 +73,8 @@ class Observer:
         around = Neighbours()
         if source is not None:
             around = await self._neighbours(source, split.view if split else None, twins.values(), now)
+            if split is None and (other := cache.splits.one("name", (key.namespace, split_name(key)))):
+                around = replace(around, split_of=f"{other.source.kind}/{other.source.name}")
         else:
             self._looked_around.pop(key, None)
         return Observation(
@@ -94,7 +99,7 @@ class Observer:
         if record is not None:
             return record.view
         try:
-            raw = await self._client.get(f"/apis/apps/v1/namespaces/{key.namespace}/deployments/{key.name}")
+            raw = await self._client.get(workload_path(key))
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
@@ -124,12 +129,58 @@ class Observer:
         return min((at for at in times if at is not None), default=None)
 
     def _replica_sets(self, source: SourceView, now: datetime) -> tuple[ReplicaSetView, ...]:
+        if source.stateful is not None:
+            return (self._itself(source, source.stateful, now),)
         found = [
             self._replica_set(record, now, _tie(record, source))
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
         return tuple(sorted(found, key=lambda view: view.name))
+
+    def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
+        """Return a StatefulSet as the holder of its own pods."""
+        pods = self._ordinal_pods(source.uid, now)
+        counted = sum(pod.counts for pod in pods)
+        return ReplicaSetView(
+            name=source.key.name,
+            uid=source.uid,
+            resource_version=source.resource_version,
+            template_hash=source.template_hash,
+            spec_replicas=stateful.spec_replicas,
+            status_replicas=counted if source.observed else max(counted, stateful.status_replicas),
+            available_replicas=stateful.available_replicas,
+            created=stateful.created,
+            tie=Tie.PARKED,
+            first_ordinal=stateful.first_ordinal,
+            pods=pods,
+        )
+
+    def _ordinal_pods(self, owner_uid: str, now: datetime) -> tuple[PodView, ...]:
+        """Return the pods of a StatefulSet, each with its number."""
+        records = sorted(self._cache.pods.find("owner", owner_uid), key=lambda record: record.name)
+        return tuple(
+            replace(self._pod(record, now), ordinal=int(record.name.rpartition("-")[2])) for record in records
+        )
+
+    def _revisions(self, record: TwinRecord, first: int, now: datetime) -> tuple[ReplicaSetView, ...]:
+        """Return a twin's pods by revision, as if each had a ReplicaSet; what a partition holds back is new.
+
+        Until its controller has seen the last write nobody knows which revision is to be: then none is.
+        """
+        old: dict[str, list[PodView]] = {}
+        new: list[PodView] = []
+        revisions = {pod.uid: pod.revision for pod in self._cache.pods.find("owner", record.uid)}
+        for pod in self._ordinal_pods(record.uid, now):
+            held_back = pod.ordinal is not None and pod.ordinal - first < record.partition
+            is_new = record.observed and (held_back or revisions[pod.uid] == record.revision)
+            (new if is_new else old.setdefault(revisions[pod.uid], [])).append(pod)
+        older = [
+            _revision(record, name, name, sum(pod.counts for pod in pods), pods)
+            for name, pods in sorted(old.items())
+        ]
+        left = max(0, record.spec_replicas - sum(rs.spec_replicas for rs in older))
+        return (_revision(record, record.revision, record.template_hash, left, new), *older)
 
     def _replica_set(
         self, record: ReplicaSetRecord, now: datetime, tie: Tie = Tie.ATTACHED
@@ -152,8 +203,15 @@ class Observer:
         )
 
     def _twin(self, record: TwinRecord, now: datetime) -> TwinView:
-        owned = self._cache.replica_sets.find("controller", record.uid)
-        replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
+        status_replicas, updated = record.status_replicas, record.updated_replicas
+        if record.first_ordinal is not None:
+            replica_sets = self._revisions(record, record.first_ordinal, now)
+            counted = sum(rs.status_replicas for rs in replica_sets)  # its status counts terminating ones too
+            status_replicas = counted if record.observed else max(counted, status_replicas)
+            updated = replica_sets[0].status_replicas
+        else:
+            owned = self._cache.replica_sets.find("controller", record.uid)
+            replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,
@@ -164,9 +222,11 @@ class Observer:
             stalled=record.stalled,
             template_hash=record.template_hash,
             spec_replicas=record.spec_replicas,
-            status_replicas=record.status_replicas,
+            status_replicas=status_replicas,
             available_replicas=record.available_replicas,
-            updated_replicas=record.updated_replicas,
+            updated_replicas=updated,
+            first_ordinal=record.first_ordinal,
+            partition=record.partition,
             observed=record.observed,
             max_surge=record.max_surge,
             max_unavailable=record.max_unavailable,
@@ -219,6 +279,22 @@ class Observer:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
         enough = source.replicas if source is not None else 0
         return free_room(record.request, self._cache.spot_rooms(now), promised, enough)
+
+
+def _revision(
+    twin: TwinRecord, name: str, template_hash: str, spec: int, pods: Sequence[PodView]
+) -> ReplicaSetView:
+    return ReplicaSetView(
+        name=name,
+        uid=f"{twin.uid}/{name}",
+        resource_version=str(twin.version),
+        template_hash=template_hash,
+        spec_replicas=spec,
+        status_replicas=sum(pod.counts for pod in pods),
+        available_replicas=sum(pod.counts and pod.ready_since is not None for pod in pods),
+        created=twin.created,
+        pods=tuple(pods),
+    )
 
 
 def _is_losing(twin: TwinView) -> bool:

@@ -39,6 +39,7 @@ class PodRecord:
     bound_since: datetime | None
     unschedulable_since: datetime | None
     trouble: Trouble | None  # only of a pod that is not ready
+    revision: str  # of a StatefulSet's pod: the template that it was made of
     deletion_cost: str | None
     cost_before: str | None
     requests: tuple[tuple[str, int], ...]
@@ -69,7 +70,7 @@ class ReplicaSetRecord:
 
 @dataclass(frozen=True, slots=True)
 class TwinRecord:
-    """One generated Deployment."""
+    """One generated Deployment or StatefulSet."""
 
     namespace: str
     name: str
@@ -93,6 +94,11 @@ class TwinRecord:
     request: PodRequest  # what one of its pods asks the scheduler for
     edits: tuple[Edit, ...]
     owned: str  # which fields of its pod template are ours
+    created: datetime
+    kind: str
+    first_ordinal: int | None  # of a StatefulSet
+    partition: int
+    revision: str  # the one that its pods are rolled to
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,11 @@ class SourceRecord:
     uid: str
     version: int
     view: SourceView
+
+    @property
+    def kind(self) -> str:
+        """What it is."""
+        return self.view.key.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +135,7 @@ class SplitRecord:
     namespace: str
     uid: str
     version: int
+    name: str
     source: Key
     view: SplitView
 

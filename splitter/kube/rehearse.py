@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from splitter.core.actions import ApplyTwin, Park
+from splitter.core.actions import ApplyTwin, Park, SaveReplicas
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
 from splitter.core.surface import quoted
-from splitter.kube.bodies import apps_path, hand_back, parking, twin
+from splitter.kube.bodies import apps_path, hand_back, parking, saved_replicas, twin, workload_path
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
@@ -105,7 +105,7 @@ def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[_Write
     for pool in Pool:
         made = rendered[pool]
         body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
-        path = f"{apps_path(source.key.namespace)}/deployments/{body['metadata']['name']}"
+        path = workload_path(source.key, body["metadata"]["name"])
         found.append(_Write(f"write the {pool} twin", "PATCH", path, body, "apply", made.template_set))
     return found
 
@@ -116,6 +116,16 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
         return []
     home = apps_path(source.key.namespace)
     found = _twins(source, rendered)
+    if source.stateful is not None:
+        saved = saved_replicas(SaveReplicas(source.replicas, source.replicas, source.resource_version))
+        saved["metadata"]["uid"] = source.uid
+        to_zero = {**saved, "spec": {"replicas": 0}}
+        path = workload_path(source.key)
+        return [
+            *found,
+            _Write("save the replicas on the source", "PATCH", path, saved, "merge"),
+            _Write("scale the source to 0", "PATCH", path, to_zero, "merge"),
+        ]
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
     path = f"{home}/deployments/{source.key.name}"
     found.append(_Write("pause the source", "PATCH", path, pause, "merge"))

@@ -85,10 +85,16 @@ class Shelf(Generic[R]):
         """Return one record for each key of an index; do not change the shelf while iterating."""
         return (next(iter(filed.values())) for filed in self._index[index].values())
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+    def replace(
+        self,
+        pages: Iterable[Mapping[str, Any]],
+        namespace: str | None,
+        version: int,
+        concerns: Callable[[R], bool] = lambda _: True,
+    ) -> None:
         """Take a complete list as of `version` (of one namespace, or of all); what is not in it is gone.
 
-        But for what is newer than the list: we have written it since.
+        But for what is newer than the list: we have written it since; and for what the list does not concern.
         """
         self.listed_version = version
         listed = set()
@@ -101,9 +107,14 @@ class Shelf(Generic[R]):
             if uid not in listed
             and record.version <= version
             and (namespace is None or record.namespace == namespace)
+            and concerns(record)
         ]
         for record in stale:
             self._drop(record.uid)
+
+    def of_kind(self, kind: str, has_kind: Callable[[R], bool]) -> "OfKind[R]":
+        """Return the part of this shelf that the reflector of one kind fills."""
+        return OfKind(self, kind, has_kind)
 
     def upsert(self, raw: Mapping[str, Any]) -> R | None:
         """Take an object unless we know a newer one; returns the record kept, None if it is gone."""
@@ -162,3 +173,28 @@ class Shelf(Generic[R]):
         filed.pop(uid, None)
         if not filed:
             del self._index[name][key]
+
+
+class OfKind(Generic[R]):
+    """One kind of a shelf that holds several: a complete list of it says nothing about the others.
+
+    What comes out of a list does not say of what kind it is, and is told so.
+    """
+
+    def __init__(self, shelf: Shelf[R], kind: str, has_kind: Callable[[R], bool]) -> None:
+        self._shelf = shelf
+        self._kind = kind
+        self._has_kind = has_kind
+
+    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+        """Take a complete list of this kind."""
+        named = ({**raw, "kind": self._kind} for raw in pages)
+        self._shelf.replace(named, namespace, version, self._has_kind)
+
+    def upsert(self, raw: dict[str, Any]) -> object:
+        """Take a new or changed object."""
+        return self._shelf.upsert(raw)
+
+    def remove(self, raw: dict[str, Any]) -> None:
+        """Forget an object."""
+        self._shelf.remove(raw)

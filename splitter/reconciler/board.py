@@ -56,6 +56,7 @@ class StatusBoard:
                 state=status["state"],
                 conflict=bool(status.get("conflict")),
                 fights=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
+                fighter=status.get("fighter", ""),
                 rebalance=status.get("rebalance", {}),
                 good_annotations=status.get("policyAnnotations"),
                 status_json=posted.text,

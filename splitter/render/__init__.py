@@ -22,7 +22,7 @@ from jinja2 import Template
 from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.model import STATEFUL_SET, Policy, Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
@@ -136,6 +136,7 @@ class Renderer:
         pods = mapping_at(template, "metadata")
         name = str(metadata.get("name", ""))
         annotations = mapping_at(metadata, "annotations")
+        is_stateful = source.get("kind") == STATEFUL_SET
         return {
             "source": {
                 "metadata": {
@@ -161,7 +162,9 @@ class Renderer:
                 "name": twin_name(name, pool),
                 "labels": desired.twin_labels(name, pool),
                 "pod_labels": desired.pod_labels(name, pool),
+                **({"first_ordinal": desired.first_ordinal(source, pool)} if is_stateful else {}),
             },
+            "peers": desired.peers(source) if is_stateful else [],
             "pool": pool.value,
             "policy": plain(asdict(policy)),
             "presets": self._presets,
@@ -176,7 +179,9 @@ def _unusable(template_set: TemplateSet) -> TemplateError:
 def _made_of(source: Manifest, policy: Policy) -> str:
     """Return a hash of what rolls a twin out by its user's wish: another hash of these is a rollout."""
     asked = (policy.spot_affinity.value, policy.template_set, policy.restarted_at, policy.rollout_at)
-    spec = desired.without(mapping_at(source, "spec"), "replicas", "paused", "strategy")
+    spec = desired.without(
+        mapping_at(source, "spec"), "replicas", "paused", "strategy", "updateStrategy", "ordinals"
+    )
     return desired.rendered_hash({"spec": spec, "asked": list(asked)})
 
 

@@ -42,6 +42,7 @@ OUR_FILTERS: Final[Mapping[str, Callable[..., object]]] = {
     "with_labels": desired.with_labels,
     "without": desired.without,
     "merge": desired.merge,
+    "hosts": desired.hosts,
 }
 
 # Of Jinja2's own, those that are plain arithmetic on values: none with dice (`random` would roll the
@@ -65,7 +66,7 @@ _FORBIDDEN_STATEMENTS: Final[Mapping[type[nodes.Node], str]] = {
 }
 
 # What a template is given; `Renderer` fills them.
-VARIABLES: Final = ("source", "twin", "pool", "policy", "presets")
+VARIABLES: Final = ("source", "twin", "pool", "policy", "presets", "peers")
 _EMITTED: Final = "_emitted"
 
 

@@ -59,9 +59,10 @@ _WRITTEN = {
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
     before: dict[str, Any] = orjson.loads(observed.split.status_json) if observed.split else {}
-    fights = list(recent_fights(observed, observed.now))
+    fights, fighter = list(recent_fights(observed, observed.now)), str(before.get("fighter", ""))
     if plan.fight and written:
-        fights.append(observed.now)
+        same = plan.fighter == fighter or not fights
+        fights, fighter = [*(fights if same else ()), observed.now], plan.fighter
     conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
     source = observed.source
     rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
@@ -90,8 +91,13 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         status["rebalance"] = rebalance
     if in_force.good_annotations:
         status["policyAnnotations"] = dict(in_force.good_annotations)
+    if source is not None and source.stateful is not None:
+        status["replicas"] = _counted(observed)
+        status["selector"] = source.selector
     if fights:
         status["fights"] = [_time(at) for at in fights[-10:]]
+    if fighter and (fights or conflict):
+        status["fighter"] = fighter
     if conflict:
         status["conflict"] = True
     return status
@@ -112,6 +118,12 @@ def _available(pods: Sequence[PodView]) -> int:
 def _ready(observed: Observation) -> int:
     own = sum(_available(rs.pods) for rs in observed.replica_sets)
     return own + sum(_available(twin.pods) for twin in observed.twins)
+
+
+def _counted(observed: Observation) -> int:
+    """Count the pods of all holders: what an autoscaler takes for the present number."""
+    sets = [*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets)]
+    return sum(pod.counts for rs in sets for pod in rs.pods)
 
 
 def _pool(twin: TwinView | None, wanted: int) -> dict[str, int]:

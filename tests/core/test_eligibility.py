@@ -6,13 +6,13 @@ import pytest
 
 from builders import free_source, observation, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
-from splitter.core.model import Neighbours
+from splitter.core.model import Neighbours, Policy
 from splitter.core.reasons import Reason
 
 
 def test_a_plain_workload_is_eligible() -> None:
     """Nothing stands in its way."""
-    assert refusal(observation(), free_source(), ("kube-system",)) is None
+    assert refusal(observation(), free_source(), Policy(), ("kube-system",)) is None
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_plain_workload_is_eligible() -> None:
 )
 def test_is_refused_with_a_remedy(fields: dict[str, Any], reason: Reason, remedy: str) -> None:
     """The sentence says what to do."""
-    found = refusal(observation(), free_source(**fields), ())
+    found = refusal(observation(), free_source(**fields), Policy(), ())
     assert found is not None
     assert found.reason is reason
     assert remedy in found.message
@@ -36,7 +36,7 @@ def test_is_refused_with_a_remedy(fields: dict[str, Any], reason: Reason, remedy
 
 def test_a_rollout_in_progress_only_waits() -> None:
     """It ends by itself: no warning, but with the numbers."""
-    found = refusal(observation(), free_source(rollout_complete=False, rollout="3 updated"), ())
+    found = refusal(observation(), free_source(rollout_complete=False, rollout="3 updated"), Policy(), ())
     assert found is not None
     assert found.reason is Reason.ROLLOUT_IN_PROGRESS
     assert "3 updated" in found.message
@@ -46,7 +46,7 @@ def test_a_rollout_in_progress_only_waits() -> None:
 def test_a_foreign_object_under_a_twins_name() -> None:
     """It is not ours to overwrite."""
     around = Neighbours(taken_names=("web-spot",))
-    found = refusal(observation(neighbours=around), free_source(), ())
+    found = refusal(observation(neighbours=around), free_source(), Policy(), ())
     assert found is not None
     assert found.reason is Reason.TWIN_NAME_TAKEN
     assert "web-spot" in found.message
@@ -54,14 +54,14 @@ def test_a_foreign_object_under_a_twins_name() -> None:
 
 def test_an_excluded_namespace_comes_first() -> None:
     """Nothing else is said about a workload that is none of our business."""
-    found = refusal(observation(), free_source(recreate=True), ("shop",))
+    found = refusal(observation(), free_source(recreate=True), Policy(), ("shop",))
     assert found is not None
     assert found.reason is Reason.NAMESPACE_EXCLUDED
 
 
 def test_one_thing_at_a_time() -> None:
     """What must be mended first is said first."""
-    found = refusal(observation(), free_source(paused=True, recreate=True), ())
+    found = refusal(observation(), free_source(paused=True, recreate=True), Policy(), ())
     assert found is not None
     assert found.reason is Reason.ALREADY_PAUSED
 
@@ -73,7 +73,7 @@ class TestOneNodeVolume:
 
     def test_is_refused(self) -> None:
         """With the claim's name and the remedy."""
-        found = refusal(observation(neighbours=self.AROUND), free_source(), ())
+        found = refusal(observation(neighbours=self.AROUND), free_source(), Policy(), ())
         assert found is not None
         assert found.reason is Reason.VOLUME_READ_WRITE_ONCE
         assert "uploads" in found.message
@@ -83,7 +83,7 @@ class TestOneNodeVolume:
     def test_only_where_two_pods_exist_at_a_time(self, replicas: int, surge: int, refused: bool) -> None:
         """A single replica that goes before its replacement comes may take its volume along."""
         lone = free_source(replicas, max_surge=surge, max_unavailable=1)
-        assert (refusal(observation(neighbours=self.AROUND), lone, ()) is not None) is refused
+        assert (refusal(observation(neighbours=self.AROUND), lone, Policy(), ()) is not None) is refused
 
 
 class TestWhileSplit:
@@ -104,7 +104,7 @@ class TestWhileSplit:
     )
     def test_is_reported(self, fields: dict[str, Any], around: Neighbours, reason: Reason) -> None:
         """With the reason that would refuse it, and what happens meanwhile."""
-        found = objection_while_split(observation(neighbours=around), source(**fields))
+        found = objection_while_split(observation(neighbours=around), source(**fields), Policy())
         assert found is not None
         assert found.reason is reason
         assert found.message.endswith("It stays split and is kept safe until its label is removed")
@@ -113,7 +113,10 @@ class TestWhileSplit:
         """It is paused by us, its twins have their names, and it never looks rolled out."""
         ours = source(paused=True, rollout_complete=False)
         assert (
-            objection_while_split(observation(neighbours=Neighbours(taken_names=("web-spot",))), ours) is None
+            objection_while_split(
+                observation(neighbours=Neighbours(taken_names=("web-spot",))), ours, Policy()
+            )
+            is None
         )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core import surface
-from splitter.core.model import Policy, Pool, RolloutOrder, SpotAffinity
+from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
 from splitter.core.reasons import Reason
 from splitter.core.surface import (
     LabelState,
@@ -83,6 +83,8 @@ class TestParsePolicy:
             template_set="canary-2",
             rollout_order=RolloutOrder.SPOT_FIRST,
             restarted_at="2026-01-31T12:00:00Z",
+            mode=Mode.TWINS,
+            disposable_volumes=True,
         )
 
     def test_majority(self) -> None:
@@ -92,7 +94,7 @@ class TestParsePolicy:
 
     def test_one_key_a_field(self) -> None:
         """Every field of the policy has an annotation that a user can write."""
-        assert len(surface.USER_ANNOTATIONS) == len(fields(Policy)) + len(("mode", "volumes"))
+        assert len(surface.USER_ANNOTATIONS) == len(fields(Policy))
 
     @pytest.mark.parametrize(
         ("annotation", "text", "message"),

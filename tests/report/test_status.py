@@ -10,7 +10,17 @@ import yaml
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing, State
+from splitter.core.model import (
+    Note,
+    Observation,
+    PodView,
+    Policy,
+    Pool,
+    SplitView,
+    Standing,
+    State,
+    StatefulView,
+)
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
@@ -343,8 +353,10 @@ class TestPolicy:
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
         bounded = replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0))
         going = on("spot-b", 1, Standing.DOOMED, signal="taint a", deadline=ago(-120))
-        two = observation(split=split(fights=(ago(500), ago(100))), spot=twin(Pool.SPOT, going))
-        plan = steady(SCALED, fight=True, rebalance=RebalanceState(lost=True))
+        fought = split(fights=(ago(500), ago(100)), fighter="argocd", status_json='{"fighter":"argocd"}')
+        stateful = source(stateful=StatefulView(0, 0, 0, ago(500)), selector="app=web")
+        two = observation(stateful, split=fought, spot=twin(Pool.SPOT, going))
+        plan = steady(SCALED, fight=True, fighter="argocd", rebalance=RebalanceState(lost=True))
         status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}))
 
         def unknown(value: object, known: dict[str, Any], path: str) -> list[str]:

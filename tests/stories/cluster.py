@@ -114,6 +114,7 @@ class Split:
     uid: str
     owner: str
     takes_over: bool
+    replicas: int | None = None  # of a StatefulSet
     status: dict[str, object] = field(default_factory=dict)
 
 

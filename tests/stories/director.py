@@ -14,11 +14,14 @@ from splitter.core.actions import (
     EnsureSplit,
     Park,
     Reattach,
+    ReleaseSource,
     RestoreTemplate,
+    SaveReplicas,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
+    ShowReplicas,
     StripMark,
 )
 from splitter.core.model import Pool
@@ -260,6 +263,12 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return "mark the source" if action.value else "remove the mark"
         case SetPaused():
             return "pause the source" if action.paused else "unpause the source"
+        case SaveReplicas():
+            return f"save {action.replicas} replicas"
+        case ShowReplicas():
+            return f"show {action.replicas} replicas on the Split"
+        case ReleaseSource():
+            return "remove mark and replicas"
         case Park():
             return f"park {action.name}"
         case Reattach():

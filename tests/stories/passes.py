@@ -21,18 +21,27 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    ReleaseSource,
     RestoreTemplate,
+    SaveReplicas,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
+    ShowReplicas,
     StripMark,
 )
 from splitter.core.desired import withdrawn
 from splitter.core.model import Observation, Policy, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED
+from splitter.core.surface import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    SPLIT_PARKED,
+    saved_value,
+)
 from splitter.report.status import build
 from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.sight import observe
@@ -115,7 +124,7 @@ def _expect(condition: bool, message: str) -> None:
         raise LostRaceError(message)
 
 
-def _write(cluster: Cluster, action: Action, observed: Observation | None) -> None:  # noqa: C901, PLR0912 - one case a write
+def _write(cluster: Cluster, action: Action, observed: Observation | None) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a write
     source = cluster.source
     match action:
         case EnsureSplit():
@@ -134,6 +143,17 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
         case SetPaused():
             _expect(action.resource_version == str(source.version), "source changed")
             cluster.change_spec(source, paused=action.paused, paused_by_us=action.paused)
+        case SaveReplicas():
+            _expect(action.resource_version == str(source.version), "source changed")
+            source.annotations[ANNOTATION_REPLICAS] = saved_value(action.replicas, action.left)
+            source.version = cluster.version()
+        case ShowReplicas():
+            if cluster.split is not None:
+                cluster.split.replicas = action.replicas
+        case ReleaseSource():
+            source.annotations.pop(ANNOTATION_TAKEN_OVER, None)
+            source.annotations.pop(ANNOTATION_REPLICAS, None)
+            source.version = cluster.version()
         case Scale():
             _scale(cluster, action)
         case ApplyTwin():

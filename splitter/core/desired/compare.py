@@ -15,21 +15,21 @@ _WITHDRAWN: Final = "withdrawn-"
 def rendered_hash(manifest: Manifest) -> str:
     """Return the hash by which a twin is compared with what its template renders.
 
-    Left out is what is written apart from the template: `replicas`, the numbers of the roll, and
-    the annotations that store hashes. So an HPA's step is no roll.
+    Left out is what is written apart from the template: `replicas`, the numbers of the roll, where the
+    ordinals begin, and the annotations that store hashes. So an HPA's step is no roll.
 
     >>> rendered_hash({"spec": {"replicas": 3}}) == rendered_hash({"spec": {}})
     True
     """
     metadata, spec = mapping_at(manifest, "metadata"), mapping_at(manifest, "spec")
     annotations = without(mapping_at(metadata, "annotations"), ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF)
-    strategy = without(mapping_at(spec, "strategy"), "rollingUpdate")
+    strategies = {
+        name: without(mapping_at(spec, name), "rollingUpdate")
+        for name in ("strategy", *({"updateStrategy"} & spec.keys()))
+    }
+    kept = without(spec, "replicas", "ordinals", "strategy", "updateStrategy")
     return _hash(
-        {
-            **manifest,
-            "metadata": {**metadata, "annotations": annotations},
-            "spec": {**without(spec, "replicas"), "strategy": strategy},
-        }
+        {**manifest, "metadata": {**metadata, "annotations": annotations}, "spec": {**kept, **strategies}}
     )
 
 

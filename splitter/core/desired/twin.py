@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from splitter.core.desired.manifest import Manifest, mapping_at, without
+from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
 from splitter.core.desired.tracking import untracked
 from splitter.core.model import Pool
 from splitter.core.surface import (
@@ -10,6 +10,7 @@ from splitter.core.surface import (
     LABEL_SOURCE,
     LABEL_SPLIT,
     SPLIT_TWIN,
+    SPOT_ORDINALS,
     short_name,
     twin_name,
 )
@@ -24,6 +25,8 @@ INITIAL_STRATEGY: Final[Manifest] = {
     "type": "RollingUpdate",
     "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
 }
+# A StatefulSet rolls one pod at a time; splitter writes the partition.
+INITIAL_UPDATE_STRATEGY: Final[Manifest] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
 
 
 def pod_labels(source_name: str, pool: Pool) -> dict[str, str]:
@@ -40,7 +43,8 @@ def enforce(manifest: Manifest, source: Manifest, pool: Pool) -> dict[str, objec
     """Return the twin with everything that is ours put right, whatever its template said.
 
     Ours are: apiVersion and kind (the source's), name, namespace, owner, our labels, the selector
-    and the labels of the pods it selects, the strategy, and at least two revisions. Gone are:
+    and the labels of the pods it selects, the strategy, and at least two revisions; of a StatefulSet that its
+    pods come and go together, and where their ordinals begin. Gone are:
     `replicas` (the writer adds the number), `paused`, `status`, and of the metadata everything but
     labels and annotations that no other tool tracks.
 
@@ -54,13 +58,74 @@ def enforce(manifest: Manifest, source: Manifest, pool: Pool) -> dict[str, objec
         "template": _pod_template(mapping_at(spec, "template"), source, name, pool),
     }
     if source.get("kind", "Deployment") == "Deployment":
-        ours |= {"strategy": INITIAL_STRATEGY, "revisionHistoryLimit": _revisions(spec)}
+        ours |= {"strategy": INITIAL_STRATEGY}
+    else:
+        ours |= {
+            # One Pending pod would block all behind it.
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": INITIAL_UPDATE_STRATEGY,
+            "ordinals": {"start": first_ordinal(source, pool)},
+            **_claims(spec),
+        }
+    ours |= {"revisionHistoryLimit": _revisions(spec)}
     return {
         "apiVersion": source.get("apiVersion", "apps/v1"),
         "kind": source.get("kind", "Deployment"),
         "metadata": _metadata(metadata, source, name, pool),
         "spec": ours,
     }
+
+
+def first_ordinal(source: Manifest, pool: Pool) -> int:
+    """Return where the ordinals of a StatefulSet's twin begin: the source's own, or far above them.
+
+    >>> first_ordinal({"spec": {}}, Pool.SPOT)
+    1000
+    """
+    start = mapping_at(mapping_at(source, "spec"), "ordinals").get("start", 0)
+    own = start if isinstance(start, int) else 0
+    return own if pool is Pool.ON_DEMAND else own + SPOT_ORDINALS
+
+
+def peers(source: Manifest) -> list[dict[str, object]]:
+    """Return where the pods of both twins of a StatefulSet are found by name, for lists of peers."""
+    name = str(mapping_at(source, "metadata").get("name", ""))
+    service = mapping_at(source, "spec").get("serviceName", "")
+    return [
+        {
+            "pool": pool.value,
+            "name": twin_name(name, pool),
+            "service": service,
+            "first_ordinal": first_ordinal(source, pool),
+        }
+        for pool in Pool
+    ]
+
+
+def hosts(peer: Manifest, count: int) -> list[str]:
+    """Return the names under which the first `count` pods of one of `peers` are found.
+
+    >>> hosts({"name": "db-spot", "service": "db", "first_ordinal": 1000}, 2)
+    ['db-spot-1000.db', 'db-spot-1001.db']
+    """
+    service, first = peer.get("service"), peer.get("first_ordinal")
+    start, dot = first if isinstance(first, int) else 0, f".{service}" if service else ""
+    return [
+        f"{peer.get('name')}-{ordinal}{dot}" for ordinal in range(start, start + min(count, SPOT_ORDINALS))
+    ]
+
+
+def _claims(spec: Manifest) -> dict[str, object]:
+    """Return the templates of claims without what the API server has added to them."""
+    templates = mappings(spec.get("volumeClaimTemplates"))
+    cleaned = [
+        {
+            **without(one, "status"),
+            "metadata": without(mapping_at(one, "metadata"), "creationTimestamp"),
+        }
+        for one in templates
+    ]
+    return {"volumeClaimTemplates": cleaned} if cleaned else {}
 
 
 def _metadata(metadata: Manifest, source: Manifest, name: str, pool: Pool) -> dict[str, object]:

@@ -42,11 +42,14 @@ from splitter.core.surface.keys import (
     SPLIT_ENABLED,
     SPLIT_PARKED,
     SPLIT_TWIN,
+    SPOT_ORDINALS,
     TEMPLATE_SET_ENABLED,
     TWINS_SELECTOR,
     USER_ANNOTATIONS,
     name_problem,
     short_name,
+    source_of_split,
+    split_name,
     twin_name,
 )
 from splitter.core.surface.label import (
@@ -60,7 +63,13 @@ from splitter.core.surface.label import (
 from splitter.core.surface.policy import (
     Level,
     ParsedPolicy,
+    defaults_for,
     parse_policy,
+)
+from splitter.core.surface.saved import (
+    SavedReplicas,
+    parse_saved,
+    saved_value,
 )
 from splitter.core.surface.words import (
     MAX_GRACE_S,
@@ -109,6 +118,7 @@ __all__ = [
     "SPLIT_ENABLED",
     "SPLIT_PARKED",
     "SPLIT_TWIN",
+    "SPOT_ORDINALS",
     "TEMPLATE_SET",
     "TEMPLATE_SET_ENABLED",
     "TWINS_SELECTOR",
@@ -118,15 +128,21 @@ __all__ = [
     "Level",
     "Mark",
     "ParsedPolicy",
+    "SavedReplicas",
     "SourceLabel",
+    "defaults_for",
     "mark_value",
     "name_problem",
     "nearest",
     "parse_duration",
     "parse_mark",
     "parse_policy",
+    "parse_saved",
     "quoted",
+    "saved_value",
     "short_name",
     "source_label_state",
+    "source_of_split",
+    "split_name",
     "twin_name",
 ]

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from splitter.core.model import Note, Pool
+from splitter.core.model import STATEFUL_SET, Key, Note, Pool
 from splitter.core.reasons import Reason
 from splitter.core.surface.words import quoted
 
@@ -103,6 +103,28 @@ def short_name(name: str, max_len: int = LABEL_VALUE_MAX) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
     return f"{name[: max_len - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
+# Where the ordinals of a StatefulSet's spot twin begin, above those of its source: no two pods of the twins
+# have the same, and scaling one never renames the other's.
+SPOT_ORDINALS: Final = 1000
+
+# What keeps the Splits of a Deployment and a StatefulSet of one name apart.
+_SPLIT_SUFFIX: Final = "-sts"
+
+
+def split_name(key: Key) -> str:
+    """Return the name of a source's Split: `web`, or of a StatefulSet `db` `db-sts`."""
+    return f"{key.name}{_SPLIT_SUFFIX}" if key.kind == STATEFUL_SET else key.name
+
+
+def source_of_split(kind: str, namespace: str, name: str) -> Key:
+    """Return which source a Split of this name is about, given the kind that it says.
+
+    >>> source_of_split("StatefulSet", "shop", "db-sts").name
+    'db'
+    """
+    return Key(kind, namespace, name.removesuffix(_SPLIT_SUFFIX) if kind == STATEFUL_SET else name)
 
 
 def twin_name(source_name: str, pool: Pool) -> str:

@@ -4,11 +4,11 @@ Called by the planner for each pass. What is done about a sentence is decided th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Final, TypeVar
 
-from splitter.core.model import Note, Policy
+from splitter.core.model import STATEFUL_SET, Note, Policy
 from splitter.core.reasons import Reason
 from splitter.core.surface import keys
 from splitter.core.surface.words import (
@@ -94,6 +94,17 @@ class _Reader:
         self.problems.append(Note(Reason.INVALID_ANNOTATION, message, warning=True))
 
 
+def defaults_for(kind: str, defaults: Policy) -> Policy:
+    """Return what holds for a kind of workload where nothing is written.
+
+    More than half of a StatefulSet's members stay on on-demand, so that their quorum outlives all of spot.
+
+    >>> defaults_for("StatefulSet", Policy()).on_demand_base
+    'majority'
+    """
+    return replace(defaults, on_demand_base="majority") if kind == STATEFUL_SET else defaults
+
+
 def parse_policy(
     annotations: Mapping[str, str],
     defaults: Policy,
@@ -101,8 +112,8 @@ def parse_policy(
 ) -> ParsedPolicy:
     """Return the policy a source asks for, and a sentence for each annotation that is wrong.
 
-    `defaults` is what holds where nothing is written (the settings'; for StatefulSets the caller
-    puts `majority` there). A namespace's annotation is a default for its workloads, and is not
+    `defaults` is what holds where nothing is written (the settings', by way of
+    `defaults_for`). A namespace's annotation is a default for its workloads, and is not
     read where the source overrides it. Caps that contradict each other depend on N and are checked
     where N is known (`InvalidPolicy`), not here.
 
@@ -125,10 +136,9 @@ Until then the last good policy stays in force.'
         rollout_order=reader.get(keys.ANNOTATION_ROLLOUT_ORDER, ROLLOUT_ORDER, defaults.rollout_order),
         restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, MOMENT, defaults.restarted_at),
         rollout_at=reader.get(keys.ANNOTATION_ROLLOUT_AT, MOMENT, defaults.rollout_at),
+        mode=reader.get(keys.ANNOTATION_MODE, MODE, defaults.mode),
+        disposable_volumes=reader.get(keys.ANNOTATION_VOLUMES, VOLUMES, defaults.disposable_volumes),
     )
-    # Not part of the policy of a division, yet a wrong word there must not pass in silence.
-    reader.get(keys.ANNOTATION_MODE, MODE, None)
-    reader.get(keys.ANNOTATION_VOLUMES, VOLUMES, None)
     refusals = tuple(reader.problems)
     warnings = (*_unknown(annotations, Level.SOURCE), *_unknown(reader.namespace, Level.NAMESPACE))
     return ParsedPolicy(None if refusals else policy, refusals + warnings, tuple(reader.levels))

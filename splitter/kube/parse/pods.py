@@ -11,6 +11,7 @@ from splitter.kube.parse.fields import Raw, condition, controller, instant, quan
 from splitter.kube.records import PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+REVISION = "controller-revision-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
 
 
@@ -42,6 +43,7 @@ def pod(raw: Raw) -> PodRecord:
         bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
         trouble=None if is_ready else _trouble(status, scheduled),
+        revision=intern(metadata.get("labels", {}).get(REVISION, "")),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         requests=_requests(spec),

@@ -2,7 +2,8 @@
 
 import orjson
 
-from splitter.core.model import Key, SplitView
+from splitter.core.model import DEPLOYMENT, SplitView
+from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, maybe_instant
 from splitter.kube.records import NamespaceRecord, SplitRecord
 
@@ -13,6 +14,7 @@ def split(raw: Raw) -> SplitRecord:
     status = raw.get("status") or {}
     named = spec.get("source", {})
     good = status.get("policyAnnotations")
+    replicas = spec.get("replicas")
     view = SplitView(
         uid=metadata["uid"],
         owner_uids=tuple(ref["uid"] for ref in metadata.get("ownerReferences", ())),
@@ -20,13 +22,16 @@ def split(raw: Raw) -> SplitRecord:
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
         fights=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
+        fighter=str(status.get("fighter", "")),
+        replicas=replicas if isinstance(replicas, int) else None,
         rebalance=status.get("rebalance") or {},
         good_annotations=good if isinstance(good, dict) else None,
         status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
     )
     # By its own name: a copy of a Split under another name says nothing about the source.
-    key = Key(named.get("kind", "Deployment"), metadata["namespace"], metadata["name"])
-    return SplitRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), key, view)
+    name, version = metadata["name"], int(metadata["resourceVersion"])
+    key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
+    return SplitRecord(metadata["namespace"], metadata["uid"], version, name, key, view)
 
 
 def namespace(raw: Raw) -> NamespaceRecord:

@@ -1,4 +1,4 @@
-"""Deployments, the users' and ours, and ReplicaSets."""
+"""Deployments and StatefulSets, the users' and ours, and ReplicaSets."""
 
 from collections.abc import Callable
 from math import ceil, floor
@@ -8,7 +8,7 @@ import orjson
 
 from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
-from splitter.core.model import Key, Pool, SourceView, Trouble
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Pool, SourceView, Trouble
 from splitter.core.surface import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
@@ -24,9 +24,14 @@ from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
 from splitter.kube.parse.fields import Raw, condition, controller, instant
 from splitter.kube.parse.pods import pod_request
+from splitter.kube.parse.statefulsets import (
+    LAST_APPLIED,
+    first_ordinal,
+    partition,
+    selector_text,
+    stateful,
+)
 from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
-
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def replica_set(raw: Raw) -> ReplicaSetRecord:
@@ -69,13 +74,13 @@ def _refusal(status: Raw) -> Trouble | None:
 def twin(raw: Raw) -> TwinRecord:
     """Parse a twin (the selector of its watch is our own label)."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
-    labels = metadata["labels"]
+    labels, kind = metadata["labels"], raw.get("kind", DEPLOYMENT)
     # An owner that was taken away is put back; until then the label says whose twin it is.
-    orphan = {"kind": "Deployment", "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
+    orphan = {"kind": kind, "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
     owner: Raw = controller(metadata) or orphan
     intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
     replicas = spec.get("replicas", 1)
-    surge, unavailable = _rolling_numbers(spec, replicas)
+    surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
         namespace=intern(metadata["namespace"]),
         name=metadata["name"],
@@ -100,7 +105,16 @@ def twin(raw: Raw) -> TwinRecord:
         request=pod_request(spec["template"].get("spec", {})),
         edits=edits(raw),
         owned=owned(raw),
+        created=instant(metadata["creationTimestamp"]),
+        kind=kind,
+        first_ordinal=first_ordinal(spec) if kind == STATEFUL_SET else None,
+        partition=partition(spec),
+        revision=status.get("updateRevision", ""),
     )
+
+
+# A StatefulSet has no surge, and its roll takes one pod at a time.
+_ONE_BY_ONE = (0, 1)
 
 
 def _is_stalled(status: Raw) -> bool:
@@ -123,20 +137,26 @@ def _of(written: int | str, replicas: int, rounding: Callable[[float], int]) -> 
 
 
 def source(raw: Raw) -> SourceRecord:
-    """Parse the user's Deployment."""
+    """Parse the user's Deployment or StatefulSet.
+
+    A StatefulSet knows no surge; its twins have pods of other names, so there may be one beside the others.
+    """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    kind = raw.get("kind", DEPLOYMENT)
     replicas = spec.get("replicas", 1)
-    surge, unavailable = _rolling_numbers(spec, replicas)
+    only = stateful(raw) if kind == STATEFUL_SET else None
+    surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
     observed = status.get("observedGeneration", 0) >= metadata["generation"]
     counts = [status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas")]
+    one_revision = status.get("currentRevision") == status.get("updateRevision")
     keys = _selector_keys(spec["selector"])
     view = SourceView(
-        key=Key("Deployment", metadata["namespace"], metadata["name"]),
+        key=Key(kind, metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
         generation=metadata["generation"],
-        replicas=replicas,
+        replicas=only.saved if only is not None and only.saved is not None else replicas,
         max_surge=surge,
         max_unavailable=unavailable,
         paused=bool(spec.get("paused")),
@@ -152,10 +172,12 @@ def source(raw: Raw) -> SourceRecord:
         recreate=spec.get("strategy", {}).get("type") == "Recreate",
         releasable=bool(keys),
         controller=f"{controlling['kind']}/{controlling['name']}" if controlling else None,
-        rollout_complete=observed and all(count == replicas for count in counts),
+        rollout_complete=observed and one_revision and all(count == replicas for count in counts),
         claims=_claims(spec["template"].get("spec", {})),
         one_a_node=_one_a_node(spec["template"]),
         revisions_kept=spec.get("revisionHistoryLimit", 10),
+        stateful=only,
+        selector=selector_text(spec["selector"]),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), view)
@@ -200,7 +222,8 @@ def _manifest(raw: Raw) -> str:
         for name in ("name", "namespace", "uid", "labels", "annotations")
         if name in metadata
     }
-    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": kept, "spec": raw["spec"]}
+    kind = raw.get("kind", DEPLOYMENT)
+    document = {"apiVersion": "apps/v1", "kind": kind, "metadata": kept, "spec": raw["spec"]}
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -219,7 +242,7 @@ def _unpaused_by_manifest(metadata: Raw, spec: Raw) -> str | None:
     """Name the writer whose manifest says `paused: false` (handover.md, "Eligibility")."""
     if not spec.get("paused") and (manager := _paused_by(metadata, ours=False)) is not None:
         return f"the manifest applied by {manager}"
-    applied = metadata.get("annotations", {}).get(_LAST_APPLIED)
+    applied = metadata.get("annotations", {}).get(LAST_APPLIED)
     if applied:
         try:
             if orjson.loads(applied).get("spec", {}).get("paused") is False:

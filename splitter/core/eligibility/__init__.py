@@ -1,0 +1,79 @@
+"""Which sources may be split: each refusal with its reason word and its remedy (promise 7).
+
+The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
+the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
+workload that is split: it is kept as it is, and the objection is reported. `advice` says what is allowed,
+but better known. Source of the rules: handover.md, "Eligibility" and "Neighbours".
+"""
+
+from collections.abc import Sequence
+
+from splitter.core.eligibility import deployments, statefulsets
+from splitter.core.model import DEPLOYMENT, Note, Observation, Policy, Pool, SourceView
+from splitter.core.reasons import Reason
+from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
+
+
+def refusal(
+    observed: Observation, source: SourceView, policy: Policy, excluded_namespaces: Sequence[str]
+) -> Note | None:
+    """Return why this source cannot be split now (a warning), or not yet (none), or None when it can be."""
+    if source.key.namespace in excluded_namespaces:
+        message = (
+            f"splitter is told to leave namespace {source.key.namespace} alone;"
+            " change excluded_namespaces in its settings"
+        )
+        return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True)
+    if (other := observed.neighbours.split_of) != "":
+        message = (
+            f"{other} has a Split of the name that this one's would have, {split_name(source.key)};"
+            " split only one of them, or rename one"
+        )
+        return Note(Reason.SPLIT_NAME_TAKEN, message, warning=True)
+    for check in deployments.CHECKS if source.key.kind == DEPLOYMENT else statefulsets.CHECKS:
+        if (objection := check(observed, source, policy)) is not None:
+            return objection
+    return None
+
+
+def objection_while_split(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
+    """Return why a workload that is split would not be split today; it stays split, and is kept safe."""
+    of_deployment = source.key.kind == DEPLOYMENT
+    checks = deployments.CHECKS_WHILE_SPLIT if of_deployment else statefulsets.CHECKS_WHILE_SPLIT
+    for check in checks:
+        if (objection := check(observed, source, policy)) is not None:
+            message = f"{objection.message}. It stays split and is kept safe until its label is removed"
+            return Note(objection.reason, message, warning=True)
+    return None
+
+
+def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
+    """Return what people should know about a workload that is being taken over."""
+    found = []
+    if source.stateful is not None:
+        found.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
+    if source.one_a_node and source.max_surge:
+        message = (
+            f"{source.one_a_node} lets one pod stand on a node: where nodes are few, surge replicas stay"
+            " Pending and moves wait for the grace; they are never forced"
+        )
+        found.append(Note(Reason.SURGE_MAY_PEND, message))
+    if who := observed.neighbours.untolerant_autoscaler:
+        message = (
+            f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
+            " tolerance while the Deployment is split; set behavior.scaleUp.stabilizationWindowSeconds"
+        )
+        found.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
+    return tuple(found)
+
+
+def _identities(source: SourceView, service: str, first: int) -> Note:
+    """Say what the peers of a StatefulSet will see: other names, behind the same Service."""
+    name, dot = source.key.name, f".{service}" if service else ""
+    on_demand, spot = (twin_name(name, pool) for pool in Pool)
+    message = (
+        f"its pods get other names: {name}-{first}{dot} becomes {on_demand}-{first}{dot} or"
+        f" {spot}-{first + SPOT_ORDINALS}{dot}. Selectors find them as before, and the Service's DNS name"
+        " lists them all; lists of peers by name have to be changed (docs/how-to/split-a-statefulset.md)"
+    )
+    return Note(Reason.IDENTITIES_CHANGE, message)

@@ -1,0 +1,78 @@
+"""What stands in the way of splitting any workload; `deployments` and `statefulsets` have the rest."""
+
+from collections.abc import Callable
+
+from splitter.core.model import DEPLOYMENT, Note, Observation, Policy, SourceView
+from splitter.core.reasons import Reason
+
+Check = Callable[[Observation, SourceView, Policy], Note | None]
+
+
+def objection(reason: Reason, message: str) -> Note:
+    """Return a refusal: somebody has to change something."""
+    return Note(reason, message, warning=True)
+
+
+def controlled_by_another(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    """Object to a workload whose controller would undo what we write."""
+    if source.controller is None:
+        return None
+    undone = "the pause" if source.key.kind == DEPLOYMENT else "each change of its replicas"
+    return objection(
+        Reason.OWNED_BY_CONTROLLER,
+        f"{source.controller} owns this {source.key.kind} and would undo {undone};"
+        " split what that controller creates it from, if it offers it",
+    )
+
+
+def name_taken(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+    """Object to an object of somebody else under a twin's name."""
+    if not observed.neighbours.taken_names:
+        return None
+    names = ", ".join(observed.neighbours.taken_names)
+    return objection(
+        Reason.TWIN_NAME_TAKEN,
+        f"{source.key.kind} {names} exists and is not splitter's; rename or delete it",
+    )
+
+
+def autoscaler_on_twin(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+    """Object to an autoscaler that is aimed at a twin."""
+    if not observed.neighbours.autoscaled_twin:
+        return None
+    handle = "source" if source.key.kind == DEPLOYMENT else "Split"
+    return objection(
+        Reason.AUTOSCALER_ON_TWIN,
+        f"{observed.neighbours.autoscaled_twin} is aimed at a twin; autoscalers belong on the {handle}, the"
+        f" one handle of the count (two whose pods overlap disable each other): aim it at the {handle}, or"
+        " delete it",
+    )
+
+
+def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+    """Object to a volume that pods on a second node would wait for."""
+    claim = observed.neighbours.one_node_claim
+    if not claim or (source.replicas <= 1 and not source.max_surge):
+        return None
+    return objection(
+        Reason.VOLUME_READ_WRITE_ONCE,
+        f"all replicas mount the volume claim {claim}, which is ReadWriteOnce: pods on a second node would"
+        f" never start; use a ReadWriteMany claim, or leave this {source.key.kind} on its node",
+    )
+
+
+def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    """Let a rollout end first: it passes by itself."""
+    if source.rollout_complete:
+        return None
+    return Note(
+        Reason.ROLLOUT_IN_PROGRESS,
+        f"a rollout is in progress ({source.rollout}); it is split when updated, available and all"
+        f" replicas are {source.replicas}",
+        quiet=True,
+    )
+
+
+def denied(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    """Object with what the rehearsal was answered."""
+    return observed.denied

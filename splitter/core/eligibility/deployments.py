@@ -1,0 +1,74 @@
+"""What stands in the way of splitting a Deployment."""
+
+from splitter.core.eligibility.checks import (
+    Check,
+    autoscaler_on_twin,
+    controlled_by_another,
+    denied,
+    name_taken,
+    objection,
+    one_node_volume,
+    rollout_in_progress,
+)
+from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.reasons import Reason
+
+
+def _paused_by_user(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if not source.paused:
+        return None
+    return objection(
+        Reason.ALREADY_PAUSED,
+        "the Deployment is paused by somebody else; run kubectl rollout resume, wait for it, and it is split",
+    )
+
+
+def _unpaused_by_manifest(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if source.unpaused_by_manifest is None:
+        return None
+    return objection(
+        Reason.UNPAUSED_BY_MANIFEST,
+        f"{source.unpaused_by_manifest} says `paused: false`: each apply would unpause it and run twice the"
+        " replicas; remove that line from the manifest and apply it again",
+    )
+
+
+def _recreate(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if not source.recreate:
+        return None
+    return objection(
+        Reason.STRATEGY_RECREATE,
+        "strategy Recreate does not allow two generations of pods at a time, and a hand-over is just that;"
+        " set spec.strategy.type to RollingUpdate",
+    )
+
+
+def _selector_not_releasable(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if source.releasable:
+        return None
+    return objection(
+        Reason.SELECTOR_NOT_RELEASABLE,
+        "the selector has only NotIn and DoesNotExist terms, so no ReplicaSet can be released from it;"
+        " it needs one matchLabels entry (a selector is immutable: re-create the Deployment)",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    controlled_by_another,
+    _paused_by_user,
+    _unpaused_by_manifest,
+    _recreate,
+    _selector_not_releasable,
+    name_taken,
+    autoscaler_on_twin,
+    one_node_volume,
+    rollout_in_progress,
+    denied,
+)
+# What is ours already is paused, rolled and named by us: only these still say something.
+CHECKS_WHILE_SPLIT: tuple[Check, ...] = (
+    controlled_by_another,
+    _recreate,
+    autoscaler_on_twin,
+    one_node_volume,
+)

@@ -1,0 +1,116 @@
+"""What stands in the way of splitting a StatefulSet into twins.
+
+Such a source is scaled to 0 and its pods get other names: so whatever acts on its count or its pods' names
+and volumes has to be looked at.
+"""
+
+from splitter.core.eligibility.checks import (
+    Check,
+    autoscaler_on_twin,
+    controlled_by_another,
+    denied,
+    name_taken,
+    objection,
+    one_node_volume,
+    rollout_in_progress,
+)
+from splitter.core.mode import mode_of
+from splitter.core.model import Mode, Note, Observation, Policy, SourceView
+from splitter.core.reasons import Reason
+from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
+
+
+def _not_by_twins(_: Observation, source: SourceView, policy: Policy) -> Note | None:
+    if mode_of(source.key.kind, policy.mode) is Mode.TWINS:
+        return None
+    return objection(
+        Reason.PLACEMENT_UNSUPPORTED,
+        "a StatefulSet is split by placement unless it says otherwise, and this splitter does not place; to"
+        f" split it into twins, whose pods get other names, annotate {ANNOTATION_MODE}=twins",
+    )
+
+
+def _on_delete(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if source.stateful is None or not source.stateful.on_delete:
+        return None
+    return objection(
+        Reason.STRATEGY_ON_DELETE,
+        "updateStrategy OnDelete leaves it to a person when a pod gets a new template, and twins are rolled;"
+        " set spec.updateStrategy.type to RollingUpdate",
+    )
+
+
+def _deletes_claims(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if source.stateful is None or not source.stateful.deletes_claims:
+        return None
+    return objection(
+        Reason.VOLUMES_DELETED_WHEN_SCALED,
+        "persistentVolumeClaimRetentionPolicy.whenScaled is Delete: to split it, it is scaled to 0, which"
+        " would delete all its volumes; set spec.persistentVolumeClaimRetentionPolicy.whenScaled to Retain",
+    )
+
+
+def _has_volumes(_: Observation, source: SourceView, policy: Policy) -> Note | None:
+    if source.stateful is None or not source.stateful.claim_templates or policy.disposable_volumes:
+        return None
+    names = ", ".join(source.stateful.claim_templates)
+    return objection(
+        Reason.VOLUMES_NOT_SHARED,
+        f"spec.volumeClaimTemplates ({names}): the pods of its twins have other names and would begin with"
+        f" empty volumes; if these can be lost, as a cache, annotate {ANNOTATION_VOLUMES}=disposable",
+    )
+
+
+def _autoscaled(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+    who = observed.neighbours.scaled_by
+    if not who:
+        return None
+    split = split_name(source.key)
+    remedy = (
+        "set its updateMode to Off"
+        if who.startswith("VerticalPodAutoscaler/")
+        else f"aim its scaleTargetRef at the Split instead: apiVersion splitter.io/v1alpha1, kind Split, name"
+        f" {split} (it exists as soon as the StatefulSet is labelled)"
+    )
+    return objection(
+        Reason.AUTOSCALER_ON_SOURCE,
+        f"{who} is aimed at this StatefulSet, which stands at 0 while it is split: there it would stop, or"
+        f" act on no pod; {remedy}",
+    )
+
+
+def _declared_in_git(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    if source.stateful is None or not source.stateful.declared_by:
+        return None
+    return objection(
+        Reason.REPLICAS_IN_GIT,
+        f"spec.replicas is in the manifests that {source.stateful.declared_by} applies, and a StatefulSet"
+        " that is split stands at 0: it would be set back again and again; take spec.replicas out of the"
+        f" manifest, and scale the Split {split_name(source.key)}",
+    )
+
+
+CHECKS: tuple[Check, ...] = (
+    controlled_by_another,
+    _not_by_twins,
+    _on_delete,
+    _deletes_claims,
+    _has_volumes,
+    _declared_in_git,
+    name_taken,
+    _autoscaled,
+    autoscaler_on_twin,
+    one_node_volume,
+    rollout_in_progress,
+    denied,
+)
+# It stands at 0 and is named by us: only these still say something.
+CHECKS_WHILE_SPLIT: tuple[Check, ...] = (
+    controlled_by_another,
+    _not_by_twins,
+    _on_delete,
+    _autoscaled,
+    _declared_in_git,
+    autoscaler_on_twin,
+    one_node_volume,
+)

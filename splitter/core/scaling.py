@@ -1,0 +1,122 @@
+"""The steps that only a source has that is scaled to 0: N saved, followed, shown, and the last traces.
+
+The planner calls one of these a pass, by the table of `zeroing`. What they have in common with Deployments is
+in `taking`, `running` and `giving`. None scales anything: N is written before the first scale-down, with
+the resourceVersion that it was read from.
+"""
+
+import json
+
+from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
+from splitter.core.giving import split_anew
+from splitter.core.handover import Step
+from splitter.core.model import Note, SourceView, State, StatefulView
+from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.reasons import Reason
+from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, split_name
+from splitter.core.taking import FIGHT_WINDOW_S, FIGHTS, recent_fights, under_way
+
+
+def save(this: Pass) -> Plan:
+    """Write N down, before anything is scaled; where it was lost, the Split has it."""
+    stateful = _stateful(this.source)
+    replicas, where = stateful.spec_replicas, "spec.replicas"
+    if replicas == 0:
+        replicas, where = _lost(this)
+    note = Note(Reason.REPLICAS_SAVED, f"saved {replicas} replicas, read from {where}")
+    action = SaveReplicas(replicas, stateful.spec_replicas, this.source.resource_version)
+    return Plan(Step.SAVE, _state(this), note, (action,), (note,))
+
+
+def _lost(this: Pass) -> tuple[int, str]:
+    """Return N of a source that stands at 0 without its annotation, and where it was found."""
+    split = this.observed.split
+    if split is not None and split.replicas is not None:
+        return split.replicas, f"the Split {split_name(this.source.key)}"
+    held = sum(twin.spec_replicas for twin in this.observed.twins)
+    desired = json.loads(split.status_json).get("desired") if split is not None else None
+    if isinstance(desired, int) and desired > 0:
+        return desired, "the Split's status"
+    return held, "its twins" if held else "spec.replicas"
+
+
+def follow(this: Pass) -> Plan:
+    """Take what somebody has written to the source as the new N; the old one again is a fight.
+
+    The Split first: written after the source, a crash in between would look as if somebody had scaled the
+    Split back.
+    """
+    stateful, split = _stateful(this.source), this.observed.split
+    new, old = stateful.spec_replicas, this.source.replicas
+    shown: tuple[Action, ...] = (
+        (ShowReplicas(new),) if split is not None and split.replicas not in {None, new} else ()
+    )
+    actions = (*shown, SaveReplicas(new, new, this.source.resource_version))
+    who = stateful.writer or "somebody"
+    if new != old or not _is_ours(this):
+        note = Note(Reason.REPLICAS_CHANGED, f"{who} scaled the source: {old} -> {new} replicas")
+        return Plan(Step.FOLLOW, _state(this), note, actions, (note,))
+    before = len(recent_fights(this.observed, this.observed.now))
+    count = before + 1 if split is not None and split.fighter == stateful.writer else 1  # as `report` counts
+    message = (
+        f"{who} set spec.replicas of the source to {new} again, which stands at 0 while it is split"
+        f" ({count} of {FIGHTS} times within {FIGHT_WINDOW_S / 60:.0f} min); set to 0 again. Take"
+        f" spec.replicas out of its manifests, and scale the Split {split_name(this.source.key)}"
+    )
+    note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
+    return Plan(Step.FOLLOW, State.MOVING, note, actions, (note,), fight=True, fighter=stateful.writer)
+
+
+def follow_split(this: Pass) -> Plan:
+    """Take what somebody, or an autoscaler, has written to the Split as the new N."""
+    stateful, split = _stateful(this.source), this.observed.split
+    new = split.replicas if split is not None and split.replicas is not None else this.source.replicas
+    note = Note(Reason.REPLICAS_CHANGED, f"the Split was scaled: {this.source.replicas} -> {new} replicas")
+    action = SaveReplicas(new, stateful.left, this.source.resource_version)
+    return Plan(Step.FOLLOW_SPLIT, _state(this), note, (action,), (note,))
+
+
+def show(this: Pass) -> Plan:
+    """Write N into the Split, so that an autoscaler finds it there."""
+    note = Note(
+        Reason.REPLICAS_SAVED, f"the Split {split_name(this.source.key)} can be scaled, too", quiet=True
+    )
+    return Plan(Step.SHOW, _state(this), note, (ShowReplicas(this.source.replicas),), (note,))
+
+
+def release(this: Pass) -> Plan:
+    """Take every trace away: twins, mark and N, and the Split last."""
+    marked = (
+        ANNOTATION_TAKEN_OVER in this.source.annotations or ANNOTATION_REPLICAS in this.source.annotations
+    )
+    if this.observed.split is None and (this.observed.twins or marked):
+        return split_anew(Step.RELEASE)
+    actions: list[Action] = [
+        DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting
+    ]
+    if marked:
+        actions.append(ReleaseSource())
+    if actions:
+        note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
+        return Plan(Step.RELEASE, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
+    split = this.observed.split
+    keeps = split is not None and split.conflict and LABEL_SPLIT in this.source.labels
+    last = () if split is None or keeps or this.observed.twins else (DeleteSplit(),)
+    note = Note(Reason.GIVEN_BACK, "no trace is left")
+    return Plan(Step.RELEASE, State.GIVING_BACK, note, last, wake_after_s=POLL_S)
+
+
+def _stateful(source: SourceView) -> StatefulView:
+    if source.stateful is None:
+        raise ValueError(f"{source.key} is no StatefulSet")
+    return source.stateful
+
+
+def _is_ours(this: Pass) -> bool:
+    """Whether it is to stand at 0: labelled, and not in Conflict."""
+    split = this.observed.split
+    return LABEL_SPLIT in this.source.labels and not (split is not None and split.conflict)
+
+
+def _state(this: Pass) -> State:
+    return under_way(this) if _is_ours(this) else State.GIVING_BACK

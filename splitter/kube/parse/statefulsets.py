@@ -1,0 +1,109 @@
+"""What only StatefulSets have: N while the source stands at 0, who writes it, ordinals, claims."""
+
+from collections.abc import Iterator
+
+import orjson
+
+from splitter.core.model import StatefulView
+from splitter.core.surface import ANNOTATION_REPLICAS, parse_saved
+from splitter.kube.client import FIELD_MANAGER
+from splitter.kube.parse.fields import Raw, instant
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Managers that apply what is in Git again and again, by how they sign: Argo CD, Flux, Fleet, Config Sync,
+# kapp-controller, Rancher, Sveltos. Who applies by hand is understood as a person who says another N.
+_GITOPS = (
+    *("argocd", "kustomize-controller", "helm-controller", "flux", "fleet", "configsync", "kapp-controller"),
+    *("reconciler-manager", "addon-controller", "sveltos"),
+)
+
+
+def stateful(raw: Raw) -> StatefulView:
+    """Parse what only a StatefulSet has."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
+    saved = parse_saved(metadata.get("annotations", {}).get(ANNOTATION_REPLICAS))
+    retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    strategy = spec.get("updateStrategy") or {}
+    return StatefulView(
+        spec_replicas=spec.get("replicas", 1),
+        status_replicas=status.get("replicas", 0),
+        available_replicas=status.get("availableReplicas", 0),
+        created=instant(metadata["creationTimestamp"]),
+        saved=saved.replicas if saved else None,
+        left=saved.left if saved else 0,
+        writer=_writer(metadata),
+        declared_by=_declared_by(metadata),
+        service=spec.get("serviceName") or "",
+        first_ordinal=first_ordinal(spec),
+        partition=partition(spec),
+        on_delete=strategy.get("type") == "OnDelete",
+        deletes_claims=retention.get("whenScaled") == "Delete",
+        claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),
+    )
+
+
+def first_ordinal(spec: Raw) -> int:
+    """Return the ordinal of its first pod."""
+    return int((spec.get("ordinals") or {}).get("start", 0))
+
+
+def partition(spec: Raw) -> int:
+    """Return how many of its pods keep the old template in a roll."""
+    return int(((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition") or 0)
+
+
+def selector_text(selector: Raw) -> str:
+    """Return a label selector as it is written in a query.
+
+    >>> selector_text({"matchExpressions": [{"key": "app", "operator": "In", "values": ["db", "kv"]}]})
+    'app in (db,kv)'
+    """
+    terms = [f"{key}={value}" for key, value in sorted(selector.get("matchLabels", {}).items())]
+    for term in selector.get("matchExpressions") or ():
+        key, values = term["key"], ",".join(term.get("values") or ())
+        match term["operator"]:
+            case "In":
+                terms.append(f"{key} in ({values})")
+            case "NotIn":
+                terms.append(f"{key} notin ({values})")
+            case "Exists":
+                terms.append(key)
+            case _:
+                terms.append(f"!{key}")
+    return ",".join(terms)
+
+
+def _writers(metadata: Raw) -> Iterator[Raw]:
+    """Yield the entries of others that own spec.replicas."""
+    for entry in metadata.get("managedFields") or ():
+        owns = "f:replicas" in (entry.get("fieldsV1") or {}).get("f:spec", {})
+        if owns and entry.get("manager") != FIELD_MANAGER:
+            yield entry
+
+
+def _writer(metadata: Raw) -> str:
+    """Name who has written spec.replicas last, if it was not us."""
+    newest = max(_writers(metadata), key=lambda entry: str(entry.get("time", "")), default=None)
+    return str(newest.get("manager", "")) if newest is not None else ""
+
+
+def _declared_by(metadata: Raw) -> str:
+    """Name the GitOps manager that applies spec.replicas; one whose manifest leaves it out by now is none."""
+    for entry in _writers(metadata):
+        manager = str(entry.get("manager", ""))
+        if not manager.lower().startswith(_GITOPS):
+            continue
+        if entry.get("operation") == "Apply" or _applied_replicas(metadata):
+            return manager
+    return ""
+
+
+def _applied_replicas(metadata: Raw) -> bool:
+    """Whether the manifest that was applied last, as far as that is remembered, has spec.replicas."""
+    applied = metadata.get("annotations", {}).get(LAST_APPLIED)
+    if not applied:
+        return True
+    try:
+        return "replicas" in orjson.loads(applied).get("spec", {})
+    except (orjson.JSONDecodeError, AttributeError, TypeError):
+        return True
