@@ -125,7 +125,7 @@ class TestReasons:
 class TestLocks:
     """Whoever installs chooses where packages come from, and gets the ones that were tested."""
 
-    LOCKS = ("requirements.lock", "requirements-dev.lock")
+    LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
 
     @staticmethod
     def pins(lock: str) -> dict[str, str]:
@@ -151,6 +151,7 @@ class TestLocks:
         """What runs in production is what was tested."""
         tested = self.pins("requirements-dev.lock").items()
         assert self.pins("requirements.lock").items() <= tested
+        assert self.pins("requirements-build.lock").items() <= tested
 
 
 class TestRecords:

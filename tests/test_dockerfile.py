@@ -1,0 +1,205 @@
+"""The Dockerfile, as far as it can be judged without an engine: its rules, and its steps in a scratch folder.
+
+What is not seen here: that the base image can be pulled, and that the second stage runs on it.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+DEADLINE_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction: its stage (from 0), its word and the rest of its line."""
+
+    stage: int
+    word: str
+    rest: str
+
+    @property
+    def command(self) -> list[str]:
+        """Return the words of an instruction in exec form."""
+        words: list[str] = json.loads(self.rest)
+        return words
+
+
+def steps() -> list[Step]:
+    """Return every instruction."""
+    stage, found = -1, []
+    for line in TEXT.splitlines():
+        if line and not line.startswith("#"):
+            word, _, rest = line.partition(" ")
+            stage += word == "FROM"
+            found.append(Step(stage, word, rest))
+    return found
+
+
+STEPS = steps()
+
+
+def only(word: str, stage: int | None = None) -> list[Step]:
+    """Return the instructions of one kind."""
+    return [step for step in STEPS if step.word == word and stage in {None, step.stage}]
+
+
+class TestRules:
+    """What hadolint and the benchmarks of the field ask for."""
+
+    def test_base(self) -> None:
+        """Both stages stand on one base, slim, with a version, of a Python that splitter supports."""
+        [argument] = only("ARG")
+        found = re.fullmatch(r"PYTHON=3\.(\d+)-slim", argument.rest)
+        assert found
+        assert [step.rest for step in only("FROM")] == ["python:${PYTHON} AS build", "python:${PYTHON}"]
+        oldest = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
+        assert oldest
+        assert int(found[1]) >= int(oldest[1])
+
+    def test_no_shell(self) -> None:
+        """Every command is in exec form: signals arrive, and nothing is expanded."""
+        for step in (*only("RUN"), *only("ENTRYPOINT"), *only("CMD")):
+            assert step.command
+
+    def test_no_root(self) -> None:
+        """The image runs as a number that is not root: only a number can be checked by runAsNonRoot."""
+        [user] = only("USER")
+        assert user.stage == 1
+        assert user.rest == "65532:65532"
+        deployment = (ROOT / "manifests/deployment.yaml").read_text(encoding="utf-8")
+        assert re.findall(r"runAs(?:User|Group): (\d+)", deployment) == ["65532", "65532"]
+
+    def test_every_package_is_locked(self) -> None:
+        """Packages come as the locks name them, with hashes and nothing to build; or are our own."""
+        installs = [step.command for step in only("RUN") if "install" in step.command]
+        assert len(installs) == 3
+        for command in installs:
+            locked = {"--require-hashes", "--only-binary", "-r"} <= set(command)
+            assert locked or {"--no-index", "--no-deps"} <= set(command)
+            assert "--no-cache-dir" in command
+
+    def test_nothing_to_build_with_is_left(self) -> None:
+        """The second stage installs nothing, takes the environment only, and pip goes from the base."""
+        [copy] = only("COPY", stage=1)
+        assert copy.rest == "--from=build /opt/splitter /opt/splitter"
+        [run] = only("RUN", stage=1)
+        assert run.command[:4] == ["python", "-m", "pip", "uninstall"]
+        assert "--without-pip" in next(step.command for step in only("RUN") if "venv" in step.command)
+
+    def test_no_add(self) -> None:
+        """Nothing is fetched from an address."""
+        assert not only("ADD")
+        assert "://" not in TEXT
+
+    def test_copies_what_may_be_copied(self) -> None:
+        """Each source is there, and .dockerignore lets it through; everything else stays outside."""
+        ignore = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+        assert "*" in ignore
+        sources = {name for step in only("COPY", stage=0) for name in step.rest.split()[:-1]}
+        assert sources == {name.removeprefix("!") for name in ignore if name.startswith("!")}
+        assert all((ROOT / name).exists() for name in sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A folder that stands for the root of the first stage."""
+
+    root: Path
+
+    def place(self, word: str) -> str:
+        """Return a word of a command with the image's paths and programs replaced by the folder's."""
+        if word in {"python", "pip"}:
+            return str(self.root / "base" / "bin" / word)
+        return str(self.root / word[1:]) if word.startswith("/") else word
+
+    def play(self, step: Step) -> None:
+        """Do what an engine would do."""
+        source = self.root / "src"
+        if step.word == "COPY":
+            *names, target = step.rest.split()
+            for name in names:
+                into = source / target / (name if target == "./" else "")
+                if (ROOT / name).is_dir():
+                    shutil.copytree(
+                        ROOT / name, into, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
+                    )
+                else:
+                    shutil.copy(ROOT / name, into)
+        elif step.word == "RUN":
+            run([self.place(word) for word in step.command], source)
+
+
+def run(command: list[str], where: Path, **environment: str) -> str:
+    """Run a command far from the repository and return what it printed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPLITTER_"))}
+    found = subprocess.run(
+        command,
+        cwd=where,
+        env={**kept, "HOME": str(where), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the environment that the first stage makes, and nothing else of that stage."""
+    scratch = Scratch(tmp_path_factory.mktemp("image"))
+    run([sys.executable, "-m", "venv", str(scratch.root / "base")], scratch.root)
+    (scratch.root / "src").mkdir()
+    for step in STEPS:
+        if step.stage == 0:
+            scratch.play(step)
+    for name in ("src", "dist", "base"):
+        shutil.rmtree(scratch.root / name)
+    yield scratch.root / "opt" / "splitter"
+    shutil.rmtree(scratch.root)
+
+
+@pytest.mark.e2e
+class TestSteps:
+    """The steps of the first stage, played: what the image has."""
+
+    def test_it_runs(self, image: Path, tmp_path: Path) -> None:
+        """Both names of the command run outside the repository, and every dependency is there."""
+        for name in ("splitter", "kubectl-splitter"):
+            assert re.fullmatch(
+                r"\S*\d+\.\d+\.\d+\n", run([str(image / "bin" / name), "--version"], tmp_path)
+            )
+        assert "Run the controller" in run([str(image / "bin/splitter"), "run", "--help"], tmp_path)
+
+    def test_its_files_travel_with_it(self, image: Path, tmp_path: Path) -> None:
+        """Templates are found (twins are rendered), and so are manifests, chart and examples."""
+        python = str(image / "bin/python")
+        shown = "from splitter.bundled import bundled_path as b; print(b('examples/shop/web.yaml'))"
+        web = run([python, "-c", shown], tmp_path).strip()
+        assert str(image) in web
+        twins = run([str(image / "bin/splitter"), "render", "-f", web], tmp_path)
+        assert "name: web-on-demand" in twins
+        assert "name: web-spot" in twins
+        manifests = Path(web).parents[2] / "manifests"
+        wanted = {path.relative_to(ROOT) for path in (ROOT / "manifests").rglob("*.yaml")}
+        assert wanted <= {
+            Path("manifests") / path.relative_to(manifests) for path in manifests.rglob("*.yaml")
+        }
+
+    def test_nothing_to_build_with_is_in_it(self, image: Path) -> None:
+        """No pip, no build backend, no linter, no test runner."""
+        [packages] = image.glob("lib/python*/site-packages")
+        names = {path.name.split("-")[0].lower() for path in packages.iterdir()}
+        assert not names & {"pip", "setuptools", "wheel", "hatchling", "pytest", "ruff", "mypy", "uv"}
