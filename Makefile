@@ -40,8 +40,9 @@ $(READY): $(LOCKED) pyproject.toml
 lock: $(READY) ## Pin the dependencies of pyproject.toml again (PACKAGES="a b": only upgrade these; ALL=1: all)
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev $(LOCK_FLAGS) $(LOCK_UPGRADE) --output-file requirements-dev.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements.lock
+	$(BIN)/uv pip compile --quiet --group build $(LOCK_FLAGS) --no-annotate --constraint requirements-dev.lock --upgrade --output-file requirements-build.lock
 
-# Works on any platform and any Python >= 3.11, names no registry; the runtime lock is a part of the dev lock.
+# Works on any platform and any Python >= 3.11, names no registry; the other locks are parts of the dev lock.
 LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-package $(package))
 
@@ -69,6 +70,11 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the first run: about 6 minutes on 2 cores)
 	$(BIN)/pytest -m e2e -n 2 --dist loadfile $(PYTEST)
+
+.PHONY: chart
+chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built on the first run: 3 minutes)
+	@helm=$$($(BIN)/python -m splitter.sandbox build --helm | tail -1)/helm; \
+	$$helm lint --strict manifests/helm/splitter && $$helm package --destination dist manifests/helm/splitter
 
 .PHONY: test-karpenter
 test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, built on the first run: 3 minutes more)

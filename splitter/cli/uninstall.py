@@ -19,6 +19,7 @@ from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client, Json
 
 _LOOK_S = 1.0
+_SOURCES = ("deployments", "statefulsets")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +35,7 @@ def uninstall(
 
     It removes the labels; the running controller does the rest.
 
+    With settings that name `watch_namespaces`, all namespaces are those.
     Exit code 0 when all is given back; 4 when some are not within the time.
     """
     target = cluster.target(None)
@@ -52,11 +54,14 @@ def uninstall(
 
 
 async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list[str]:
-    async with cluster.connected() as (client, _):
-        for source in await _list(client, target, "apis/apps/v1", "deployments", SOURCES_SELECTOR):
-            typer.echo(f"label removed from deployment {await remove_label(client, source)}")
+    async with cluster.connected() as (client, settings):
+        namespaces = target.namespaces or settings.watch_namespaces
+        for resource in _SOURCES:
+            for source in await _list(client, namespaces, "apis/apps/v1", resource, SOURCES_SELECTOR):
+                named = await remove_label(client, resource, source)
+                typer.echo(f"label removed from {resource.removesuffix('s')} {named}")
         deadline = time.monotonic() + timeout_s
-        while left := await _list(client, target, "apis/splitter.io/v1alpha1", "splits", ""):
+        while left := await _list(client, namespaces, "apis/splitter.io/v1alpha1", "splits", ""):
             if time.monotonic() > deadline:
                 return [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in left]
             await asyncio.sleep(_LOOK_S)
@@ -68,8 +73,10 @@ async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list
         return []
 
 
-async def _list(client: Client, target: Target, api: str, kind: str, selector: str) -> list[Json]:
-    scope = f"/namespaces/{target.namespace}" if target.namespace else ""
+async def _list(
+    client: Client, namespaces: tuple[str, ...], api: str, kind: str, selector: str
+) -> list[Json]:
     query = {"labelSelector": selector} if selector else {}
-    found: list[Json] = (await client.get(f"/{api}{scope}/{kind}", **query))["items"]
-    return found
+    scopes = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
+    pages = [await client.get(f"/{api}{scope}/{kind}", **query) for scope in scopes]
+    return [one for page in pages for one in page["items"]]

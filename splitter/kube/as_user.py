@@ -11,13 +11,13 @@ from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.kube.client import ApiError, Client, Json
 
 
-async def remove_label(client: Client, deployment: Json) -> str:
-    """Take `splitter.io/split` away from a Deployment and return `namespace/name`.
+async def remove_label(client: Client, resource: str, source: Json) -> str:
+    """Take `splitter.io/split` away from a source and return `namespace/name`; `resource`: "deployments".
 
     Raises ApiError; 409 when it is another object under the same name by now.
     """
-    metadata = deployment["metadata"]
-    path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/deployments/{metadata['name']}"
+    metadata = source["metadata"]
+    path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/{resource}/{metadata['name']}"
     body: Json = {"metadata": {"uid": metadata["uid"], "labels": {LABEL_SPLIT: None}}}
     await client.send("PATCH", path, body, patch="merge")
     return f"{metadata['namespace']}/{metadata['name']}"

@@ -58,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"machines to begin with (default: {_MACHINES}; none with --karpenter)",
     )
     parser.add_argument("--karpenter", action="store_true", help="have Karpenter buy machines of both pools")
+    parser.add_argument("--helm", action="store_true", help="with build: Helm too")
     parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
     chosen = parser.parse_args(arguments)
     nodes = chosen.nodes
@@ -68,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{build.programs(_tell).kwok.parent}\n")
             if chosen.karpenter:
                 sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
+            if chosen.helm:
+                sys.stdout.write(f"{build.helm(_tell).parent}\n")
         else:
             _run(nodes, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:

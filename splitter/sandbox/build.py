@@ -1,10 +1,10 @@
-"""Builds the control plane and KWOK once, and Karpenter when asked, and keeps them in the user's cache.
+"""Builds the control plane and KWOK once, Karpenter and Helm when asked, and keeps them in the user's cache.
 
 `Sandbox.start` calls `programs` and, when it shall have an autoscaler, `karpenter`; what they return is run
-by `controlplane`. The cache is keyed by the versions, the platform and the Go module's own files, so a
-second clone of the repository builds nothing and a changed main.go builds anew. One build at a time (a file
-lock), and never half a result: it is built in a temporary directory and renamed. Nothing is written outside
-the cache directory, except into Go's own caches.
+by `controlplane`. The tests of a chart call `helm`. The cache is keyed by the versions, the platform and the
+Go module's own files, so a second clone of the repository builds nothing and a changed main.go builds anew.
+One build at a time (a file lock), and never half a result: it is built in a temporary directory and renamed.
+Nothing is written outside the cache directory, except into Go's own caches.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 KUBERNETES_VERSION = "1.36.3"
 KWOK_VERSION = "0.8.0"
 KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
+HELM_VERSION = "4.3.1"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 # Go module -> its files. Karpenter's only pins versions: the program is upstream's own, a tool of the module.
 SOURCES = {"controlplane": ("go.mod", "go.sum", "main.go"), "karpenter": ("go.mod", "go.sum")}
@@ -43,6 +44,8 @@ _STAMP = "k8s.io/component-base/version"
 _BUILD = ("build", "-trimpath", "-ldflags")
 _SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
 _KARPENTER = "sigs.k8s.io/karpenter"
+_HELM = "helm.sh/helm/v4"
+_HELM_GO = "go 1.26.0"  # as in its go.mod; its dependencies need no newer one
 # The kinds that Karpenter's KWOK provider works with. It has more, which stand behind feature gates.
 _CRDS = (
     "pkg/apis/crds/karpenter.sh_nodepools.yaml",
@@ -160,6 +163,26 @@ def karpenter(progress: Callable[[str], None], environment: Mapping[str, str] = 
     return KarpenterFiles(home / "karpenter", tuple(home / Path(path).name for path in _CRDS))
 
 
+def helm(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
+    """Return Helm, building it when it is missing (3 minutes on 2 cores).
+
+    Raises SandboxError as `programs` does.
+    """
+    cache = cache_directory(environment)
+    go = _GoOnDemand(_HELM_GO, cache, progress)
+    home = cache / f"helm-{HELM_VERSION}-{_SYSTEM}"
+
+    def build_it(into: Path) -> None:
+        progress(f"building Helm {HELM_VERSION} once: about 3 minutes on 2 cores ...")
+        # Without the stamp it calls itself by the version of its next minor release.
+        linker = f"-s -w -X {_HELM}/internal/version.version=v{HELM_VERSION}"
+        package = f"{_HELM}/cmd/helm@v{HELM_VERSION}"
+        _install(go, f"Helm {HELM_VERSION}", package, into, progress=progress, linker=linker)
+
+    _once(home, progress, build_it)
+    return home / "helm"
+
+
 def _ready_made(assets: Path) -> tuple[Path, ...]:
     missing = [name for name in NAMES if not os.access(assets / name, os.X_OK)]
     if missing:
@@ -258,9 +281,20 @@ def _copied(sources: Mapping[str, bytes]) -> Iterator[Path]:
 
 def _build_kwok(go: _GoOnDemand, into: Path, progress: Callable[[str], None]) -> None:
     package = f"sigs.k8s.io/kwok/cmd/kwok@v{KWOK_VERSION}"
-    command = [go.command(), "install", "-trimpath", "-ldflags", "-s -w", package]
-    extra = {"GOBIN": str(into)}
-    _run_go(f"KWOK {KWOK_VERSION}", command, progress, directory=into, logs=into.parent, extra=extra)
+    _install(go, f"KWOK {KWOK_VERSION}", package, into, progress=progress)
+
+
+def _install(
+    go: _GoOnDemand,
+    what: str,
+    package: str,
+    into: Path,
+    *,
+    progress: Callable[[str], None],
+    linker: str = "-s -w",
+) -> None:
+    command = [go.command(), "install", "-trimpath", "-ldflags", linker, package]
+    _run_go(what, command, progress, directory=into, logs=into.parent, extra={"GOBIN": str(into)})
 
 
 def _go_environment(extra: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:

@@ -61,6 +61,16 @@ class Write:
         return f"{self.method} {self.kind}{self.rest} {self.body[:_SHOWN]} {self.status}{end}"
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for, of anything and by any method, and how it was answered."""
+
+    method: str
+    path: str
+    watches: bool
+    status: int
+
+
 def never(_write: Write) -> bool:
     """Let the controller live."""
     return False
@@ -85,6 +95,7 @@ class Gateway:
         self.fatal: Callable[[Write], bool] = never
         self.struck = threading.Event()
         self.writes: list[Write] = []
+        self.requests: set[Request] = set()
         self.others: list[str] = []  # what else was asked for that is no read: Events, dry runs, reviews
         self._versions: set[str] = set()
         self._life = 0  # of the controller that is connected
@@ -177,8 +188,10 @@ class Gateway:
             data=body or None,
             skip_auto_headers=("Accept-Encoding", "Content-Type", "User-Agent"),
         ) as answer:
+            watches = "watch" in request.query
+            self.requests.add(Request(request.method, request.path, watches=watches, status=answer.status))
             headers = _of_the_message(answer.headers.items())
-            if "watch" not in request.query:
+            if not watches:
                 return web.Response(status=answer.status, body=await answer.read(), headers=headers)
             response = web.StreamResponse(status=answer.status, headers=headers)
             with suppress(ConnectionError, aiohttp.ClientError):  # either side may end it

@@ -1,0 +1,95 @@
+"""The chart's values, without Helm: what may be written is what splitter reads."""
+
+import json
+import os
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from splitter import __version__
+from splitter.bundled import bundled_path
+from splitter.settings import Settings
+
+CHART = bundled_path("manifests/helm/splitter")
+SCHEMA = CHART / "values.schema.json"
+# Each follows from another value, or from what is fixed in manifests/deployment.yaml.
+NOT_VALUES = {
+    "kubeconfig",
+    "context",
+    "watch_namespaces",
+    "own_namespace",
+    "templates_dir",
+    "http_port",
+    "metrics_port",
+}
+KEPT = {
+    "description",
+    "type",
+    "items",
+    "enum",
+    "pattern",
+    "minLength",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+}
+
+
+def settings_schema() -> dict[str, Any]:
+    """Return the schema of `settings`, from the very class that reads them in the pod."""
+    fields = Settings.model_json_schema()["properties"]
+    properties = {
+        name: {key: value for key, value in field.items() if key in KEPT}
+        for name, field in fields.items()
+        if name not in NOT_VALUES
+    }
+    told = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
+    return {
+        "type": "object",
+        "description": told,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+class TestSchema:
+    def test_knows_the_settings(self) -> None:
+        """A setting is a value of the chart, with the same bounds, and nothing else is."""
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+        if os.environ.get("SPLITTER_REGENERATE"):
+            schema["properties"]["settings"] = settings_schema()
+            SCHEMA.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+        assert schema["properties"]["settings"] == settings_schema(), (
+            "write it anew: SPLITTER_REGENERATE=1 pytest tests/chart"
+        )
+
+    def test_names_real_settings(self) -> None:
+        """What is left out of the values is a setting that there is."""
+        assert set(Settings.model_fields) >= NOT_VALUES
+
+    def test_knows_each_value(self) -> None:
+        """Every value that is in values.yaml is in the schema, and the other way round."""
+        values = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))["properties"]
+        assert set(values) == set(schema) - {"global"}
+        for name, value in values.items():
+            if isinstance(value, dict) and "properties" in schema[name] and name != "settings":
+                assert set(value) == set(schema[name]["properties"]), name
+
+
+class TestChart:
+    def test_is_of_this_version(self) -> None:
+        """The image's tag is the chart's appVersion, which is splitter's own version."""
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+        assert chart["appVersion"] == __version__
+        [image] = re.findall(
+            r"image: splitter:(\S+)", bundled_path("manifests/deployment.yaml").read_text("utf-8")
+        )
+        assert image == __version__
+
+    @pytest.mark.parametrize("link", sorted((CHART / "files").iterdir()), ids=lambda link: link.name)
+    def test_has_no_manifest_of_its_own(self, link: Any) -> None:  # noqa: ANN401 (a Path)
+        """Its files are the files of the kustomization."""
+        assert link.resolve() == bundled_path(f"manifests/{link.name}")

@@ -1,0 +1,74 @@
+"""What is asked at the start is what manifests/rbac.yaml gives, so that no right is missed in mid-flight."""
+
+import asyncio
+from typing import Any
+
+from rbac import Right, rules
+from splitter.core.errors import SplitterError
+from splitter.kube.access import check_access
+from splitter.kube.client import Client
+
+ASKING = Right("", "authorization.k8s.io", "selfsubjectaccessreviews", "create")
+
+
+class Interrogated(Client):
+    """An API server that allows nothing and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: set[Right] = set()
+
+    async def send(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Answer a SelfSubjectAccessReview with no."""
+        assert (method, path) == ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        about = body["spec"]["resourceAttributes"]
+        resource = "/".join(part for part in (about["resource"], about.get("subresource")) if part)
+        self.asked.add(Right(about["namespace"], about["group"], resource, about["verb"]))
+        return {"status": {"allowed": False}}
+
+
+def asked(*namespaces: str) -> tuple[set[Right], str]:
+    """Return what was asked, and the sentence about what is missing: everything."""
+    server = Interrogated()
+    try:
+        asyncio.run(check_access(server, namespaces))
+    except SplitterError as error:
+        return server.asked, str(error)
+    raise AssertionError
+
+
+def needed(*, namespaced: bool) -> set[Right]:
+    """Return what the file gives and does not call optional."""
+    return {
+        right
+        for rule in rules()
+        if not rule.optional
+        for right in rule.rights
+        if bool(right.namespace) is namespaced
+    }
+
+
+class TestStart:
+    def test_asks_for_each_right_that_is_given(self) -> None:
+        """Everything that rbac.yaml gives and does not call optional is asked for, and nothing else."""
+        found, _ = asked()
+        assert found == needed(namespaced=False) - {ASKING}
+
+    def test_names_each_one_that_is_missing(self) -> None:
+        """Whichever verb is taken away: the start fails, and the sentence names it."""
+        found, sentence = asked()
+        for right in found:
+            kind = f"{right.resource}.{right.group}" if right.group else right.resource
+            assert f"{right.verb} {kind}" in sentence
+
+    def test_asks_in_each_watched_namespace(self) -> None:
+        """A namespaced install is asked for the rights on workloads there, and elsewhere for nodes only."""
+        workloads = {
+            right
+            for rule in rules()
+            if rule.role == "splitter" and not rule.optional
+            for right in rule.rights
+        }
+        there = {right._replace(namespace=namespace) for right in workloads for namespace in ("shop", "cart")}
+        found, _ = asked("shop", "cart")
+        assert {right for right in found if right.namespace} == there
+        assert {right.resource for right in found if not right.namespace} == {"nodes"}

@@ -1,0 +1,68 @@
+"""docs/reference/rbac.md says what manifests/rbac.yaml gives, rule by rule, in the words of its comments."""
+
+import os
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from rbac import Rule, rules
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "rbac.md"
+HEAD = """\
+# Rights
+
+<!-- Written from the comments of manifests/rbac.yaml by tests/test_rbac_reference.py. To write it anew:
+     SPLITTER_REGENERATE=1 pytest tests/test_rbac_reference.py -->
+
+What splitter's service account, `splitter` in `splitter-system`, may do, and why. It never asks for
+Secrets. But the right to create workloads is as strong as reading every Secret where it applies, since a
+pod can mount what it names: say so to whoever approves this.
+
+- **A right that is missing** is named at the start: splitter asks for each, and leaves with `Forbidden` and
+  the list. One that is *optional* may be taken away: splitter says once, in its log, what it does without,
+  and asks again every few minutes.
+- **No right is idle**: an end-to-end test lets workloads live through everything, sees every request, and
+  fails for a right that nobody used as for one that was missing.
+- **A namespaced install** ([how](../how-to/install.md#for-some-namespaces-only)) has the rights of
+  `splitter` as a Role in each namespace that it watches, and of `splitter-cluster` all but those on
+  namespaces. Nodes have no namespace, so reading them cannot be given for less than the cluster; without it
+  splitter does not start, for it would not know which pods are on spot.
+- **The Helm chart** gives the same, and, while `helm uninstall` runs, to an account of its own
+  (`splitter-uninstall`): list and patch Deployments, list Splits.
+"""
+
+
+def heading(rule: Rule) -> str:
+    """Return the heading of a role."""
+    where = f" in `{rule.namespace}`" if rule.namespace else ""
+    return f"## {rule.kind} `{rule.role}`{where}"
+
+
+def row(rule: Rule) -> str:
+    """Return one rule as a line of a table."""
+    kinds = (f"{name}.{group}" if group else name for group in rule.groups for name in rule.resources)
+    return f"| {', '.join(f'`{kind}`' for kind in kinds)} | {', '.join(rule.verbs)} | {rule.comment} |"
+
+
+def reference() -> str:
+    """Return the whole page."""
+    parts = [HEAD]
+    for title, found in groupby(rules(), heading):
+        parts += [title, "", "| on | may | why |", "|---|---|---|", *map(row, found), ""]
+    return "\n".join(parts)
+
+
+class TestReference:
+    def test_says_what_the_file_gives(self) -> None:
+        """The page is the one that the file makes."""
+        if os.environ.get("SPLITTER_REGENERATE"):
+            REFERENCE.write_text(reference(), encoding="utf-8")
+        assert REFERENCE.read_text(encoding="utf-8") == reference()
+
+    @pytest.mark.parametrize("rule", rules(), ids=lambda rule: f"{rule.role}-{rule.resources[0]}")
+    def test_each_rule_says_why(self, rule: Rule) -> None:
+        """No rule is without a comment, and none gives everything."""
+        assert len(rule.comment) > 20
+        assert "*" not in {*rule.groups, *rule.resources, *rule.verbs}
+        assert "secrets" not in rule.resources
