@@ -46,6 +46,10 @@ class Reason(StrEnum):
     ON_DEMAND_SHORT = "OnDemandShort"
     ON_DEMAND_CAPPED = "OnDemandCapped"
     CONTROL_PLANE_VIEW = "ControlPlaneView"
+    QUORUM_HELD = "QuorumHeld"
+    WAITING_FOR_ROOM = "WaitingForRoom"
+    EVICTION_REFUSED = "EvictionRefused"
+    MOVE_UNDONE = "MoveUndone"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 

@@ -3,7 +3,8 @@
 The planner calls `decide` once a pass, after everything parked is at 0, with what `kube.observe`
 counted (`RebalanceInput`) and what the Split remembered (`RebalanceState`); it gets the two counts to
 write, the state to persist, the sentences for people and the time of the next look (`Decision`).
-Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts.
+Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts. `placement` has
+no counts to write and asks `losses` only: what was lost, and how long spot has to stand until it is trusted.
 
 `state` holds the words, `steps` the page's four steps (losses, credits, on-demand, spot), `sentences`
 what people read, `decide` puts them in order. Source: design, "Rebalancing", section 3.
@@ -11,5 +12,6 @@ what people read, `decide` puts them in order. Source: design, "Rebalancing", se
 
 from splitter.core.rebalance.decide import Decision, decide
 from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.steps import losses
 
-__all__ = ["Decision", "RebalanceInput", "RebalanceState", "Tuning", "decide"]
+__all__ = ["Decision", "RebalanceInput", "RebalanceState", "Tuning", "decide", "losses"]

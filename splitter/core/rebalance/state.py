@@ -175,6 +175,12 @@ class RebalanceState:
     """Since when everything doomed has been covered."""
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+    moved: int | None = None
+    """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
+    failed_moves: int = 0
+    """Placement: moves to spot in a row that ended on on-demand; each doubles the rest before the next."""
+    yielded: tuple[int, ...] = ()
+    """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
 
     def soak(self, policy: Policy) -> float:
         """Return H in seconds: never less than the user asks for."""
@@ -225,6 +231,9 @@ class RebalanceState:
             last_step=_instant(status.get(_WIRE["last_step"])),
             cover_since=_instant(status.get(_WIRE["cover_since"])),
             charged=_words(status.get(_WIRE["charged"])),
+            moved=_ordinal(status.get(_WIRE["moved"])),
+            failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
+            yielded=_ordinals(status.get(_WIRE["yielded"])),
         )
 
 
@@ -242,6 +251,9 @@ _WIRE = {
     "last_step": "lastStep",
     "cover_since": "coverSince",
     "charged": "chargedNodes",
+    "moved": "movedOrdinal",
+    "failed_moves": "failedMoves",
+    "yielded": "yieldedOrdinals",
 }
 
 
@@ -282,3 +294,13 @@ def _words(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         return ()
     return tuple(word for word in value if isinstance(word, str))
+
+
+def _ordinal(value: object) -> int | None:
+    return 0 if value == 0 and not isinstance(value, bool) else _count(value)
+
+
+def _ordinals(value: object) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        return ()
+    return tuple(ordinal for ordinal in map(_ordinal, value) if ordinal is not None)

@@ -1,0 +1,198 @@
+"""The members of a StatefulSet in one moment: who stands where, who counts, who is on the way.
+
+Built by `kube.observe` in every pass (and by tests). A member is counted by its pod and that pod's node,
+never by the StatefulSet's status. Nothing here decides. Counts are replicas, instants aware UTC datetimes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from splitter.core.model import PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.rebalance import RebalanceInput
+
+_UP = frozenset({Standing.SOUND, Standing.DOOMED, Standing.UNSEEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """On which nodes a member's volumes can be attached; one without volumes goes everywhere."""
+
+    on_demand: bool = True
+    spot: bool = True
+    why: str = ""  # what keeps it, where something does
+
+    def includes(self, pool: Pool) -> bool:
+        """Whether some node of the pool can have it."""
+        return self.on_demand if pool is Pool.ON_DEMAND else self.spot
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One ordinal of the StatefulSet, and its pod if there is one now."""
+
+    ordinal: int
+    pod: PodView | None = None
+    born: Pool | None = None  # what the admission policy made of the pod; None: it was there before the split
+    reach: Reach = Reach()
+
+    @property
+    def serves(self) -> bool:
+        """Ready, and on a node that has not gone: it may be doomed."""
+        pod = self.pod
+        return pod is not None and pod.counts and pod.ready_since is not None and pod.standing in _UP
+
+    @property
+    def is_sound(self) -> bool:
+        """Ready on a node that stays."""
+        return self.pod is not None and self.pod.available
+
+    @property
+    def is_doomed(self) -> bool:
+        """Its spot node is about to go, or has gone, and not by somebody's choice."""
+        pod = self.pod
+        going = pod is not None and pod.standing in {Standing.DOOMED, Standing.LOST}
+        return going and pod is not None and pod.on_spot and not pod.voluntary
+
+    @property
+    def is_lost(self) -> bool:
+        """Its node has gone, or says nothing any more."""
+        return self.pod is not None and self.pod.standing is Standing.LOST
+
+    def in_transit(self, now: datetime, grace_s: float) -> bool:
+        """Whether it is between two lives: not there, ending, or starting with nothing known against it."""
+        pod = self.pod
+        if pod is None or pod.finished or (pod.terminating and not self.is_lost):
+            return True
+        waits = pod.ready_since is None and pod.trouble is None and not self.is_lost
+        return waits and not self.is_stuck(now, grace_s)
+
+    def is_stuck(self, now: datetime, grace_s: float) -> bool:
+        """Whether the scheduler has found no node for it for the whole grace."""
+        pod = self.pod
+        if pod is None or not pod.counts or pod.unschedulable_since is None:
+            return False
+        return seconds_between(pod.unschedulable_since, now) > grace_s
+
+    @property
+    def pool(self) -> Pool | None:
+        """Where it stands: the pool of its node; None while that is not known, or the node goes."""
+        pod = self.pod
+        if pod is None or not pod.counts or pod.standing is not Standing.SOUND:
+            return None
+        return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """The pod that holds the room for a move: the requests of one member, and a low priority."""
+
+    pool: Pool
+    ordinal: int  # whose move it waits for
+    made_of: str  # a hash of what it was made of: another template asks for other room
+    pod: PodView
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionRefusal:
+    """What the API server answered to an eviction: a PodDisruptionBudget stands in its way."""
+
+    pod_uid: str
+    detail: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementInput:
+    """One moment of one workload in placement mode."""
+
+    now: datetime
+    name: str
+    desired: int
+    """N, the StatefulSet's `spec.replicas`: never ours to write."""
+    members: tuple[Member, ...] = ()
+    """One for each ordinal of the range, lowest first."""
+    in_force: tuple[int, ...] = ()
+    """`Split.spec.onDemandOrdinals`, as read after our last write."""
+    surplus: tuple[PodView, ...] = ()
+    """Pods beyond the range, on their way out."""
+    placeholder: Placeholder | None = None
+    made_of: str = ""
+    """What a placeholder would be made of now."""
+    rolling: str = ""
+    """How far the StatefulSet's own rolling update is; empty: there is none."""
+    ordered: bool = True
+    """podManagementPolicy OrderedReady: a member that is not ready keeps those behind it from being made."""
+    blocked: str = ""
+    view_broken: bool = False
+    refused: EvictionRefusal | None = None
+
+    @property
+    def serving(self) -> int:
+        """Return the members that are ready now, on doomed nodes too."""
+        return sum(member.serves for member in self.members)
+
+    def keeps_majority_without(self, leaving: int) -> bool:
+        """Say whether more than half of N members are ready after so many have left.
+
+        >>> PlacementInput(NOW, "db", 2, (ready, ready)).keeps_majority_without(1)
+        False
+        """
+        return (self.serving - leaving) * 2 > self.desired
+
+
+def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
+    """Count the members as `rebalance` does: what was lost, and since when spot stands.
+
+    The placeholder on spot counts as a replica there: it is what proves spot while no member may try it.
+    """
+    in_force = frozenset(observed.in_force)
+    pods = [member.pod for member in observed.members if member.pod is not None]
+    on_spot = [pod for pod in pods if pod.on_spot and pod.standing is not Standing.UNBOUND]
+    held = observed.placeholder
+    proof = [held.pod] if held is not None and held.pod.on_spot else []
+    ready_since = [
+        observed.now if pod.hinted else pod.ready_since
+        for pod in (*on_spot, *proof)
+        if pod.available and pod.ready_since is not None
+    ]
+    on_demand = sum(member.ordinal in in_force for member in observed.members)
+    starting = sum(
+        1 for pod in on_spot if pod.counts and pod.standing is Standing.SOUND and pod.ready_since is None
+    )
+    lost = {
+        pod.node_uid
+        for pod in (*on_spot, *proof)
+        if pod.node_uid is not None and not pod.voluntary and pod.standing in {Standing.DOOMED, Standing.LOST}
+    }
+    return RebalanceInput(
+        now=observed.now,
+        desired=observed.desired,
+        max_surge=0,
+        max_unavailable=1,
+        on_demand_spec=on_demand,
+        on_demand_ready=sum(member.is_sound and member.pool is Pool.ON_DEMAND for member in observed.members),
+        spot_spec=observed.desired - on_demand,
+        spot_ready_since=tuple(sorted(ready_since)),
+        spot_starting=starting,
+        spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
+        lost_node_uids=tuple(sorted(lost)),
+        blocked=observed.blocked,
+        view_broken=observed.view_broken,
+        cover=policy.on_demand_max != 0,
+    )
+
+
+def spoken(ordinals: Iterable[int]) -> str:
+    """Return ordinals as a person writes them.
+
+    >>> spoken([0, 1, 2, 4])
+    '0-2, 4'
+    """
+    runs: list[list[int]] = []
+    for ordinal in sorted(ordinals):
+        if runs and runs[-1][-1] == ordinal - 1:
+            runs[-1] = [runs[-1][0], ordinal]
+        else:
+            runs.append([ordinal, ordinal])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"

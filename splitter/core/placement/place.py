@@ -1,0 +1,195 @@
+"""One pass of placement: the ordinals, the pods to remove, at most one to move, the room to hold, and why.
+
+The planner calls `place` in every pass of a workload in placement mode and turns the answer into writes. When
+the ordinals change, they are all that is written in that pass: a pod that ended in the same breath could be
+born by the old ones. It must never see a clock: the same input gives the same answer.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from splitter.core.model import Note, PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
+from splitter.core.placement.mover import FEWEST, Eviction, Hold, Move, Room, judged, next_move
+from splitter.core.placement.ordinals import Ordinals, ordinals
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState, Tuning, losses
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What to put in force, remove, move and hold; what to remember, what to say, when to look again."""
+
+    ordinals: tuple[int, ...]
+    base: frozenset[int]
+    verdict: Note
+    state: RebalanceState
+    evict: Eviction | None = None
+    vanished: tuple[PodView, ...] = ()
+    """Pods whose Node objects are gone: nothing of them runs, and only their deletion makes them anew."""
+    unbound: tuple[PodView, ...] = ()
+    """Pods that have never run, and wait for a pool that they are no longer meant for."""
+    room: Room | None = None
+    notes: tuple[Note, ...] = ()
+    moving: bool = False
+    outlook: tuple[str, ...] = ()
+    """What each member would do next, one sentence each."""
+    next_wake_s: float | None = None
+
+
+def place(
+    observed: PlacementInput, policy: Policy, state: RebalanceState, tuning: Tuning | None = None
+) -> Placed:
+    """Return what to do now for one StatefulSet in placement mode.
+
+    Example: N = 5 with a majority on on-demand: ordinals 0-2 are there, 3 and 4 on spot. All spot nodes get
+    a notice: 3 and 4 join the set in this call, in the next `db-3` is evicted, and `db-4` when that is ready.
+    """
+    tuning = tuning or Tuning()
+    before = state.not_after(observed.now)
+    state, undone = judged(observed, losses(rebalance_input(observed, policy), policy, before, tuning))
+    vanished = tuple(_vanished(observed))
+    if policy.freeze or observed.view_broken or observed.desired == 0:
+        return _held(observed, policy, state, vanished)
+    where = ordinals(observed, policy, state)
+    move = next_move(observed, where, policy, state, tuning)
+    if returning := _returning(observed, policy, state, move) & where.in_force:
+        where = ordinals(observed, policy, state, returning)
+    state = replace(state, yielded=tuple(sorted(where.yielded)))
+    in_force = tuple(sorted(where.in_force))
+    placed = Placed(
+        ordinals=in_force,
+        base=where.base,
+        verdict=_standing(observed, where),
+        state=state,
+        room=move.room,
+        notes=() if undone is None else (undone,),
+        outlook=tuple(_outlook(observed, where, move)),
+    )
+    if set(in_force) != set(observed.in_force):
+        return replace(
+            placed, verdict=where.notes[0] if where.notes else placed.verdict, notes=where.notes, moving=True
+        )
+    placed = replace(placed, vanished=vanished, unbound=_misborn(observed))
+    if isinstance(move.step, Eviction):
+        if move.step.to is Pool.SPOT:
+            state = replace(state, moved=move.step.ordinal, last_step=observed.now)
+        note = move.note or placed.verdict
+        return replace(
+            placed, evict=move.step, verdict=note, state=state, notes=(*placed.notes, note), moving=True
+        )
+    if isinstance(move.step, Hold):
+        return replace(
+            placed, verdict=move.step.note, next_wake_s=_earliest(observed, policy, move.step.wake_s)
+        )
+    return replace(placed, next_wake_s=_earliest(observed, policy, None))
+
+
+def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, move: Move) -> frozenset[int]:
+    """Return the ordinals whose move to spot is due; where none may be moved, time alone lets them return."""
+    if isinstance(move.step, Eviction):
+        return frozenset({move.step.ordinal}) if move.step.to is Pool.SPOT else frozenset()
+    calm = state.last_loss is None or (seconds_between(state.last_loss, observed.now) >= state.soak(policy))
+    settled = calm and not observed.blocked and not any(member.is_doomed for member in observed.members)
+    few = observed.desired < FEWEST
+    return frozenset(_ordinals(observed)) if few and settled else frozenset()
+
+
+def _held(
+    observed: PlacementInput, policy: Policy, state: RebalanceState, vanished: tuple[PodView, ...]
+) -> Placed:
+    """Leave the ordinals and the pods as they are; only what no node has any more is removed."""
+    kept = tuple(sorted(observed.in_force))
+    if observed.desired == 0:
+        note = Note(Reason.BALANCED, "no replica is asked for")
+    elif policy.freeze:
+        note = Note(Reason.FROZEN, f"hold ordinals {spoken(kept)} on on-demand: splitter.io/freeze is set")
+    else:
+        note = Note(
+            Reason.CONTROL_PLANE_VIEW,
+            f"hold ordinals {spoken(kept)} on on-demand and move nothing: more than half of the on-demand"
+            " nodes are NotReady too, so our view of the cluster is broken, not spot",
+            warning=True,
+        )
+    base = ordinals(observed, policy, state).base
+    return Placed(kept, base, note, state, vanished=vanished)
+
+
+def _vanished(observed: PlacementInput) -> Iterator[PodView]:
+    pods = (*(m.pod for m in observed.members if m.pod is not None), *observed.surplus)
+    return (pod for pod in pods if pod.vanished and not pod.finished and pod.node is not None)
+
+
+def _misborn(observed: PlacementInput) -> tuple[PodView, ...]:
+    """Return the pods that wait for on-demand although their ordinal may start on spot by now."""
+    return tuple(
+        member.pod
+        for member in observed.members
+        if member.pod is not None
+        and member.born is Pool.ON_DEMAND
+        and member.ordinal not in observed.in_force
+        and member.pod.counts
+        and member.pod.standing is Standing.UNBOUND
+        and member.pod.unschedulable_since is not None
+    )
+
+
+def _standing(observed: PlacementInput, where: Ordinals) -> Note:
+    message = (
+        f"ordinals {spoken(where.in_force)} on on-demand,"
+        f" {spoken(set(_ordinals(observed)) - where.in_force)} on spot, as wanted"
+    )
+    return Note(Reason.BALANCED, message)
+
+
+def _ordinals(observed: PlacementInput) -> Iterator[int]:
+    return (member.ordinal for member in observed.members)
+
+
+def _earliest(observed: PlacementInput, policy: Policy, wake_s: float | None) -> float | None:
+    """Return when to look again: the hold's own time, or when a pod has been without a node for the grace."""
+    waited = [
+        seconds_between(member.pod.unschedulable_since, observed.now)
+        for member in observed.members
+        if member.pod is not None and member.pod.counts and member.pod.unschedulable_since is not None
+    ]
+    left = [policy.grace_s - one + 1.0 for one in waited if one <= policy.grace_s]
+    return min((one for one in (*left, wake_s) if one is not None), default=None)
+
+
+def _outlook(observed: PlacementInput, where: Ordinals, move: Move) -> Iterator[str]:
+    """Say of each member where it stands, where it is wanted, and what would happen to it next."""
+    for member in observed.members:
+        wanted = Pool.ON_DEMAND if member.ordinal in where.in_force else Pool.SPOT
+        next_ = _next(member, wanted, move)
+        yield f"{observed.name}-{member.ordinal}: {_stands(member)}; wanted on {wanted}{next_}"
+
+
+def _stands(member: Member) -> str:
+    pod = member.pod
+    if pod is None:
+        return "not there now"
+    if pod.terminating:
+        return f"ending on node {pod.node}" if pod.node else "ending"
+    match pod.standing:
+        case Standing.UNBOUND:
+            return "waits for a node"
+        case Standing.LOST:
+            return f"on node {pod.node}, which has gone or says nothing"
+        case Standing.DOOMED:
+            return f"on doomed node {pod.node}"
+        case _:
+            pool = f"{member.pool} " if member.pool is not None else ""
+            return f"on {pool}node {pod.node}{'' if member.serves else ', not ready'}"
+
+
+def _next(member: Member, wanted: Pool, move: Move) -> str:
+    if isinstance(move.step, Eviction) and move.step.ordinal == member.ordinal:
+        return ": moves now"
+    if member.pool in {None, wanted}:
+        return ""
+    if not member.reach.includes(wanted):
+        return f": stays ({member.reach.why})"
+    if isinstance(move.step, Hold) and move.room is not None and move.room.ordinal == member.ordinal:
+        return f": moves next ({move.step.note.reason})"
+    return ": moves later"

@@ -1,0 +1,402 @@
+"""A StatefulSet in placement mode in a small world: every order of events, breadth first.
+
+The world is the smallest in which the mover's rules can be broken: members, two spot nodes, on-demand, a
+placeholder, the StatefulSet controller, the scheduler, the kubelets and the passes of splitter, which may
+crash after any write. Time stands still and every soak is 0, so that nothing is saved by waiting.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from builders import LONG_AGO_S, NOW, ago, pod
+from splitter.core.model import Policy, Pool, Standing
+from splitter.core.placement import Member, Placed, Placeholder, PlacementInput, place
+from splitter.core.rebalance import RebalanceState, Tuning
+
+OD, WAITING = "od", ""
+SPOT = ("s0", "s1")
+UP, DOOMED, SILENT, GONE = "up", "doomed", "silent", "gone"
+TUNING = Tuning(step_interval_s=0.0, fast_s=0.0, settle_s=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod of the StatefulSet."""
+
+    born: Pool
+    node: str = WAITING
+    ready: bool = False
+    ending: bool = False
+    stuck: bool = False
+    old: bool = False  # of the template before the update
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The placeholder."""
+
+    pool: Pool
+    ordinal: int
+    node: str = WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything there is."""
+
+    replicas: int
+    members: tuple[tuple[int, Pod], ...]
+    nodes: tuple[str, str] = (UP, UP)
+    in_force: frozenset[int] = frozenset()
+    yielded: tuple[int, ...] = ()
+    held: Held | None = None
+    full: bool = False  # on-demand takes no more pods
+    faults: int = 0  # still to come
+    crashed: bool = False  # by the application: nobody promises a majority any more
+    updating: bool = False
+
+    def pod(self, ordinal: int) -> Pod | None:
+        """Return a member's pod."""
+        return dict(self.members).get(ordinal)
+
+    def put(self, ordinal: int, found: Pod | None) -> "World":
+        """Return the world with another pod for an ordinal, or none."""
+        members = {**dict(self.members), ordinal: found}
+        return replace(self, members=tuple(sorted((k, one) for k, one in members.items() if one is not None)))
+
+    def node_of(self, found: Pod | Held) -> str:
+        """Return the state of the node under a pod."""
+        return UP if found.node not in SPOT else self.nodes[SPOT.index(found.node)]
+
+    def serves(self, found: Pod | None) -> bool:
+        """Whether a member is ready on a node that has not gone."""
+        return found is not None and found.ready and not found.ending and self.node_of(found) in {UP, DOOMED}
+
+    @property
+    def serving(self) -> int:
+        """Return how many members of the range are."""
+        return sum(self.serves(self.pod(k)) for k in range(self.replicas))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """One exploration."""
+
+    replicas: int = 3
+    faults: int = 2
+    kinds: tuple[str, ...] = ("doom", "silence", "take")
+    ordered: bool = False
+    policy: Policy = Policy(on_demand_base="majority", soak_s=0.0)  # noqa: RUF009 - frozen
+    scales: tuple[int, ...] = ()
+
+    @property
+    def is_ours_alone(self) -> bool:
+        """Whether only spot fails: then a majority serves at every instant."""
+        return set(self.kinds) <= {"doom", "silence", "take", "full"}
+
+
+Moves = Iterator[tuple[str, World]]
+
+
+def start(config: Config) -> World:
+    """Return a world at rest."""
+    wanted = config.replicas // 2 + 1 if config.policy.on_demand_base == "majority" else 0
+    members = []
+    for k in range(config.replicas):
+        born = Pool.ON_DEMAND if k < wanted else Pool.SPOT
+        members.append((k, Pod(born, OD if born is Pool.ON_DEMAND else SPOT[k % 2], ready=True)))
+    return World(config.replicas, tuple(members), in_force=frozenset(range(wanted)), faults=config.faults)
+
+
+def seen(world: World, config: Config) -> PlacementInput:
+    """Return what splitter observes."""
+    standing = {
+        UP: Standing.SOUND,
+        DOOMED: Standing.DOOMED,
+        SILENT: Standing.LOST,
+        GONE: Standing.LOST,
+    }
+
+    def view(name: str, one: Pod) -> object:
+        state = Standing.UNBOUND if one.node == WAITING else standing[world.node_of(one)]
+        return pod(
+            name,
+            state,
+            ready=one.ready,
+            node=one.node or None,
+            node_uid=one.node or None,
+            on_spot=one.node in SPOT,
+            vanished=world.node_of(one) == GONE,
+            terminating=one.ending,
+            unschedulable_since=ago(LONG_AGO_S) if one.stuck else None,
+        )
+
+    def member(k: int) -> Member:
+        one = world.pod(k)
+        return Member(k) if one is None else Member(k, view(f"db-{k}", one), one.born)  # type: ignore[arg-type]
+
+    held = None
+    if world.held is not None:
+        shown = Pod(world.held.pool, world.held.node, ready=world.held.node != WAITING)
+        held = Placeholder(world.held.pool, world.held.ordinal, "", view("held", shown))  # type: ignore[arg-type]
+    surplus = tuple(view(f"db-{k}", one) for k, one in world.members if k >= world.replicas)
+    old = sum(one.old for _, one in world.members)
+    return PlacementInput(
+        NOW,
+        "db",
+        world.replicas,
+        tuple(member(k) for k in range(world.replicas)),
+        tuple(sorted(world.in_force)),
+        surplus,  # type: ignore[arg-type]
+        held,
+        rolling=f"{old} to go" if world.updating else "",
+        ordered=config.ordered,
+    )
+
+
+def decided(world: World, config: Config) -> Placed:
+    """Return what splitter would do."""
+    return place(seen(world, config), config.policy, RebalanceState(yielded=world.yielded), TUNING)
+
+
+def writes(world: World, config: Config) -> list[tuple[str, World]]:
+    """Return the world after each write of one pass, in order; judged as they come."""
+    placed = decided(world, config)
+    now, found = replace(world, yielded=placed.state.yielded), []
+
+    def wrote(what: str, after: World) -> World:
+        found.append((f"splitter: {what}", after))
+        return after
+
+    if frozenset(placed.ordinals) != world.in_force:
+        now = wrote(f"ordinals {placed.ordinals}", replace(now, in_force=frozenset(placed.ordinals)))
+    for gone in (*placed.vanished, *placed.unbound):
+        ordinal = int(gone.name.rpartition("-")[2])
+        one = now.pod(ordinal)
+        assert one is not None
+        assert one.node == WAITING or world.node_of(one) == GONE, "a pod by force, whose node is there"
+        now = wrote(f"remove db-{ordinal}", now.put(ordinal, None))
+    if placed.evict is not None:
+        k = placed.evict.ordinal
+        one = now.pod(k)
+        assert one is not None
+        assert not one.ending
+        before = now.serving
+        now = wrote(f"evict db-{k}", now.put(k, replace(one, ending=True)))
+        assert now.serving == before or now.serving * 2 > now.replicas, "an eviction took the majority"
+        needless = k in placed.base and one.node == OD
+        assert not needless, "a member that is where it is wanted was restarted"
+    if now.held is not None and (
+        placed.room is None or (placed.room.pool, placed.room.ordinal) != (now.held.pool, now.held.ordinal)
+    ):
+        now = wrote("let the room go", replace(now, held=None))
+    if now.held is not None and placed.evict is not None:
+        now = wrote("give the room", replace(now, held=None))
+    elif now.held is None and placed.room is not None and placed.evict is None:
+        now = wrote("hold room", replace(now, held=Held(placed.room.pool, placed.room.ordinal)))
+    return found
+
+
+def machinery(world: World, config: Config) -> Moves:
+    """Yield what Kubernetes does by itself."""
+    yield from _made(world, config)
+    for k, one in world.members:
+        yield from _lived(world, k, one)
+    yield from _held(world)
+    if world.updating:
+        yield from _updates(world)
+
+
+def _made(world: World, config: Config) -> Moves:
+    present = dict(world.members)
+    for k in range(world.replicas):
+        below = all(world.serves(world.pod(j)) for j in range(k))
+        if k not in present and (below or not config.ordered):
+            born = Pool.ON_DEMAND if k in world.in_force else Pool.SPOT
+            yield f"db-{k} is made for {born}", world.put(k, Pod(born))
+            if config.ordered:
+                break
+
+
+def _lived(world: World, k: int, one: Pod) -> Moves:
+    state = world.node_of(one)
+    if one.ending:
+        if state in {UP, DOOMED}:
+            yield f"db-{k} ends", world.put(k, None)
+    elif k >= world.replicas:
+        yield f"db-{k} is scaled away", world.put(k, replace(one, ending=True))
+    elif one.node == WAITING:
+        yield from _scheduled(world, k, one)
+    elif not one.ready and state in {UP, DOOMED}:
+        yield f"db-{k} is ready", world.put(k, replace(one, ready=True))
+
+
+def _held(world: World) -> Moves:
+    held = world.held
+    if held is not None and held.node == WAITING:
+        if held.pool is Pool.ON_DEMAND and not world.full:
+            yield "room on on-demand", replace(world, held=replace(held, node=OD))
+        for i, node in enumerate(SPOT):
+            if held.pool is Pool.SPOT and world.nodes[i] == UP:
+                yield f"room on {node}", replace(world, held=replace(held, node=node))
+    elif held is not None and held.node in SPOT and world.node_of(held) == GONE:
+        yield "the placeholder is collected", replace(world, held=None)
+
+
+def _scheduled(world: World, k: int, one: Pod) -> Moves:
+    taken = False
+    if one.born is Pool.SPOT:
+        for i, node in enumerate(SPOT):
+            if world.nodes[i] == UP:
+                taken = True
+                yield f"db-{k} to {node}", world.put(k, replace(one, node=node, stuck=False))
+    if not world.full:
+        taken = True
+        yield f"db-{k} to od", world.put(k, replace(one, node=OD, stuck=False))
+    if not taken and not one.stuck:
+        yield f"db-{k} finds no node", world.put(k, replace(one, stuck=True))
+
+
+def _updates(world: World) -> Moves:
+    old = [k for k, one in world.members if one.old and not one.ending and k < world.replicas]
+    if not old:
+        yield "the update is through", replace(world, updating=False)
+    elif world.serving == world.replicas:
+        one = world.pod(old[-1])
+        assert one is not None
+        yield f"the update takes db-{old[-1]}", world.put(old[-1], replace(one, ending=True))
+
+
+def faults(world: World, config: Config) -> Moves:
+    """Yield what may go wrong, and what people do."""
+    if not world.faults:
+        return
+    left = replace(world, faults=world.faults - 1)
+    yield from _of_nodes(world, left, config)
+    if "crash" in config.kinds:
+        for k, one in world.members:
+            if one.ready:
+                yield f"db-{k} crashes", replace(left, crashed=True).put(k, replace(one, ready=False))
+    if "update" in config.kinds and not world.updating:
+        old = tuple((k, replace(one, old=True)) for k, one in world.members)
+        yield "an update begins", replace(left, members=old, updating=True, crashed=True)
+    for scale in config.scales:
+        if scale != world.replicas:
+            yield f"scaled to {scale}", replace(left, replicas=scale, crashed=True)
+
+
+def _of_nodes(world: World, left: World, config: Config) -> Moves:
+    changes = {"doom": (UP, DOOMED), "silence": (UP, SILENT)}
+    for i, state in enumerate(world.nodes):
+        for kind, (before, after) in changes.items():
+            if kind in config.kinds and state == before:
+                yield f"{SPOT[i]} {after}", replace(left, nodes=_with(world.nodes, i, after))
+        if "take" in config.kinds and state != GONE:
+            yield f"{SPOT[i]} gone", replace(left, nodes=_with(world.nodes, i, GONE))
+    if "full" in config.kinds and not world.full:
+        yield "on-demand is full", replace(left, full=True)
+
+
+def _with(nodes: tuple[str, str], i: int, state: str) -> tuple[str, str]:
+    return (state, nodes[1]) if i == 0 else (nodes[0], state)
+
+
+def recovery(world: World) -> Moves:
+    """Yield what ends every trouble: taken nodes come back, with nothing on them, and on-demand has room."""
+    for i, state in enumerate(world.nodes):
+        if state in {DOOMED, SILENT}:
+            yield f"{SPOT[i]} gone", replace(world, nodes=_with(world.nodes, i, GONE))
+        empty = not any(one.node == SPOT[i] for one in (*dict(world.members).values(), world.held) if one)
+        if state == GONE and empty:
+            yield f"{SPOT[i]} is back", replace(world, nodes=_with(world.nodes, i, UP))
+    if world.full:
+        yield "on-demand has room", replace(world, full=False)
+
+
+@dataclass(slots=True)
+class Found:
+    """How far it went."""
+
+    states: int = 0
+    complete: bool = True
+
+
+def explore(config: Config, states_max: int = 10**9) -> Found:
+    """Visit every world that any order of events leads to; raises AssertionError with the shortest way."""
+    first = start(config)
+    parents: dict[World, tuple[World | None, str]] = {first: (None, "start")}
+    queue, found, home = deque([first]), Found(), set[World]()
+    while queue:
+        world = queue.popleft()
+        try:
+            steps = [
+                *writes(world, config),
+                *machinery(world, config),
+                *faults(world, config),
+                *recovery(world),
+            ]
+            if config.is_ours_alone and not world.crashed:
+                assert world.serving * 2 > world.replicas, f"{world.serving} of {world.replicas} serve"
+            bring_home(world, config, home)
+        except AssertionError as error:
+            raise AssertionError("\n".join([*_way(parents, world), f"broken: {error}"])) from error
+        for name, after in steps:
+            if after not in parents:
+                parents[after] = (world, name)
+                queue.append(after)
+        if len(parents) >= states_max:
+            found.complete = False
+            break
+    found.states = len(parents)
+    return found
+
+
+def bring_home(world: World, config: Config, home: set[World]) -> None:
+    """Let the world go quiet: it comes to rest with every member ready in its pool.
+
+    `home` are the quiet worlds that are known to.
+    """
+    quiet = replace(world, faults=0)
+    way: list[World] = []
+    for _ in range(300):
+        if quiet in home:
+            home.update(way)
+            return
+        way.append(quiet)
+        written = writes(quiet, config)
+        if written:
+            quiet = written[-1][1]
+            continue
+        steps = [*machinery(quiet, config), *recovery(quiet)]
+        if not steps:
+            break
+        quiet = steps[0][1]
+    else:
+        raise AssertionError("no rest after 300 steps")
+    home.update(way)
+    check_rest(quiet, config)
+
+
+def check_rest(quiet: World, config: Config) -> None:
+    """Judge a world in which nothing happens any more."""
+    base = decided(quiet, config).base
+    assert quiet.in_force == base, f"rest with {sorted(quiet.in_force)} in force, {sorted(base)} wanted"
+    for k in range(quiet.replicas):
+        one = quiet.pod(k)
+        assert quiet.serves(one), f"rest without db-{k}"
+        assert one is not None
+        spot = one.node in SPOT
+        few = quiet.replicas <= 2  # no move leaves a majority
+        assert few or spot == (k not in base), f"rest with db-{k} on {one.node}"
+    assert quiet.held is None or quiet.replicas <= 2, "rest with room held"
+
+
+def _way(parents: dict[World, tuple[World | None, str]], world: World) -> list[str]:
+    way: list[str] = []
+    at: World | None = world
+    while at is not None:
+        before, name = parents[at]
+        way.append(name)
+        at = before
+    return way[::-1]

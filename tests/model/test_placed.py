@@ -1,0 +1,59 @@
+"""Placement in every order of events: no eviction takes the majority, no member is restarted for nothing.
+
+Where only spot fails, more than half of the members serve in every state there is; and from every state the
+way leads home, with each member ready in its pool, when the world goes quiet.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from model.placed import Config, explore
+from splitter.core.model import Policy
+from splitter.core.placement import PlacementInput
+
+HALF = Policy(on_demand_base=0, spot_percent=50, soak_s=0.0)
+NONE = Policy(soak_s=0.0)
+
+COMPLETE = (
+    Config(faults=2),
+    Config(faults=2, ordered=True),
+    Config(faults=1, kinds=("doom", "take", "crash"), policy=NONE),
+    Config(faults=1, kinds=("doom", "update")),
+    Config(replicas=1, faults=2, policy=NONE, kinds=("doom", "silence", "take", "crash")),
+    Config(replicas=2, faults=1, policy=NONE, kinds=("doom", "silence", "take", "crash")),
+)
+BOUNDED = (
+    Config(faults=3, kinds=("doom", "silence", "take", "full")),
+    Config(faults=2, kinds=("doom", "take"), scales=(1, 4, 5)),
+    Config(replicas=5, faults=2),
+    Config(replicas=5, faults=2, kinds=("doom", "crash", "update"), policy=HALF),
+)
+
+
+def _named(config: Config) -> str:
+    order = "-ordered" if config.ordered else ""
+    faults = "+".join(config.kinds)
+    return f"{config.replicas}{order}-{config.policy.on_demand_base}-{config.faults}x{faults}"
+
+
+@pytest.mark.parametrize("config", COMPLETE, ids=_named)
+def test_nothing_breaks_in_any_order(config: Config) -> None:
+    """Explored to the end."""
+    found = explore(config)
+    assert found.complete
+    assert found.states > 5
+
+
+@pytest.mark.parametrize("config", BOUNDED, ids=_named)
+def test_nothing_breaks_nearby(config: Config) -> None:
+    """Looked into, in the order of the distance from the start."""
+    explore(config, states_max=1_500)
+
+
+def test_the_explorer_sees_a_broken_majority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mover that does not count finds the way to a lost majority, and the explorer tells it."""
+    monkeypatch.setattr(PlacementInput, "keeps_majority_without", lambda *_: True)
+    config = Config(faults=2, kinds=("doom", "crash"), policy=NONE)
+    with pytest.raises(AssertionError, match="an eviction took the majority"):
+        explore(replace(config, replicas=3))
