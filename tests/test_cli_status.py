@@ -59,6 +59,7 @@ SPLIT: dict[str, Any] = {
             {"name": "spot-c", "state": "Lost", "replicas": 2, "signal": "condition Ready=Unknown"},
         ],
         "policy": {"onDemandBase": 2, "spotPercent": 80, "soak": "600s", "freeze": False},
+        "policyFrom": {"onDemandBase": "Source", "spotPercent": "Namespace", "soak": "Default"},
         "policyAnnotations": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"},
         "rebalance": {"lastLoss": "2026-11-21T14:10:00Z", "lost": True, "soakSeconds": 1200.0},
         "conditions": [
@@ -165,7 +166,7 @@ class TestTheExplanation:
 
     def test_is_told_from_what_is_to_why(self) -> None:
         """State, counts, policy with its levels, what is wrong, what was decided."""
-        assert explained(split(), SOURCE) == [
+        assert explained(split()) == [
             "shop/web  Moving  SpotInterrupted",
             "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes",
             "",
@@ -180,10 +181,10 @@ class TestTheExplanation:
             "  spot-c: 2 replicas, gone: condition Ready=Unknown",
             "",
             "Policy in force",
-            "  on-demand-base  2      on the Deployment",
+            "  on-demand-base  2      on the workload",
             "  spot-percent    80     on the Namespace",
             "  soak            600s   default",
-            "  freeze          false  default",
+            "  freeze          false  -",
             "",
             "Spot",
             "  lost last at 2026-11-21 14:10:00, and not made good yet",
@@ -192,8 +193,10 @@ class TestTheExplanation:
             "Not as it should be",
             "  Ready is False since 2026-11-21 14:10:00: SpotInterrupted",
             "    7 of 10 replicas are available",
+            "    -> Nothing; this is what splitter is for.",
             "  SpotAvailable is False since 2026-11-21 14:10:00: SpotInterrupted",
             "    3 of 6 wanted spot replicas are available",
+            "    -> Nothing; this is what splitter is for.",
             "",
             "Last decisions (UTC, newest last)",
             "  2026-11-21 14:00:00  Balanced: 4 on on-demand and 6 on spot",
@@ -203,33 +206,39 @@ class TestTheExplanation:
     def test_leaves_out_what_is_as_it_should_be(self) -> None:
         """No loss, no fault, no decision: no such section."""
         calm = split(conditions=[condition("Eligible", "True")], nodes=[], rebalance={}, decisions=[])
-        assert [line for line in explained(calm, SOURCE) if line and not line.startswith(" ")] == [
+        assert [line for line in explained(calm) if line and not line.startswith(" ")] == [
             "shop/web  Moving  SpotInterrupted",
             "Replicas",
             "Policy in force",
         ]
 
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
-        """What is written now cannot be read: the levels are those of the past."""
-        bad = split(conditions=[condition("PolicyValid", "False", "splitter.io/soak is wrong")])
-        lines = explained(bad, SOURCE)
+        """What is written now cannot be read."""
+        bad = split(policyFrom={"onDemandBase": "LastGood"}, conditions=[condition("PolicyValid", "False")])
+        lines = explained(bad)
         assert "  on-demand-base  2      last good annotation" in lines
         assert "  PolicyValid is False since 2026-11-21 14:10:00: SpotInterrupted" in lines
 
-    def test_does_not_guess_a_level(self) -> None:
-        """The source may not be read: an annotation, on the one or the other."""
-        assert "  on-demand-base  2      annotation" in explained(split(), None)
+    def test_says_what_to_do(self) -> None:
+        """The remedy of the reference beside what is not as it should be."""
+        image = {**condition("PodsHealthy", "False", "1 replica"), "reason": "ImagePullFailed"}
+        assert explained(split(conditions=[image]))[-7:-3] == [
+            "  PodsHealthy is False since 2026-11-21 14:10:00: ImagePullFailed",
+            "    1 replica",
+            "    -> Correct the image, or the pull secret.",
+            "",
+        ]
 
     def test_wraps_long_sentences(self) -> None:
         """80 columns, indented; a long word stays whole, to be copied."""
         word = "x" * 90
-        lines = explained(split(message=f"{'word ' * 40}{word}"), SOURCE)
+        lines = explained(split(message=f"{'word ' * 40}{word}"))
         assert f"  {word}" in lines
         assert max(len(line) for line in lines if word not in line) <= 80
 
     def test_of_a_split_without_a_report_says_so(self) -> None:
         """A Split just created."""
-        assert explained({"metadata": {"name": "web", "namespace": "shop"}}, None) == [
+        assert explained({"metadata": {"name": "web", "namespace": "shop"}}) == [
             "shop/web: nothing is reported yet; is the controller running?"
         ]
 
@@ -238,7 +247,7 @@ class TestTheExplanation:
     )
     def test_survives_a_broken_status(self, broken: dict[str, Any]) -> None:
         """Anyone may have edited it."""
-        assert explained(split(**broken), SOURCE)[0] == "shop/web  Moving  SpotInterrupted"
+        assert explained(split(**broken))[0] == "shop/web  Moving  SpotInterrupted"
 
 
 _NAMED = {"cluster": "c", "user": "u"}
@@ -392,7 +401,7 @@ class TestWithACluster:
         """The Split and the source's own annotations."""
         found = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
         assert found.exit_code == 0
-        assert found.stdout.splitlines() == explained(SPLIT, SOURCE)
+        assert found.stdout.splitlines() == explained(SPLIT)
 
     def test_explain_says_why_there_is_nothing(self) -> None:
         """Not labelled, or not there: exit code 3."""

@@ -1,10 +1,11 @@
 """`splitter explain`: why a workload is as it is: state, policy, conditions, the last decisions.
 
-Everything comes from the Split; the source's own annotations only tell on which level a value was written.
+Everything comes from the Split; the source is only asked for where there is none.
 `explained` is pure: the JSON of a Split in, lines of text out.
 """
 
 import asyncio
+import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -18,8 +19,10 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
 from splitter.cli.target import Target
+from splitter.core.meanings import MEANINGS
+from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
+from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.kube.client import ApiError, Client, Json
 
 _COLUMNS = 80
@@ -36,6 +39,12 @@ _POLICY = (
     ("templateSet", "template"),
     ("rolloutOrder", "rollout-order"),
 )
+_LEVELS = {
+    "Source": "on the workload",
+    "Namespace": "on the Namespace",
+    "Default": "default",
+    "LastGood": "last good annotation",
+}
 _EXPECTED = {
     "Eligible": "True",
     "PolicyValid": "True",
@@ -66,14 +75,14 @@ def explain(
     if split is None:
         sys.stderr.write(f"deployment {target.namespace}/{target.name} {_why_not(source)}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
-    typer.echo("\n".join(explained(split, source)))
+    typer.echo("\n".join(explained(split)))
 
 
 async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:
-    """Return the Split and the source; None for what is not there or may not be read."""
+    """Return the Split, or without one the source; None for what is not there or may not be read."""
     async with cluster.connected() as (client, _):
         splits = await read_splits(client, target, target.includes)
-        return (splits[0] if splits else None), await _source(client, target)
+        return (splits[0], None) if splits else (None, await _source(client, target))
 
 
 async def _source(client: Client, target: Target) -> Json | None:
@@ -94,7 +103,7 @@ def _why_not(source: Json | None) -> str:
     return f"is labelled {LABEL_SPLIT}={label}, but no controller has reported on it; is one running?"
 
 
-def explained(split: Json, source: Json | None) -> list[str]:
+def explained(split: Json) -> list[str]:
     """Return the whole story of one Split, in lines of at most 80 columns where words allow it."""
     key, status = key_of(split), status_of(split)
     if not status:
@@ -103,7 +112,7 @@ def explained(split: Json, source: Json | None) -> list[str]:
     lines += _wrapped(str(status.get("message", "")), "  ")
     lines += _section("Replicas", _replicas(status))
     lines += _section("Nodes that go (UTC)", _nodes(status))
-    lines += _section("Policy in force", _policy(status, source))
+    lines += _section("Policy in force", _policy(status))
     lines += _section("Spot", _spot(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
@@ -137,28 +146,12 @@ def _nodes(status: Json) -> Iterator[str]:
         yield f"  {node.get('name', '-')}: {replicas}, {when}: {node.get('signal', '-')}"
 
 
-def _policy(status: Json, source: Json | None) -> Iterator[str]:
-    policy = status.get("policy") or {}
-    shown = [(name, _word(policy[field])) for field, name in _POLICY if field in policy]
-    width = max((len(value) for _, value in shown), default=0)
-    for name, value in shown:
-        yield f"  {name:<15} {value:<{width}}  {_level(PREFIX + name, status, source)}"
-
-
-def _level(annotation: str, status: Json, source: Json | None) -> str:
-    """Return where a value in force was written.
-
-    The Split keeps the annotations in force, those of source and namespace together: what is not on the
-    source comes from the namespace.
-    """
-    if annotation not in (status.get("policyAnnotations") or {}):
-        return "default"
-    if condition(status, "PolicyValid").get("status") == "False":
-        return "last good annotation"
-    if source is None:
-        return "annotation"
-    own = source["metadata"].get("annotations") or {}
-    return f"on the {source.get('kind', 'Deployment')}" if annotation in own else "on the Namespace"
+def _policy(status: Json) -> Iterator[str]:
+    policy, levels = status.get("policy") or {}, status.get("policyFrom") or {}
+    shown = [(name, _word(policy[field]), levels.get(field)) for field, name in _POLICY if field in policy]
+    width = max((len(value) for _, value, _ in shown), default=0)
+    for name, value, level in shown:
+        yield f"  {name:<15} {value:<{width}}  {_LEVELS.get(str(level), '-')}"
 
 
 def _spot(status: Json) -> Iterator[str]:
@@ -181,6 +174,13 @@ def _faults(status: Json) -> Iterator[str]:
             since = _time(found.get("lastTransitionTime"))
             yield f"  {kind} is {found.get('status')} since {since}: {found.get('reason')}"
             yield from _wrapped(str(found.get("message", "")), "    ")
+            yield from _wrapped(_remedy(str(found.get("reason"))), "    -> ", "       ")
+
+
+def _remedy(reason: str) -> str:
+    """Return what to do about a reason, without the page's links; empty where there is nothing to do."""
+    meaning = MEANINGS.get(Reason(reason)) if reason in set(Reason) else None
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", meaning.remedy) if meaning else ""
 
 
 def _decisions(status: Json) -> Iterator[str]:
@@ -206,12 +206,12 @@ def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrapped(text: str, indent: str, further: str | None = None) -> list[str]:
     return textwrap.wrap(
         text,
         _COLUMNS,
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=indent if further is None else further,
         break_long_words=False,
         break_on_hyphens=False,
     )
