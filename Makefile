@@ -48,7 +48,7 @@ LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-p
 
 
 .PHONY: test
-test: lint types contracts test-unit test-e2e ## All checks and all tests: the one command
+test: lint types contracts docs test-unit test-e2e ## All checks and all tests: the one command
 
 .PHONY: lint
 lint: $(READY) ## Style: ruff, all rules
@@ -62,6 +62,11 @@ types: $(READY) ## Types: mypy --strict, tests too
 .PHONY: contracts
 contracts: $(READY) ## Walls between the rooms: import-linter
 	$(BIN)/lint-imports
+
+# Material prints a notice about the future of MkDocs, in red, at every build.
+.PHONY: docs
+docs: $(READY) ## The documentation as a site, in build/site; any broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: test-unit
 test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
