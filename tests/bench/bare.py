@@ -18,12 +18,13 @@ _DISRUPTED = "karpenter.sh/disrupted"
 
 
 class Reflex:
-    """Scales a set of Deployments to 2 as soon as it sees the taint on its node, and does nothing else."""
+    """Scales a set of Deployments as soon as it sees the taint on its node, and does nothing else."""
 
-    def __init__(self, api: Api, node: str, names: list[str]) -> None:
+    def __init__(self, api: Api, node: str, names: list[str], replicas: int = 2) -> None:
         self._api = api
         self._node = node
         self._names = names
+        self._replicas = replicas
         self._tainted = False
         self._writers = ThreadPoolExecutor(_WRITERS)
 
@@ -34,7 +35,7 @@ class Reflex:
         tainted = any(taint["key"] == _DISRUPTED for taint in raw["spec"].get("taints", []))
         if tainted and not self._tainted:
             for name in self._names:
-                self._writers.submit(self.scale, name, 2)
+                self._writers.submit(self.scale, name, self._replicas)
         self._tainted = tainted
 
     def scale(self, name: str, replicas: int) -> None:
@@ -88,15 +89,22 @@ def floor(crowd: Crowd, *, writes: int, rounds: int) -> list[float]:
     return found
 
 
-def raises_after(crowd: Crowd, noticed: Instant, names: list[str], *, expected: int) -> list[float]:
+def raises_after(
+    crowd: Crowd, noticed: Instant, names: list[str], *, expected: int, deadline_s: float = 30
+) -> list[float]:
     """Return the seconds from a notice to the first raise of each named Deployment, once all have come."""
+    asked = frozenset(names)
 
     def first_raises() -> dict[str, float]:
         found: dict[str, float] = {}
         for write in crowd.scales.writes():
-            if write.at >= noticed and write.after > write.before and write.name in names:
+            if write.at >= noticed and write.after > write.before and write.name in asked:
                 found.setdefault(write.name, write.at.monotonic_s - noticed.monotonic_s)
         return found
 
-    wait_until(lambda: len(first_raises()) >= expected, what="every Deployment to be raised", deadline_s=30)
+    wait_until(
+        lambda: len(first_raises()) >= expected,
+        what=f"{expected} Deployments to be raised",
+        deadline_s=deadline_s,
+    )
     return list(first_raises().values())

@@ -1,6 +1,6 @@
-"""Fifty small workloads in a sandbox, split by a controller of its own, and ways to wait for them."""
+"""Many workloads in a sandbox, split by a controller of its own, and ways to wait for them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,6 @@ from splitter.sandbox.waiting import wait_until
 JsonObject = dict[str, Any]
 
 WORKLOADS, REPLICAS, BASE = 50, 4, 1
-ON_DEMAND_NODES, SPOT_NODES = 4, 10
 NAMESPACE = "crowd"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 SPLITS = f"/apis/splitter.io/v1alpha1/namespaces/{NAMESPACE}/splits"
@@ -35,10 +34,23 @@ _SETTLE_S = 240.0
 _WRITERS = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many there are; `settle_s` bounds the wait for all of them."""
+
+    workloads: int = WORKLOADS
+    replicas: int = REPLICAS
+    base: int = BASE
+    on_demand_nodes: int = 4
+    spot_nodes: int = 10
+    settle_s: float = _SETTLE_S
+
+
 @dataclass
 class Crowd:
     """The running sandbox, what is watched of it, and the machines."""
 
+    size: Size
     sandbox: Sandbox
     deployments: Watch
     splits: Watch
@@ -49,7 +61,7 @@ class Crowd:
     @property
     def names(self) -> list[str]:
         """Return the names of the workloads."""
-        return [f"w{number:02}" for number in range(WORKLOADS)]
+        return [f"w{number:02}" for number in range(self.size.workloads)]
 
     def workloads_on(self, node: str) -> set[str]:
         """Return the workloads that have a pod on a node."""
@@ -64,16 +76,44 @@ class Crowd:
 
     def wait_until_split(self, check: Controller) -> None:
         """Wait until each workload is divided as wanted and available, whatever was before."""
-        wait_until(
-            lambda: all(map(self._is_divided, self.names)),
-            what="every workload to be divided as wanted",
-            deadline_s=_SETTLE_S,
-            check=check.check,
-        )
+        self.wait_for(self._is_divided, "every workload to be divided as wanted", check.check)
 
-    def _is_divided(self, name: str) -> bool:
+    def wait_until_available(self, check: Callable[[], None]) -> None:
+        """Wait until each workload that is not split has all its replicas."""
+        replicas = self.size.replicas
+        self.wait_for(lambda objects, name: _is_complete(objects.get(name), replicas), "the workloads", check)
+
+    def wait_for(
+        self, holds: Callable[[dict[str, JsonObject], str], bool], what: str, check: Callable[[], None]
+    ) -> None:
+        """Wait until something holds for each workload, of the Deployments as they are and its name."""
+
+        def all_do() -> bool:
+            objects = self.deployments.objects
+            return all(holds(objects, name) for name in self.names)
+
+        wait_until(all_do, what=what, deadline_s=self.size.settle_s, check=check)
+
+    def set_images(self, image: str) -> None:
+        """Give every workload another image, as a user does."""
         objects = self.deployments.objects
-        wanted = (("on-demand", BASE), ("spot", REPLICAS - BASE))
+        for name in self.names:
+            containers = objects[name]["spec"]["template"]["spec"]["containers"]
+            changed = [{**container, "image": image} for container in containers]
+            patch = {"spec": {"template": {"spec": {"containers": changed}}}}
+            self.sandbox.api.patch(f"{DEPLOYMENTS}/{name}", patch, field_manager="bench")
+
+    def wait_until_run(self, image: str, holders: Sequence[str], check: Callable[[], None]) -> None:
+        """Wait until the Deployments with these suffixes, of each workload, run this image and no other."""
+
+        def run_it(objects: dict[str, JsonObject], name: str) -> bool:
+            return all(_runs(objects[f"{name}{suffix}"], image) for suffix in holders)
+
+        self.wait_for(run_it, f"every workload to run {image}", check)
+
+    def _is_divided(self, objects: dict[str, JsonObject], name: str) -> bool:
+        size = self.size
+        wanted = (("on-demand", size.base), ("spot", size.replicas - size.base))
         return all(_is_complete(objects.get(f"{name}-{pool}"), count) for pool, count in wanted)
 
 
@@ -85,13 +125,20 @@ def _is_complete(raw: JsonObject | None, replicas: int) -> bool:
     return status.get("observedGeneration") == raw["metadata"]["generation"] and counts == {replicas}
 
 
-def deployment(name: str, *, replicas: int, split: bool) -> JsonObject:
+def _runs(raw: JsonObject, image: str) -> bool:
+    status, replicas = raw.get("status", {}), raw["spec"]["replicas"]
+    counts = {status.get(count, 0) for count in ("replicas", "updatedReplicas", "availableReplicas")}
+    asked = [container["image"] for container in raw["spec"]["template"]["spec"]["containers"]]
+    return asked == [image] and counts == {replicas}
+
+
+def deployment(name: str, *, replicas: int, split: bool, base: int = BASE) -> JsonObject:
     """Return a small Deployment whose pods become ready after a second."""
     labels = {"app": name}
     metadata: JsonObject = {"name": name, "labels": labels}
     if split:
         metadata["labels"] = {**labels, "splitter.io/split": "enabled"}
-        metadata["annotations"] = {"splitter.io/on-demand-base": str(BASE)}
+        metadata["annotations"] = {"splitter.io/on-demand-base": str(base)}
     container = {
         "name": "app",
         "image": "registry.example/crowd/app:1",
@@ -111,11 +158,11 @@ def deployment(name: str, *, replicas: int, split: bool) -> JsonObject:
 
 
 @contextmanager
-def crowd() -> Iterator[Crowd]:
-    """Yield a sandbox with splitter installed, not yet running, and 50 labelled workloads, available."""
+def crowd(size: Size = Size()) -> Iterator[Crowd]:
+    """Yield a sandbox with splitter installed, not yet running, and labelled workloads, available."""
     with Sandbox.start(progress=print) as sandbox:
-        sandbox.fleet.add("on-demand", ON_DEMAND_NODES, pods=250)
-        spot_nodes = sandbox.fleet.add("spot", SPOT_NODES)
+        sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
+        spot_nodes = sandbox.fleet.add("spot", size.spot_nodes)
         for name in ("crd.yaml", "rbac.yaml"):
             sandbox.kubectl("apply", "-f", str(bundled_path(f"manifests/{name}")))
         sandbox.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
@@ -133,14 +180,12 @@ def crowd() -> Iterator[Crowd]:
             Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
             Watch(sandbox.api, SPLITS, split_seen) as splits,
         ):
-            found = Crowd(sandbox, deployments, splits, scales, spot_nodes, first_split)
+            found = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
             with ThreadPoolExecutor(_WRITERS) as writers:
-                manifests = [deployment(name, replicas=REPLICAS, split=True) for name in found.names]
+                manifests = [
+                    deployment(name, replicas=size.replicas, split=True, base=size.base)
+                    for name in found.names
+                ]
                 list(writers.map(lambda manifest: sandbox.api.create(DEPLOYMENTS, manifest), manifests))
-            wait_until(
-                lambda: all(_is_complete(deployments.objects.get(name), REPLICAS) for name in found.names),
-                what="the workloads to be available",
-                deadline_s=_SETTLE_S,
-                check=sandbox.check,
-            )
+            found.wait_until_available(sandbox.check)
             yield found

@@ -7,7 +7,6 @@ the other has deleted its pod. `tests/e2e/test_writes.py` makes the same counts 
 workloads and many more looks at each.
 """
 
-import json
 import os
 import threading
 from collections import Counter
@@ -19,13 +18,11 @@ import pytest
 
 from bench.crowd import (
     ACCOUNT,
-    DEPLOYMENTS,
     NAMESPACE,
     REPLICAS,
     SETTINGS,
     WORKLOADS,
     Crowd,
-    JsonObject,
     crowd,
 )
 from bench.figures import cpu_seconds, machine, show, write
@@ -33,7 +30,6 @@ from e2e.gateway import Gateway
 from splitter.demo.controller import Controller
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.timeline import Between
-from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.bench
 
@@ -41,7 +37,6 @@ RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "writes.json"
 # With the resync of 300 s that an installation has, each workload is looked at twice meanwhile.
 QUIET_S = float(os.environ.get("QUIET_S", "600"))
 _LAST_REPORTS_S = 15.0
-_ROLLED_S = 300.0
 SURGE = 1  # 25 % of 4
 _PLAIN_IMAGE, _IMAGE = "registry.example/crowd/app:2", "registry.example/crowd/app:3"
 
@@ -126,15 +121,8 @@ def _rolled(here: Crowd, image: str, holders: Sequence[str], check: Callable[[],
     """Set another image on every source, and wait until those with these suffixes run it."""
     with here.sandbox.record(NAMESPACE) as recorder:
         began = Instant.now()  # every pod has been seen
-        for name in here.names:
-            _set_image(here, name, image)
-        names = [f"{name}{suffix}" for name in here.names for suffix in holders]
-        wait_until(
-            lambda: all(_runs(here.deployments.objects[name], image) for name in names),
-            what=f"every workload to run {image}",
-            deadline_s=_ROLLED_S,
-            check=check,
-        )
+        here.set_images(image)
+        here.wait_until_run(image, holders, check)
         between = Between(began, Instant.now())
         timelines = [recorder.timeline(labels={"app": name}) for name in here.names]
     most = [timeline.highest_total(between, with_terminating=False) for timeline in timelines]
@@ -153,19 +141,6 @@ def _written(gateway: Gateway, first: int) -> Counter[str]:
         for write in gateway.writes[first:]
         if write.kind == "deployments" and write.rest.endswith(("-on-demand", "-spot"))
     )
-
-
-def _set_image(here: Crowd, name: str, image: str) -> None:
-    containers = here.deployments.objects[name]["spec"]["template"]["spec"]["containers"]
-    changed = [{**container, "image": image} for container in containers]
-    patch = {"spec": {"template": {"spec": {"containers": changed}}}}
-    here.sandbox.api.patch(f"{DEPLOYMENTS}/{name}", patch, field_manager="bench")
-
-
-def _runs(raw: JsonObject, image: str) -> bool:
-    status, replicas = raw.get("status", {}), raw["spec"]["replicas"]
-    counts = {status.get(count, 0) for count in ("replicas", "updatedReplicas", "availableReplicas")}
-    return image in json.dumps(raw["spec"]["template"]) and counts == {replicas}
 
 
 def _let_pass(seconds: float) -> None:
