@@ -39,18 +39,9 @@ def run(
 
 def _log(settings: Settings) -> None:
     """Write one line a record to standard error; kopf's own chatter only when something is wrong."""
-    handler = logging.StreamHandler()
-    if settings.log_format == "json":
-        from pythonjsonlogger.json import JsonFormatter
+    from splitter.report.log import handler
 
-        handler.setFormatter(
-            JsonFormatter(
-                "%(asctime)s %(levelname)s %(name)s %(message)s",
-                rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-            )
-        )
-    else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s"))
-    logging.basicConfig(level=_LEVELS[settings.log_level], handlers=[handler], force=True)
+    handlers = [handler(settings.log_format)]
+    logging.basicConfig(level=_LEVELS[settings.log_level], handlers=handlers, force=True)
     for name in ("kopf", "asyncio", "aiohttp", "kubernetes"):
         logging.getLogger(name).setLevel(max(logging.WARNING, _LEVELS[settings.log_level]))

@@ -32,6 +32,7 @@ from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer
 from splitter.report import metrics
+from splitter.report.log import pass_fields
 from splitter.report.status import build
 
 logger = logging.getLogger("splitter.reconciler")
@@ -142,16 +143,7 @@ class Reconciler:
         level = logging.INFO if found.actions or told else logging.DEBUG
         if any(note.warning and note.reason is found.verdict.reason for note in told):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
-        logger.log(
-            level,
-            "reconciled workload=%s state=%s reason=%s actions=%d took_ms=%.0f message=%s",
-            key,
-            found.state,
-            found.verdict.reason,
-            len(found.actions),
-            took_s * 1000,
-            found.verdict.message,
-        )
+        logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
 

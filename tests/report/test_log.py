@@ -1,0 +1,97 @@
+"""The log: one line a record, the same fields as text and as JSON, and never what is nobody's business."""
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from builders import KEY
+from splitter.core.actions import HolderKind, Scale
+from splitter.core.handover import Step
+from splitter.core.model import Note, State
+from splitter.core.plan import Plan
+from splitter.core.reasons import Reason
+from splitter.report.log import handler, pass_fields
+
+MOVED = Plan(
+    Step.RUN,
+    State.MOVING,
+    Note(Reason.SPOT_LOST, 'scale on-demand 3 -> 6 (+3): 3 of 7 replicas are "gone"'),
+    (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 6, None),),
+)
+FIELDS = {
+    "workload": "shop/web",
+    "kind": "Deployment",
+    "state": "Moving",
+    "reason": "SpotLost",
+    "actions": 1,
+    "took_ms": 41,
+    "because": MOVED.verdict.message,
+}
+
+
+def written(form: str, words: str = "reconciled", /, **fields: Any) -> str:  # noqa: ANN401 (of a record)
+    """Return the line that a record becomes."""
+    record = logging.makeLogRecord(
+        {"name": "splitter.reconciler", "levelno": logging.INFO, "levelname": "INFO", "msg": words, **fields}
+    )
+    record.created = datetime(2026, 1, 5, 10, 0, 0, 123_000, tzinfo=UTC).timestamp()
+    record.msecs = 123.0
+    return handler(form).format(record)
+
+
+class TestPass:
+    def test_fields(self) -> None:
+        """A pass has the same fields always, and they are words and numbers."""
+        assert pass_fields(KEY, MOVED, 0.0412) == FIELDS
+
+    def test_as_text(self) -> None:
+        """One line that a person reads and a machine can split."""
+        assert written("text", **pass_fields(KEY, MOVED, 0.0412)) == (
+            "2026-01-05T10:00:00.123Z INFO    splitter.reconciler reconciled workload=shop/web"
+            " kind=Deployment state=Moving reason=SpotLost actions=1 took_ms=41"
+            ' because="scale on-demand 3 -> 6 (+3): 3 of 7 replicas are \\"gone\\""'
+        )
+
+    def test_as_json(self) -> None:
+        """The same fields, each by itself."""
+        line = written("json", **pass_fields(KEY, MOVED, 0.0412))
+        assert json.loads(line) == {
+            "time": "2026-01-05T10:00:00.123Z",
+            "level": "INFO",
+            "logger": "splitter.reconciler",
+            "message": "reconciled",
+            **FIELDS,
+        }
+
+    def test_is_cut(self) -> None:
+        """A sentence with the words of a foreign webhook in it does not fill the log."""
+        long = Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, "x" * 5000))
+        assert len(str(pass_fields(KEY, long, 0)["because"])) == 1024
+
+
+class TestLines:
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_one_a_record(self, form: str) -> None:
+        """What somebody else says over several lines is one line here."""
+        assert len(written(form, "one\ntwo", because="three\nfour").splitlines()) == 1
+
+    def test_empty_field(self) -> None:
+        """A field without a value is told from none."""
+        assert written("text", because="").endswith(' because=""')
+
+    def test_no_fields(self) -> None:
+        """A record without fields is its words."""
+        assert written("text", "connected").endswith(" connected")
+        assert set(json.loads(written("json", "connected"))) == {"time", "level", "logger", "message"}
+
+    def test_traceback(self) -> None:
+        """A bug is told with its whole traceback."""
+        try:
+            int("a bug")
+        except ValueError as error:
+            line = written("text", "a pass failed", exc_info=(type(error), error, error.__traceback__))
+        assert "Traceback" in line
+        assert "ValueError: invalid literal" in line
