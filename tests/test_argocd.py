@@ -103,6 +103,7 @@ class TestSplits:
             (split("Refused", "RolloutInProgress"), "Progressing"),
             (split("Refused", "DryRun"), "Suspended"),
             (split("Steady", "Frozen", Ready="True"), "Suspended"),
+            (split("Steady", "Frozen", Ready="True", PolicyValid="False"), "Degraded"),
             (split("Conflict", "Conflict"), "Degraded"),
             (split("Held", "ImagePullFailed", Ready="True", PodsHealthy="False"), "Degraded"),
             (split("Steady", "Balanced", Ready="True", PolicyValid="False"), "Degraded"),
