@@ -8,13 +8,15 @@ that never leave this folder. It never decides anything and never caches.
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 import orjson
@@ -49,6 +51,8 @@ _TRY_AGAIN = frozenset(
 KIND_MISSING = "KindMissing"
 _OUR_KINDS = "/apis/splitter.io/"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
+# A write that was not sent: this process does not lead (any more).
+NOT_LEADING = "NotLeading"
 _GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
 
 Json = dict[str, Any]
@@ -70,6 +74,17 @@ class ApiError(Exception):
         self.message = message
 
 
+class Permit(Protocol):
+    """Says whether this process may write."""
+
+    def left_s(self) -> float:
+        """Return how many seconds a write sent now may take; 0: it may not be sent."""
+
+
+# Of the write that is being sent by this task.
+_permit: ContextVar[Permit | None] = ContextVar("permit", default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What kopf needs to connect to the same server as the same user."""
@@ -86,15 +101,33 @@ class Credentials:
 class Client:
     """Sends requests; every failure is an ApiError with Kubernetes' own words."""
 
-    def __init__(self, api: ApiClient, timeout_s: float, answered: Answered = lambda *_: None) -> None:
+    def __init__(
+        self,
+        api: ApiClient,
+        timeout_s: float,
+        answered: Answered = lambda *_: None,
+        permit: Permit | None = None,
+    ) -> None:
         self._api = api
-        self._deadline = aiohttp.ClientTimeout(total=timeout_s)
+        self._timeout_s = timeout_s
         self._answered = answered
+        self._permit = permit
+        self._under_way: set[asyncio.Task[Json]] = set()
 
     @property
     def server(self) -> str:
         """The API server's address, for messages."""
         return str(self._api.configuration.host)
+
+    def under(self, permit: Permit) -> "Client":
+        """Return a client of the same connections whose writes are sent only while `permit` allows it."""
+        return Client(self._api, self._timeout_s, self._answered, permit)
+
+    async def settled(self, within_s: float) -> bool:
+        """Wait for the writes under a permit that are under way; return whether all have ended."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=within_s)
+        return not self._under_way
 
     async def close(self) -> None:
         """Close the connections."""
@@ -137,14 +170,30 @@ class Client:
         *,
         patch: str = "",
         query: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> Json:
         """Send one request and return the parsed answer; never repeated by itself.
 
-        Raises ApiError with Kubernetes' reason and message.
+        Raises ApiError with Kubernetes' reason and message. A write under a permit that has run out is not
+        sent (NotLeading); one that was sent goes on to its end when the caller is cancelled (`settled`).
         """
         request = _Request(method, path, body, PATCHES.get(patch, "application/json"), query or {})
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        if self._permit is None or method == "GET":
+            return await self._answer(request, timeout_s)
+        left_s = self._permit.left_s()
+        if left_s <= 0:
+            raise _not_leading()
+        sent = asyncio.create_task(self._answer(request, min(timeout_s, left_s)))
+        self._under_way.add(sent)
+        sent.add_done_callback(self._under_way.discard)
+        return await asyncio.shield(sent)
+
+    async def _answer(self, request: "_Request", timeout_s: float) -> Json:
+        path = request.path
+        _permit.set(self._permit if request.method != "GET" else None)
         try:
-            response = await self._request(request, self._deadline)
+            response = await self._request(request, aiohttp.ClientTimeout(total=timeout_s))
             content = await response.read()
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
@@ -167,6 +216,7 @@ class Client:
             response = await self._request(_Request("GET", path, query=query), deadline)
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise _error(path, response.status, await response.read())
+            _keep_alive(response)
             yield _lines(response)
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
@@ -212,6 +262,44 @@ class _Request:
         return "watch" if "watch" in self.query else _VERBS[self.method]
 
 
+def _keep_alive(response: aiohttp.ClientResponse) -> None:
+    """Have the kernel ask whether the other side is still there: a watch may be silent for a minute.
+
+    A peer that vanished without a word is found after 30 s, and not after the longest silence of a watch.
+    """
+    transport = response.connection.transport if response.connection is not None else None
+    found = transport.get_extra_info("socket") if transport is not None else None
+    if found is None:
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):  # Linux; others keep their own pace
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+async def _check_permit(*_: object) -> None:
+    """Refuse, at the moment in which the first byte would leave, a write that has waited too long before."""
+    permit = _permit.get()
+    if permit is not None and permit.left_s() <= 0:
+        raise _not_leading()
+
+
+def _not_leading() -> ApiError:
+    return ApiError(0, NOT_LEADING, "not sent: this process does not lead")
+
+
+def at_the_last_moment() -> aiohttp.TraceConfig:
+    """Return what has each session check the permit of a write when its connection is there.
+
+    A write may wait for a free connection, for TLS, for a token, or in a process that is stopped. aiohttp
+    tells of headers before it queues them, and of the body before both leave together.
+    """
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_check_permit)
+    trace.on_request_chunk_sent.append(_check_permit)
+    return trace
+
+
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     """Split a stream into lines of any length (a ConfigMap event may have a megabyte)."""
     rest = b""
@@ -253,6 +341,7 @@ async def connect(
     in_cluster = await asyncio.to_thread(_SERVICE_ACCOUNT.exists)
     configuration = Configuration()
     configuration.connection_pool_maxsize = connections
+    configuration.trace_configs = [at_the_last_moment()]
     try:
         if kubeconfig is not None:
             await asyncio.to_thread(_must_be_readable, kubeconfig)

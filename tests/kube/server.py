@@ -11,7 +11,7 @@ import orjson
 from aiohttp import web
 from kubernetes.aio.client import ApiClient, Configuration
 
-from splitter.kube.client import Answered, Client
+from splitter.kube.client import Answered, Client, at_the_last_moment
 
 Json = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -210,6 +210,7 @@ async def client_of(
     configuration = Configuration()
     configuration.host = address
     configuration.proxy = None
+    configuration.trace_configs = [at_the_last_moment()]
     configuration.api_key["BearerToken"] = TOKEN
     configuration.api_key_prefix["BearerToken"] = "Bearer"
     client = Client(ApiClient(configuration=configuration), timeout_s, answered)
