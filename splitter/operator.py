@@ -1,13 +1,16 @@
-"""The doorway: starts everything, and stops it.
+"""The doorway: starts everything, leads or stands by, and stops it.
 
 `cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
-traceback), then lets kopf run the process: start-up fills the caches and starts the reconciler, probes
-answer, clean-up stops. The labelled sources come through a reflector too: after a gap kopf never says
-what has disappeared (docs/adr/0004). Nothing is decided here.
+traceback), then lets kopf run the process: start-up fills the caches and joins the election, clean-up stops.
+A reconciler lives for one term: while this process leads, and no longer; the caches live on. The labelled
+sources come through a reflector too: after a gap kopf never says what has disappeared (docs/adr/0004).
+Nothing is decided here.
 """
 
 import asyncio
 import logging
+import socket
+import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
@@ -21,12 +24,15 @@ from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.access import check_access
 from splitter.kube.apply import Writer
-from splitter.kube.client import Client, connect, probe
+from splitter.kube.client import ApiError, Client, connect, probe
+from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
+from splitter.kube.records import TemplateSetRecord
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
-from splitter.report import metrics
+from splitter.reconciler.vitals import checks
+from splitter.report import health, metrics
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
@@ -34,6 +40,9 @@ logger = logging.getLogger("splitter")
 _SYNC_S = 120.0
 # What splitter does without may come a little later; a first look with it is the better one.
 _OPTIONAL_SYNC_S = 2.0
+# A write that was sent has so long to end before the lease is released; otherwise it runs out by itself.
+_SETTLE_S = 2.0
+_LOOK_S, _AGAIN_S = 1.0, 0.2
 
 
 async def run(settings: Settings) -> None:
@@ -43,14 +52,23 @@ async def run(settings: Settings) -> None:
             settings.kubeconfig,
             settings.context,
             settings.api_timeout_s,
-            connections=settings.workers + settings.emergency_workers + 64,
+            # A watch holds its connection; each namespace that is named has watches of its own.
+            connections=settings.workers
+            + settings.emergency_workers
+            + 64
+            + 8 * len(settings.watch_namespaces),
             answered=metrics.count_request,
         )
         stack.push_async_callback(client.close)
         version = await probe(client)
-        await check_access(client, settings.watch_namespaces)
+        await check_access(
+            client, settings.watch_namespaces, settings.own_namespace if _elects(settings) else ""
+        )
         logger.info("connected to Kubernetes %s at %s", version, client.server)
+        if not _elects(settings) and settings.own_namespace:
+            await _must_be_alone(client, settings.own_namespace)
         doorway = _Doorway(client, settings)
+        doorway.listen()
         await kopf.operator(
             registry=doorway.registry(),
             settings=_kopf_settings(),
@@ -58,10 +76,32 @@ async def run(settings: Settings) -> None:
             namespaces=list(settings.watch_namespaces),
             standalone=True,
             stop_flag=doorway.stop,
-            liveness_endpoint=f"http://0.0.0.0:{settings.http_port}/healthz" if settings.http_port else None,
         )
         if doorway.failure is not None:
             raise doorway.failure
+
+
+def _elects(settings: Settings) -> bool:
+    """Whether a leader is elected: unless said otherwise, with a pod's own credentials."""
+    wanted = settings.leader_election == "on" or (
+        settings.leader_election == "auto" and settings.kubeconfig is None
+    )
+    if wanted and not settings.own_namespace:
+        message = (
+            "the Lease of the election is in own_namespace, which is empty; name it, or leader_election: off"
+        )
+        raise SplitterError(Reason.INVALID_SETTINGS, message)
+    return wanted
+
+
+async def _must_be_alone(client: Client, namespace: str) -> None:
+    """Raise SplitterError when an elected leader works on this cluster: two writers would fight."""
+    if (other := await leading_elsewhere(client, namespace)) is not None:
+        message = (
+            f"{other} leads on this cluster (Lease {namespace}/splitter), and this process takes part in no"
+            " election. Stop the other one first (kubectl scale), or stand by: SPLITTER_LEADER_ELECTION=on"
+        )
+        raise SplitterError(Reason.ANOTHER_LEADS, message)
 
 
 def _kopf_settings() -> kopf.OperatorSettings:
@@ -85,15 +125,24 @@ class _Doorway:
         self._queue = WorkQueue(settings.node_coalesce_s)
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
-        self._reconciler = Reconciler(
-            self._queue,
-            Observer(client, self._cache),
-            Writer(client, self._cache),
-            renderer_of(settings, self._cache.template_sets.by_name),
-            rules=rules_of(settings),
-            resync_s=settings.resync_s,
-        )
-        self._cache.template_sets.announce_to(self._reconciler.inspect)
+        self._cache.template_sets.announce_to(self._inspect)
+        self._election: Election | None = None
+        self._writing = client
+        if _elects(settings):
+            identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+            self._election = Election(
+                client,
+                settings.own_namespace,
+                identity,
+                settings.lease_duration_s,
+                reconnected=self._follow_anew,
+            )
+            self._writing = client.under(self._election)
+        self._renderer = renderer_of(settings, self._cache.template_sets.by_name)
+        self._reconciler: Reconciler | None = None  # of this term
+        self._health = health.Health()
+        self._terms: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
         self.failure: BaseException | None = None
@@ -104,7 +153,6 @@ class _Doorway:
         kopf.on.login(registry=registry)(self._login)
         kopf.on.startup(registry=registry)(self._start)
         kopf.on.cleanup(registry=registry)(self._clean_up)
-        kopf.on.probe(registry=registry, id="caches")(self._probe)
         return registry
 
     async def _login(self, **_: Any) -> kopf.ConnectionInfo:  # noqa: ANN401 (kopf's own signature)
@@ -121,14 +169,44 @@ class _Doorway:
         )
 
     async def _start(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
-        """Fill the caches, then let the reconciler look at everything that may be ours."""
+        """Fill the caches, then lead, or stand by until it is our turn."""
         metrics.count_nodes(self._cache.count_nodes)
-        metrics.count_queue(lambda: len(self._queue))
+        metrics.count_queue(lambda: len(self._queue) if self._queue.served else 0)
         metrics.count_watches(self._restarts)
-        if self._settings.metrics_port:
-            start_http_server(self._settings.metrics_port)
+        metrics.leads(now=False)
+        self._spawn(self._look_after_health())
+        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+        await self._fill()
+        self._cache.find_vanished()
+        logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
+        if self._election is not None:
+            self._spawn(self._election.run())
+        self._terms = self._spawn(self._serve_terms())
+
+    def listen(self) -> None:
+        """Serve metrics and probes. Raises SplitterError when a port is taken."""
+        try:
+            if self._settings.metrics_port:
+                start_http_server(self._settings.metrics_port)
+            if self._settings.http_port:
+                health.serve(self._health, self._settings.http_port)
+        except OSError as error:
+            message = f"cannot listen ({error}); choose other ports: http_port, metrics_port (0: none)"
+            raise SplitterError(Reason.INVALID_SETTINGS, message) from error
+
+    def _follow_anew(self) -> None:
+        """List and watch everything again: the API server was away for this process.
+
+        A stream that was cut off without a word looks like one in which nothing happens.
+        """
+        for watch in self._watches:
+            watch.cancel()
+            self._tasks.remove(watch)
         for reflector in self._reflectors:
-            self._spawn(reflector.run())
+            reflector.synced.clear()
+        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+
+    async def _fill(self) -> None:
         needed = [reflector for reflector in self._reflectors if reflector.awaited]
         optional = [reflector for reflector in self._reflectors if not reflector.awaited]
         try:
@@ -144,22 +222,33 @@ class _Doorway:
             raise kopf.PermanentError(message) from error
         with suppress(TimeoutError):
             await _synced(optional, _OPTIONAL_SYNC_S)
-        self._cache.find_vanished()
-        self._wake_all()
+
+    async def _serve_terms(self) -> None:
+        """Reconcile whenever this process leads, and only then."""
+        if self._election is None:
+            metrics.leads(now=True)
+            await self._reconcile()
+            return
+        while True:
+            await self._election.gained()
+            term = asyncio.create_task(self._term())
+            lost = asyncio.create_task(self._election.lost())
+            try:
+                await asyncio.wait((term, lost), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await _ended(lost)
+                await _ended(term)
+            if not term.cancelled():
+                term.result()  # it ends by itself only with a fault
+
+    async def _term(self) -> None:
+        """Lead: first see what the last leader wrote, then reconcile until cancelled."""
         metrics.leads(now=True)
-        self._spawn(self._reconciler.run(self._settings.workers, self._settings.emergency_workers))
-        logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
-
-    async def _clean_up(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
-        self.stop.set()  # kopf would wait 5 s for its own task that waits for this flag
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError, Exception):
-                await task
-
-    async def _probe(self, **_: Any) -> dict[str, int]:  # noqa: ANN401 (kopf's own signature)
-        return {"queue": len(self._queue), "splits": len(self._cache.splits), "pods": len(self._cache.pods)}
+        try:
+            await self._catch_up()
+            await self._reconcile()
+        finally:
+            metrics.leads(now=False)
 
     def _restarts(self) -> Counter[str]:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
@@ -168,18 +257,85 @@ class _Doorway:
             found[reflector.path.rpartition("/")[2]] += reflector.restarts
         return found
 
-    def _wake_all(self) -> None:
+    async def _catch_up(self) -> None:
+        """List anew what the last leader may have written, and wait for the watches of all else.
+
+        It cannot write any more, so what is listed from now on has all of it: its twins and marks are no
+        foreign hands, and its decisions, in the Splits, are ours.
+        """
+        self._cache.forget_applied()
+        needed = [reflector for reflector in self._reflectors if reflector.awaited]
+        while True:
+            try:
+                await asyncio.gather(*(reflector.list_once() for reflector in self._cache.written))
+            except ApiError as error:
+                logger.warning("cannot catch up with the last leader yet: %s", error)
+            else:
+                if all(one.synced.is_set() and (one.optional or one.error is None) for one in needed):
+                    return
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _reconcile(self) -> None:
+        self._reconciler = reconciler = Reconciler(
+            self._queue,
+            Observer(self._client, self._cache),
+            Writer(self._writing, self._cache),
+            self._renderer,
+            rules=rules_of(self._settings),
+            resync_s=self._settings.resync_s,
+        )
+        for record in list(self._cache.template_sets.store.values()):
+            reconciler.inspect(record)
         for key in self._cache.workloads():
             self._queue.add(key)
+        self._queue.serve(served=True)
+        logger.info("reconciling: %d workloads", len(self._queue))
+        try:
+            await reconciler.run(self._settings.workers, self._settings.emergency_workers)
+        finally:
+            self._queue.serve(served=False)
+            self._reconciler = None
 
-    def _spawn(self, work: Any) -> None:  # noqa: ANN401 (any coroutine)
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._ended)
+    def _inspect(self, record: TemplateSetRecord) -> None:
+        if self._reconciler is not None:
+            self._reconciler.inspect(record)
+
+    async def _clean_up(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
+        """Stop reconciling, let what was sent arrive, hand over the lease, leave."""
+        self.stop.set()  # kopf would wait 5 s for its own task that waits for this flag
+        self._show_health()
+        if self._terms is not None:
+            await _ended(self._terms)
+        settled = await self._writing.settled(_SETTLE_S)
+        for task in self._tasks:
+            await _ended(task)
+        if self._election is not None and settled:
+            await self._election.release()
+
+    async def _look_after_health(self) -> None:
+        while True:
+            self._show_health()
+            await asyncio.sleep(_LOOK_S)
+
+    def _show_health(self) -> None:
+        found = checks(self._reflectors, self._queue, self._election, stopping=self.stop.is_set())
+        self._health.show(found)
+
+    def _spawn(self, work: Any) -> asyncio.Task[None]:  # noqa: ANN401 (any coroutine)
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        task.add_done_callback(self._fell)
         self._tasks.append(task)
+        return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _fell(self, task: asyncio.Task[None]) -> None:
         """Leave when a part that must run for ever has ended: half a splitter is worse than none."""
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a part of splitter ended and the process leaves", exc_info=error)
             self.failure = error
             self.stop.set()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait for its end, whatever it is."""
+    task.cancel()
+    await asyncio.wait((task,))

@@ -145,7 +145,17 @@ class Settings(BaseModel):
         description="Namespace that splitter runs in: template sets in ConfigMaps are followed there, and "
         "nowhere else; empty: none are.",
     )
-    http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz; 0: none.")
+    leader_election: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Whether replicas elect the one that writes; auto: on in a pod, off with a kubeconfig.",
+    )
+    lease_duration_s: int = Field(
+        default=12,
+        ge=6,
+        le=300,
+        description="Seconds without a sign of life after which a leader is replaced.",
+    )
+    http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz, /readyz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
     log_format: Literal["text", "json"] = Field(
         default="text", description="One line of text, or of JSON, each."

@@ -103,4 +103,5 @@ class Reason(StrEnum):
     WRITE_DENIED = "WriteDenied"
     INVALID_SETTINGS = "InvalidSettings"
     FORBIDDEN = "Forbidden"
+    ANOTHER_LEADS = "AnotherLeads"
     API_UNREACHABLE = "ApiUnreachable"

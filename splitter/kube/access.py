@@ -6,11 +6,13 @@ that grants it: a right that is found missing in the middle of a hand-over is an
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError, Client
+from splitter.kube.lease import NAME
 
 # (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -25,20 +27,40 @@ _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("splitter.io", "splits/status", ("patch",)),
 )
 _CLUSTER: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "nodes", ("get", "list", "watch")),)
+# Of the one Lease in splitter's own namespace; only creating cannot be restricted to a name.
+_LEASE: tuple[tuple[str, str], ...] = (("create", ""), ("get", NAME), ("update", NAME))
 # A namespaced install has no defaults on namespaces (docs/limits.md).
 _CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces", ("list", "watch")),)
 
 
-async def check_access(client: Client, namespaces: Sequence[str]) -> None:
-    """Raise SplitterError (Forbidden) naming every missing right, or a missing CRD."""
+@dataclass(frozen=True, slots=True)
+class _Right:
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+    name: str = ""
+
+
+async def check_access(client: Client, namespaces: Sequence[str], lease_namespace: str = "") -> None:
+    """Raise SplitterError (Forbidden) naming every missing right, or a missing CRD.
+
+    `lease_namespace`: where a leader is elected; empty: nowhere.
+    """
     everywhere = _CLUSTER if namespaces else (*_CLUSTER, *_CLUSTER_WIDE)
-    wanted = [(group, resource, verb, "") for group, resource, verbs in everywhere for verb in verbs]
+    wanted = [_Right(group, resource, verb) for group, resource, verbs in everywhere for verb in verbs]
     for namespace in namespaces or ("",):
         wanted += [
-            (group, resource, verb, namespace) for group, resource, verbs in _NAMESPACED for verb in verbs
+            _Right(group, resource, verb, namespace)
+            for group, resource, verbs in _NAMESPACED
+            for verb in verbs
+        ]
+    if lease_namespace:
+        wanted += [
+            _Right("coordination.k8s.io", "leases", verb, lease_namespace, name) for verb, name in _LEASE
         ]
     try:
-        answers = await asyncio.gather(*(_allowed(client, *right) for right in wanted))
+        answers = await asyncio.gather(*(_allowed(client, right) for right in wanted))
         missing = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
         if missing:
             raise SplitterError(
@@ -58,11 +80,13 @@ async def check_access(client: Client, namespaces: Sequence[str]) -> None:
         ) from error
 
 
-async def _allowed(client: Client, group: str, resource: str, verb: str, namespace: str) -> bool:
-    name, _, subresource = resource.partition("/")
-    attributes = {"group": group, "resource": name, "verb": verb, "namespace": namespace}
+async def _allowed(client: Client, right: _Right) -> bool:
+    name, _, subresource = right.resource.partition("/")
+    attributes = {"group": right.group, "resource": name, "verb": right.verb, "namespace": right.namespace}
     if subresource:
         attributes["subresource"] = subresource
+    if right.name:
+        attributes["name"] = right.name
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -72,7 +96,7 @@ async def _allowed(client: Client, group: str, resource: str, verb: str, namespa
     return bool(answer.get("status", {}).get("allowed"))
 
 
-def _sentence(right: tuple[str, str, str, str]) -> str:
-    group, resource, verb, namespace = right
-    kind = f"{resource}.{group}" if group else resource
-    return f"{verb} {kind}" + (f" in namespace {namespace}" if namespace else "")
+def _sentence(right: _Right) -> str:
+    kind = f"{right.resource}.{right.group}" if right.group else right.resource
+    named = f"{kind} {right.name}" if right.name else kind
+    return f"{right.verb} {named}" + (f" in namespace {right.namespace}" if right.namespace else "")

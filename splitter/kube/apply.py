@@ -4,7 +4,8 @@ The reconciler calls `apply` with one pass's actions. The first that fails ends 
 observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
 Every answer goes into the cache, so that the next pass sees what this one wrote. Field manager
 `splitter` always; server-side apply for what is ours whole, small patches with a precondition for what
-is the user's. It never decides whether to write.
+is the user's. It never decides whether to write, and sends nothing when this process does not lead: the
+client it is given is under the permit of the lease (docs/adr/0021).
 """
 
 import asyncio

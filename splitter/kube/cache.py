@@ -83,6 +83,7 @@ class Cache:
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
+        self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self.vanished: dict[str, NodeState] = {}  # by name
         self.successors: dict[
             str, str
@@ -133,24 +134,23 @@ class Cache:
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
+            splits = f"/apis/splitter.io/v1alpha1{scope}/splits"
             found += [
                 Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
                 Reflector(
                     client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace
                 ),
-                Reflector(
-                    client, f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits, namespace=namespace
-                ),
             ]
+            self.written.append(Reflector(client, splits, self.splits, namespace=namespace))
             for kind in (DEPLOYMENT, STATEFUL_SET):
                 path = f"/apis/apps/v1{scope}/{kind.lower()}s"
                 sources = self.sources.of_kind(kind, partial(_is_of, kind))
                 twins = self.twins.of_kind(kind, partial(_is_of, kind))
-                found += [
+                self.written += [
                     Reflector(client, path, sources, SOURCES_SELECTOR, namespace=namespace),
                     Reflector(client, path, twins, TWINS_SELECTOR, namespace=namespace),
                 ]
-        return found
+        return found + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
         """Return what a node is now, with what others say about it."""
@@ -188,6 +188,10 @@ class Cache:
         """Take the answer to our own write of a twin's template, and remember which fields are ours by it."""
         self._applied[raw["metadata"]["uid"]] = parse.owned(raw)
         self.twins.upsert(raw)
+
+    def forget_applied(self) -> None:
+        """Forget which fields were ours: others may have written since."""
+        self._applied.clear()
 
     def is_stripped(self, twin: TwinRecord) -> bool:
         """Whether somebody has removed a field since our last apply; not known of what was done before us."""

@@ -8,6 +8,7 @@ complete re-list. This is our own, and small, because it is the hot path: kopf.o
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
@@ -23,6 +24,8 @@ _WATCH_S = (240, 300)
 _SILENCE_S = 320.0  # longer than a watch lasts: bookmarks come about once a minute
 _PAGE = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
+# Neither news nor failure for so long: not the server's silence, which ends before, but a fault of ours.
+_STUCK_S = _SILENCE_S + 80.0
 # What splitter does without: not allowed, or no such kind in this cluster. It may come later.
 _OFF = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _OFF_WAIT_S = 300.0
@@ -75,11 +78,18 @@ class Reflector:
         self.synced = asyncio.Event()
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
+        self._heard_s = self._tried_s = time.monotonic()
 
     @property
     def path(self) -> str:
         """The collection's path, for messages."""
         return self._path
+
+    @property
+    def label(self) -> str:
+        """The collection's path with its selector: two watches may follow one collection."""
+        selector = self._selector.get("labelSelector", "")
+        return f"{self._path}?{selector}" if selector else self._path
 
     @property
     def optional(self) -> bool:
@@ -91,6 +101,19 @@ class Reflector:
         """Whether nothing may be decided before it is synced."""
         return self._awaited
 
+    @property
+    def silent_s(self) -> float:
+        """For how long the server has said nothing, not even a bookmark."""
+        return time.monotonic() - self._heard_s
+
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing has happened here for longer than any silence or time-out lasts."""
+        return time.monotonic() - self._tried_s > _STUCK_S
+
+    def _heard(self) -> None:
+        self._heard_s = self._tried_s = time.monotonic()
+
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out."""
         wait_s = _FIRST_WAIT_S
@@ -100,6 +123,7 @@ class Reflector:
                 wait_s = _FIRST_WAIT_S
                 await self._watch(version)
             except ApiError as error:
+                self._tried_s = time.monotonic()
                 if self.optional and error.status in _OFF:
                     self._do_without(error)
                     await asyncio.sleep(_OFF_WAIT_S * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
@@ -113,7 +137,10 @@ class Reflector:
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
     async def list_once(self) -> None:
-        """Fill the store once, without watching. Raises ApiError, but for what splitter does without."""
+        """Fill the store, beside a watch or without one. Raises ApiError, but for what splitter does without.
+
+        A watch that runs may lag behind the list; the store keeps what is newer.
+        """
         try:
             await self._list()
         except ApiError as error:
@@ -135,6 +162,7 @@ class Reflector:
         query = {"limit": str(_PAGE), **self._selector}
         while True:
             page = await self._client.get(self._path, **query)
+            self._heard()
             objects.extend(page["items"])
             token = page["metadata"].get("continue")
             if not token:
@@ -166,6 +194,7 @@ class Reflector:
             try:
                 async with self._client.stream(self._path, query, _SILENCE_S) as lines:
                     async for line in lines:
+                        self._heard()
                         event = orjson.loads(line)
                         raw = event["object"]
                         if event["type"] == "ERROR":

@@ -23,7 +23,7 @@ from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, ro
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
-from splitter.kube.client import KIND_MISSING, ApiError
+from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
@@ -43,8 +43,8 @@ _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
 _KIND_MISSING_S = 10.0
-# What is still to be said when the process ends; Kubernetes gives 30 s in all.
-_LAST_WORDS_S = 5.0
+# What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
+_LAST_WORDS_S = 1.0
 # A replica given to spot is bound within this time or shows as Pending by itself.
 _PROMISE_S = 10.0
 
@@ -203,6 +203,11 @@ class Reconciler:
             self._herald.tell(observed.source, observed.now, (), (note,))
 
     def _failed(self, key: Key, error: ApiError) -> None:
+        if error.reason == NOT_LEADING:
+            # The term is over: whoever leads now looks at everything anew.
+            logger.debug("not leading workload=%s", key)
+            self._queue.add_after(key, _RETRY_S)
+            return
         if error.reason == KIND_MISSING:
             # The reflector has said so, once; and no event will tell of the day it is back.
             logger.debug("no Splits workload=%s because=%s", key, error)

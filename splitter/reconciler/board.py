@@ -17,7 +17,7 @@ import orjson
 
 from splitter.core.model import Key, Observation
 from splitter.kube.apply import Writer
-from splitter.kube.client import ApiError
+from splitter.kube.client import NOT_LEADING, ApiError
 
 logger = logging.getLogger("splitter.status")
 
@@ -95,7 +95,7 @@ class StatusBoard:
         except ApiError as error:
             level = (
                 logging.DEBUG
-                if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+                if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT} or error.reason == NOT_LEADING
                 else logging.WARNING
             )
             logger.log(level, "status of %s not written: %s", key, error)

@@ -18,7 +18,7 @@ from typing import Any
 
 from splitter.core.model import Key, Note, SourceView
 from splitter.kube.apply import Writer
-from splitter.kube.client import ApiError
+from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.report import metrics
 from splitter.report.events import DONE_S, Said, event, renewed, series
 
@@ -106,7 +106,7 @@ class Herald:
                 outcome = "refused"
                 self._letters.pop(sentence, None)
                 going = "being terminated" in error.message
-                level = logging.DEBUG if going else logging.WARNING
+                level = logging.DEBUG if going or error.reason == NOT_LEADING else logging.WARNING
                 logger.log(level, "event in %s not written: %s", letter.namespace, error)
             metrics.events_total.labels(outcome).inc()
 

@@ -6,6 +6,7 @@ keys (a node under the workload changed) go before all others.
 """
 
 import asyncio
+import time
 from collections import OrderedDict
 
 from splitter.core.model import Key
@@ -20,7 +21,9 @@ class WorkQueue:
         self._urgent: OrderedDict[Key, None] = OrderedDict()
         self._normal: OrderedDict[Key, None] = OrderedDict()
         self._bursting: set[Key] = set()
-        self._working: set[Key] = set()
+        self._working: dict[Key, float] = {}  # since when
+        self._progress_s = 0.0
+        self.served = False
         self._again: dict[Key, bool] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._called: dict[Key, float] = {}  # since when an urgent call waits for its pass
@@ -32,6 +35,23 @@ class WorkQueue:
         """Return how many keys wait."""
         return len(self._urgent) + len(self._normal)
 
+    def serve(self, *, served: bool) -> None:
+        """Say whether workers take keys; the time that keys wait counts from here."""
+        self.served = served
+        self._called.clear()  # while nobody took keys here, another process answered
+        self._answering.clear()
+        self._progress_s = time.monotonic()
+
+    def stuck_s(self) -> float:
+        """Return for how long keys have waited, or been worked on, without one pass that ended."""
+        if not self and not self._working:
+            return 0.0
+        return time.monotonic() - self._progress_s
+
+    def longest_pass_s(self) -> float:
+        """Return for how long the key has been worked on that was taken first."""
+        return time.monotonic() - min(self._working.values()) if self._working else 0.0
+
     def add(self, key: Key, *, urgent: bool = False) -> None:
         """Ask for a pass as soon as a worker is free.
 
@@ -42,6 +62,8 @@ class WorkQueue:
             self._called.setdefault(key, asyncio.get_running_loop().time())
         if urgent and self._coalesce_s and self._is_burst(key):
             return
+        if not self and not self._working:
+            self._progress_s = time.monotonic()
         if key in self._working:
             self._again[key] = urgent or self._again.get(key, False)
             return
@@ -96,7 +118,7 @@ class WorkQueue:
             for lane in lanes:
                 if lane:
                     key, _ = lane.popitem(last=False)
-                    self._working.add(key)
+                    self._working[key] = time.monotonic()
                     if (called := self._called.pop(key, None)) is not None:
                         self._answering.setdefault(key, called)
                     return key
@@ -114,6 +136,7 @@ class WorkQueue:
 
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""
-        self._working.discard(key)
+        self._working.pop(key, None)
+        self._progress_s = time.monotonic()
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)

@@ -104,6 +104,19 @@ class Controller:
         """End it in the middle of whatever it does."""
         self._end(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """Have it stand still, with all its connections open (SIGSTOP)."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._child is None:
+            raise AssertionError("the controller does not run")
+        self._child.process.send_signal(number)
+
     def _end(self, number: signal.Signals) -> int:
         if self._child is None:
             raise AssertionError("the controller does not run")

@@ -14,6 +14,7 @@ import json
 import re
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -91,6 +92,7 @@ class Gateway:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
         self._port = 0
+        self._refuse: Callable[[bool], Coroutine[None, None, None]] | None = None
         self._close: Callable[[], Coroutine[None, None, None]] | None = None
         self.fatal: Callable[[Write], bool] = never
         self.struck = threading.Event()
@@ -99,12 +101,19 @@ class Gateway:
         self.others: list[str] = []  # what else was asked for that is no read: Events, dry runs, reviews
         self._versions: set[str] = set()
         self._life = 0  # of the controller that is connected
+        self._connected: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
         self._one_write = asyncio.Lock()  # so that none is under way when it dies at another
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig of the same user that leads through the gateway, and return its path."""
         cluster = {"name": self._config["clusters"][0]["name"], "cluster": {"server": self._url}}
         return write_private(path, yaml.safe_dump({**self._config, "clusters": [cluster]}))
+
+    def refuse(self, *, refused: bool = True) -> None:
+        """Break connections off and refuse new ones, like a server that is not there; or be there again."""
+        if self._refuse is None:
+            raise AssertionError("the gateway is used within a with")
+        asyncio.run_coroutine_threadsafe(self._refuse(refused), self._loop).result(_START_DEADLINE_S)
 
     def reopen(self) -> None:
         """Let requests through again; those that came while it was closed stay unanswered for ever."""
@@ -156,13 +165,26 @@ class Gateway:
         await site.start()
         self._port = runner.addresses[0][1]
 
+        async def refuse(refused: bool) -> None:
+            nonlocal site
+            if not refused:
+                site = web.TCPSite(runner, "127.0.0.1", self._port)
+                await site.start()
+                return
+            await site.stop()
+            for transport in list(self._connected):
+                transport.abort()
+
         async def close() -> None:
             await runner.cleanup()
             await session.close()
 
+        self._refuse = refuse
         self._close = close
 
     async def _forward(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
+        if request.transport is not None:
+            self._connected.add(request.transport)
         life = self._life
         body = await request.read()
         target = _target_of(request)

@@ -44,7 +44,9 @@ def running(sandbox: Sandbox, home: Path, namespace: str = NAMESPACE) -> Iterato
         name.upper(): ",".join(value) if isinstance(value, list) else str(value)
         for name, value in found.items()
     }
-    controller = Controller(kubeconfig, home, {"OWN_NAMESPACE": namespace, **SHORT, **told})
+    controller = Controller(
+        kubeconfig, home, {"OWN_NAMESPACE": namespace, "LEADER_ELECTION": "on", **SHORT, **told}
+    )
     try:
         controller.start()
         yield controller

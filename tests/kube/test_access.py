@@ -26,11 +26,11 @@ class Interrogated(Client):
         return {"status": {"allowed": False}}
 
 
-def asked(*namespaces: str) -> tuple[set[Right], str]:
+def asked(*namespaces: str, lease: str = "") -> tuple[set[Right], str]:
     """Return what was asked, and the sentence about what is missing: everything."""
     server = Interrogated()
     try:
-        asyncio.run(check_access(server, namespaces))
+        asyncio.run(check_access(server, namespaces, lease))
     except SplitterError as error:
         return server.asked, str(error)
     raise AssertionError
@@ -72,3 +72,10 @@ class TestStart:
         found, _ = asked("shop", "cart")
         assert {right for right in found if right.namespace} == there
         assert {right.resource for right in found if not right.namespace} == {"nodes"}
+
+    def test_asks_for_the_lease_where_a_leader_is_elected(self) -> None:
+        """With an election, the rights on the Lease beside splitter are asked for too, and no others."""
+        lease = {right for rule in rules() if rule.role == "splitter-lease" for right in rule.rights}
+        found, sentence = asked(lease="splitter-system")
+        assert found - asked()[0] == lease
+        assert "update leases.coordination.k8s.io splitter in namespace splitter-system" in sentence

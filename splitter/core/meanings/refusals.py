@@ -159,6 +159,11 @@ REFUSALS: Final = {
         "splitter lacks a right. At start it leaves with this word.",
         "Apply `manifests/rbac.yaml`.",
     ),
+    Reason.ANOTHER_LEADS: Meaning(
+        "",
+        "An elected leader works on this cluster, and this process takes part in no election: it leaves.",
+        "Stop the other one first, or set `leader_election: on`.",
+    ),
     Reason.API_UNREACHABLE: Meaning(
         "Warning",
         "The API server cannot be reached. At start splitter leaves with this word.",

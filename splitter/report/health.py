@@ -1,0 +1,95 @@
+"""Answers the kubelet's probes, /healthz and /readyz, each with a body that a person can read.
+
+`operator` starts it and shows it a snapshot of all checks about once a second; the answers come from a thread
+of their own, so that they also come, and say why, while the event loop is stuck. What is checked is decided
+elsewhere (`reconciler.vitals`). Nothing here knows a cluster.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
+
+# The event loop turns many times a second; a large list may hold it for some.
+_STUCK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. `age_s`: how old the news is that it rests on."""
+
+    name: str
+    message: str
+    live: bool = True
+    """Whether going on makes sense; false: only a new process helps."""
+    ready: bool = True
+    """Whether this process could lead now."""
+    age_s: float | None = None
+
+
+class Health:
+    """The last snapshot, and the two answers made of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._shown: tuple[float, tuple[Check, ...]] = (clock(), ())
+
+    def show(self, checks: Sequence[Check]) -> None:
+        """Take a snapshot; called by the event loop itself, about once a second."""
+        self._shown = (self._clock(), tuple(checks))
+
+    def answer(self, path: str) -> tuple[HTTPStatus, dict[str, object]] | None:
+        """Return the status and the body of a probe, None for another path. May be called by any thread."""
+        if path not in {"/healthz", "/readyz"}:
+            return None
+        shown_s, checks = self._shown
+        age_s = self._clock() - shown_s
+        turns = age_s <= _STUCK_S
+        told = "turns" if turns else f"has not turned for {age_s:.0f} s"
+        loop = Check("event-loop", told, live=turns, ready=turns, age_s=age_s)
+        found = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
+        if path == "/readyz" and not checks:
+            found.append((Check("start", "has not begun"), False))
+        good = all(ok for _, ok in found)
+        body: dict[str, object] = {
+            "ok": good,
+            "checks": {check.name: _shown(check, ok=ok) for check, ok in found},
+        }
+        return HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body
+
+
+def _shown(check: Check, *, ok: bool) -> dict[str, object]:
+    age = {} if check.age_s is None else {"age_s": round(check.age_s, 1)}
+    return {"ok": ok, "message": check.message, **age}
+
+
+class _Server(ThreadingTCPServer):
+    # Not http.server's own, which would ask DNS for our name while it starts.
+    allow_reuse_address = True
+    daemon_threads = True
+
+
+def serve(health: Health, port: int) -> int:
+    """Answer probes in a thread that ends with the process; return the port (0: any). Raises OSError."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = health.answer(self.path.partition("?")[0])
+            status, body = found or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
+            content = json.dumps(body, indent=2).encode() + b"\n"
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing: probes come every few seconds."""
+
+    server = _Server(("0.0.0.0", port), Handler)  # noqa: S104 (the kubelet asks from outside the pod)
+    threading.Thread(target=server.serve_forever, name="probes", daemon=True).start()
+    return int(server.server_address[1])

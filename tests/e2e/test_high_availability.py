@@ -1,0 +1,324 @@
+"""Two controllers, one Lease: one of them writes, the other takes over, and never do both.
+
+Each has a gateway of its own, which notes what it asks for. Who leads is read from the Lease, and the
+promises are judged by recorded pods.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from e2e.conftest import open_shop
+from e2e.controller import SHORT, Controller
+from e2e.gateway import Gateway, Write
+from e2e.shop import Shop
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import Notice
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/splitter-system/leases/splitter"
+ASKED = {"splitter.io/on-demand-base": "2"}
+REPLICAS, SURGE = 5, 1
+FAIL_OVER_S, CLEAN_STOP_S = 20.0, 3.0
+DEADLINE_S = 60.0
+
+
+@dataclass
+class Replica:
+    """One controller behind a gateway of its own."""
+
+    controller: Controller
+    gateway: Gateway
+
+    @property
+    def said(self) -> str:
+        """Return its whole log."""
+        return self.controller.said()
+
+    def leads(self, identity: str) -> bool:
+        """Whether it has said that it leads under this name."""
+        return bool(identity) and f"leading as {identity}" in self.said
+
+    @property
+    def asked(self) -> list[Write | str]:
+        """Return everything it has asked for that is no read, but for the Lease."""
+        others = [line for line in self.gateway.others if "/leases" not in line and "reviews" not in line]
+        return [*self.gateway.writes, *others]
+
+
+class Pair:
+    """Two replicas, one of which leads."""
+
+    def __init__(self, sandbox: Sandbox, replicas: tuple[Replica, Replica]) -> None:
+        self._sandbox = sandbox
+        self.replicas = replicas
+
+    @property
+    def holder(self) -> str:
+        """Return the identity in the Lease; empty: nobody's."""
+        lease = self._sandbox.api.find(LEASE)
+        return str(lease["spec"].get("holderIdentity") or "") if lease is not None else ""
+
+    @property
+    def leader(self) -> Replica | None:
+        """Return who leads."""
+        holder = self.holder
+        return next((one for one in self.replicas if one.leads(holder)), None)
+
+    def roles(self) -> tuple[Replica, Replica]:
+        """Wait until one leads and the other stands by, and return them in this order."""
+        leader = wait_until(lambda: self.leader, what="a leader", deadline_s=DEADLINE_S)
+        [standby] = [one for one in self.replicas if one is not leader]
+        return leader, standby
+
+    def wait_led_by(self, replica: Replica, since: Instant) -> float:
+        """Wait until it leads; return after how many seconds."""
+        wait_until(lambda: self.leader is replica, what="the other one to lead", deadline_s=DEADLINE_S)
+        return tell("it leads after", since)
+
+    def check(self) -> None:
+        """Raise when a controller that should run does not."""
+        for one in self.replicas:
+            one.controller.check()
+
+
+def tell(what: str, since: Instant) -> float:
+    """Print how long something took, and return it."""
+    took_s = Instant.now().monotonic_s - since.monotonic_s
+    sys.stdout.write(f"\n{what} {took_s:.1f} s")
+    return took_s
+
+
+@pytest.fixture
+def pair(
+    sandbox: Sandbox, controller: Controller, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
+    """Yield two replicas; the shared controller rests meanwhile."""
+    assert fleet.names("spot")
+    account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
+    if controller.running:
+        controller.stop()
+    homes = [tmp_path_factory.mktemp(name) for name in ("one", "two")]
+    with Gateway(account) as first, Gateway(account) as second:
+        pair = Pair(sandbox, (_replica(first, account, homes[0]), _replica(second, account, homes[1])))
+        try:
+            for one in pair.replicas:
+                one.controller.start()
+            yield pair
+        finally:
+            for one in pair.replicas:
+                one.controller.end()
+            sandbox.api.delete(LEASE, missing_ok=True)
+            controller.start()
+
+
+def _replica(gateway: Gateway, account: Path, home: Path) -> Replica:
+    assert account.exists()
+    settings = {**SHORT, "LEADER_ELECTION": "on"}
+    return Replica(Controller(gateway.kubeconfig(home / "kubeconfig"), home, settings), gateway)
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox, pair: Pair) -> Iterator[Shop]:
+    """Yield a namespace with `web`, not split."""
+    for shop in open_shop(sandbox, pair.replicas[0].controller):
+        shop.check = pair.check
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        yield shop
+
+
+def half_way(shop: Shop) -> None:
+    """Begin to split, and return when some replicas have moved and most have not."""
+    shop.label()
+    shop.until(lambda: sum(shop.twins() or (0, 0)) >= 2, "half of the way")
+
+
+def wait_until_reconciling(replica: Replica, before: int) -> None:
+    """Wait until a replica reconciles once more than it has before."""
+    wait_until(
+        lambda: replica.said.count("reconciling:") > before,
+        what="the other to reconcile",
+        deadline_s=DEADLINE_S,
+    )
+
+
+def is_no_fight(shop: Shop) -> bool:
+    """Whether nobody took the other's writes for a foreign hand's."""
+    told = [
+        note
+        for reason in ("ForeignUnpause", "Conflict", "Drift", "IntruderParked")
+        for note in shop.events(reason)
+    ]
+    return not told and not shop.status().get("fights") and not shop.status().get("conflict")
+
+
+class TestStandsBy:
+    def test_writes_nothing(self, pair: Pair, shop: Shop) -> None:
+        """While the leader splits a workload the other writes nothing and tells nothing, and is ready."""
+        leader, standby = pair.roles()
+        half_way(shop)
+        shop.wait_split(on_demand=2, spot=3)
+        assert len(leader.asked) > 10
+        assert standby.asked == []
+        assert "standing by" in standby.said
+        assert "reconciled" not in standby.said
+
+
+class TestKilled:
+    def test_at_a_notice(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
+        """The leader dies just when a notice comes: the other has moved what is doomed within 20 s."""
+        leader, standby = pair.roles()
+        half_way(shop)
+        shop.wait_split(on_demand=2, spot=3)
+        nodes = [node for node in shop.nodes() if node.startswith("spot")]
+        doomed = max(nodes, key=nodes.count)
+        with shop.watch() as watched:
+            began = Instant.now()
+            leader.controller.kill()
+            fleet.notice(doomed, Notice.TAINT)
+            shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
+            assert tell("killed at a notice, covered after", began) < FAIL_OVER_S
+            assert pair.leader is standby
+            fleet.kill(doomed)
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+        assert is_no_fight(shop)
+
+    def test_at_a_loss(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
+        """The leader dies, and all spot nodes without notice: all N serve again within 20 s."""
+        leader, standby = pair.roles()
+        half_way(shop)
+        shop.wait_split(on_demand=2, spot=3)
+        began = Instant.now()
+        leader.controller.kill()
+        fleet.kill(fleet.names("spot"))
+        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "everything to serve from on-demand")
+        assert tell("killed at a loss, covered after", began) < FAIL_OVER_S
+        assert pair.leader is standby
+        assert is_no_fight(shop)
+
+    def test_on_the_way(self, pair: Pair, shop: Shop) -> None:
+        """The leader dies half-way through a take-over: the other goes on where it was."""
+        leader, standby = pair.roles()
+        with shop.watch() as watched:
+            half_way(shop)
+            began = Instant.now()
+            leader.controller.kill()
+            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert is_no_fight(shop)
+
+
+class TestStopped:
+    def test_to_and_fro(self, pair: Pair, shop: Shop) -> None:
+        """Stopped cleanly half-way, it leaves in good order, and the other goes on within 3 s; and back."""
+        with shop.watch() as watched:
+            half_way(shop)
+            for _ in range(2):
+                leader, standby = pair.roles()
+                reconciling = standby.said.count("reconciling:")
+                began = Instant.now()
+                assert leader.controller.stop() == 0
+                tell("stopped, gone after", began)
+                wait_until_reconciling(standby, reconciling)
+                assert tell("stopped, the other reconciles after", began) < CLEAN_STOP_S
+                assert pair.leader is standby
+                leader.controller.start()
+            shop.wait_split(on_demand=2, spot=3)
+            assert watched.lowest() >= REPLICAS
+            assert watched.highest() <= REPLICAS + SURGE
+        assert is_no_fight(shop)
+
+
+class TestPaused:
+    def test_wakes_up(self, pair: Pair, shop: Shop) -> None:
+        """Stopped in its tracks and woken when another leads, it writes nothing and stands by."""
+        leader, standby = pair.roles()
+        with shop.watch() as watched:
+            half_way(shop)
+            leader.controller.pause()
+            began = Instant.now()
+            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            asked = len(leader.asked)
+            shop.until(lambda: shop.twins() == (2, 3), "the other to go on")
+            shop.scale(REPLICAS + 1)  # something to do for both
+            leader.controller.resume()
+            wait_until(
+                lambda: "not leading any more" in leader.said and leader.said.count("standing by") >= 1,
+                what="the old leader to stand by",
+                deadline_s=DEADLINE_S,
+            )
+            shop.wait_split(on_demand=2, spot=4)
+            assert leader.asked[asked:] == []
+            assert pair.leader is standby
+            assert watched.lowest() >= REPLICAS
+        assert is_no_fight(shop)
+
+    def test_wakes_up_before_anybody_leads(self, pair: Pair, shop: Shop) -> None:
+        """Paused for less than its lease lasts, it goes on as if nothing had been."""
+        leader, standby = pair.roles()
+        half_way(shop)
+        shop.wait_split(on_demand=2, spot=3)
+        leader.controller.pause()
+        shop.deploy("other", replicas=1)  # a second or two
+        leader.controller.resume()
+        shop.scale(REPLICAS + 1)
+        shop.wait_split(on_demand=2, spot=4)
+        assert pair.leader is leader
+        assert standby.asked == []
+
+
+def hanging(gateway: Gateway) -> Callable[[], None]:
+    """Let nothing pass any more, and return what ends that."""
+    gateway.struck.set()
+    return gateway.reopen
+
+
+def refusing(gateway: Gateway) -> Callable[[], None]:
+    """Refuse connections, and return what ends that."""
+    gateway.refuse()
+    return lambda: gateway.refuse(refused=False)
+
+
+class TestCutOff:
+    @pytest.mark.parametrize("trouble", [hanging, refusing])
+    def test_the_leader(
+        self, pair: Pair, shop: Shop, fleet: Fleet, trouble: Callable[[Gateway], Callable[[], None]]
+    ) -> None:
+        """A leader whose API server hangs or refuses is replaced, stands by, and leads again when needed."""
+        leader, standby = pair.roles()
+        with shop.watch() as watched:
+            half_way(shop)
+            began = Instant.now()
+            back = trouble(leader.gateway)
+            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            shop.wait_split(on_demand=2, spot=3)
+            asked = len(leader.asked)
+            assert "not leading any more: the lease was not renewed within 8 s" in leader.said
+            back()
+            wait_until(
+                lambda: f"standing by: {pair.holder} leads" in leader.said,
+                what="it to stand by",
+                deadline_s=DEADLINE_S,
+            )
+            assert leader.asked[asked:] == []
+            # What it missed meanwhile it knows when it leads again: its watches were cut off in silence.
+            nodes = [node for node in shop.nodes() if node.startswith("spot")]
+            doomed = max(nodes, key=nodes.count)
+            began = Instant.now()
+            assert standby.controller.stop() == 0
+            fleet.notice(doomed, Notice.TAINT)
+            shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
+            assert tell("led again and covered after", began) < FAIL_OVER_S
+            assert pair.leader is leader
+            assert watched.lowest() >= REPLICAS
+        assert is_no_fight(shop)

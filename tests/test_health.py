@@ -1,0 +1,234 @@
+"""The probes: live unless only a new process helps, ready with full caches, and a body that says why."""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+
+import pytest
+
+from splitter.core.model import Key
+from splitter.kube.client import ApiError
+from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.vitals import checks
+from splitter.report.health import Check, Health, serve
+
+WEB = Key("Deployment", "shop", "web")
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.time_s = 50.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.time_s
+
+
+def probe(port: int, path: str) -> tuple[int, dict[str, object]]:
+    """Ask as the kubelet does."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+class TestAnswers:
+    def test_says_what_is_wrong(self) -> None:
+        """Both answers are JSON, with each check's message and age; each looks at its own verdict."""
+        health = Health()
+        port = serve(health, 0)
+        health.show([Check("watch /api/v1/pods", "is not listed yet", ready=False, age_s=3.21)])
+        status, body = probe(port, "/healthz")
+        assert (status, body["ok"]) == (200, True)
+        status, body = probe(port, "/readyz?verbose")
+        assert (status, body["ok"]) == (503, False)
+        assert isinstance(body["checks"], dict)
+        assert body["checks"]["watch /api/v1/pods"] == {
+            "ok": False,
+            "message": "is not listed yet",
+            "age_s": 3.2,
+        }
+        assert body["checks"]["event-loop"]["message"] == "turns"
+        assert probe(port, "/elsewhere")[0] == 404
+
+    def test_before_the_first_look(self) -> None:
+        """A process that has just begun is live and not ready."""
+        health = Health()
+        assert _status(health, "/healthz") == 200
+        assert _status(health, "/readyz") == 503
+
+    def test_event_loop_stuck(self) -> None:
+        """Without a snapshot for half a minute the event loop is stuck: neither live nor ready."""
+        clock = Clock()
+        health = Health(clock)
+        health.show([Check("passes", "0 workloads wait")])
+        clock.time_s += 29
+        assert _status(health, "/healthz") == 200
+        clock.time_s += 2
+        assert _status(health, "/healthz") == _status(health, "/readyz") == 503
+        found = health.answer("/healthz")
+        assert found is not None
+        assert "has not turned for 31 s" in json.dumps(found[1])
+
+
+def _status(health: Health, path: str) -> int:
+    found = health.answer(path)
+    assert found is not None
+    return found[0]
+
+
+@dataclass
+class Watch:
+    """What the checks see of a reflector."""
+
+    label: str = "/api/v1/pods"
+    optional: bool = False
+    stuck: bool = False
+    silent_s: float = 5.0
+    error: ApiError | None = None
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        """Be listed."""
+        self.synced.set()
+
+
+@dataclass
+class Leadership:
+    """What the checks see of an election."""
+
+    answered: bool = True
+    leading: bool = False
+    leader: str = "other-pod_1"
+
+
+class Passes:
+    """What the checks see of the queue."""
+
+    def __init__(self, waits: int = 0, stuck_s: float = 0.0, longest_s: float = 0.0) -> None:
+        self.served = True
+        self._waits, self._stuck_s, self._longest_s = waits, stuck_s, longest_s
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return self._waits
+
+    def stuck_s(self) -> float:
+        """Return for how long nothing has ended."""
+        return self._stuck_s
+
+    def longest_pass_s(self) -> float:
+        """Return for how long a pass has lasted."""
+        return self._longest_s
+
+
+def verdict(
+    *watches: Watch, passes: Passes | None = None, election: Leadership | None = None, stopping: bool = False
+) -> tuple[bool, bool, str]:
+    """Return live, ready, and all messages."""
+    found = checks(watches or (Watch(),), Passes() if passes is None else passes, election, stopping=stopping)
+    told = "; ".join(f"{one.name} {one.message}" for one in found)
+    return all(one.live for one in found), all(one.ready for one in found), told
+
+
+class TestWatches:
+    def test_follows(self) -> None:
+        """A watch that hears something now and then is fine."""
+        assert verdict()[:2] == (True, True)
+
+    def test_not_listed(self) -> None:
+        """Until the caches are full it is live and not ready."""
+        assert verdict(Watch(synced=asyncio.Event()), Watch())[:2] == (True, True)
+        empty = Watch()
+        empty.synced.clear()
+        live, ready, told = verdict(empty, Watch())
+        assert (live, ready) == (True, False)
+        assert "/api/v1/pods is not listed yet" in told
+
+    def test_api_server_away(self) -> None:
+        """An API server that is away is said, and no reason to restart: that would not bring it back."""
+        away = Watch(error=ApiError(0, "NoAnswer", "refused"), silent_s=900)
+        live, ready, told = verdict(away)
+        assert (live, ready) == (True, True)
+        assert "is interrupted: 0 NoAnswer: refused" in told
+
+    def test_stuck(self) -> None:
+        """A watch in which nothing happens, not even a failure, is mended by a new process only."""
+        live, _, told = verdict(Watch(stuck=True))
+        assert not live
+        assert "is stuck" in told
+
+    def test_optional(self) -> None:
+        """What splitter does without is neither."""
+        assert verdict(Watch(), Watch(optional=True, stuck=True))[:2] == (True, True)
+
+
+class TestPasses:
+    def test_stuck(self) -> None:
+        """Keys that wait while no pass ends for five minutes: not live."""
+        assert verdict(passes=Passes(5, 299))[0]
+        live, _, told = verdict(passes=Passes(5, 301))
+        assert not live
+        assert "5 workloads wait, no pass has ended for 301 s" in told
+
+    def test_one_pass(self) -> None:
+        """One pass that lasts longer than all its requests may: not live, however the others do."""
+        assert not verdict(passes=Passes(0, 1, 601))[0]
+
+    def test_api_server_away(self) -> None:
+        """While no watch hears anything, passes that do not end are the API server's."""
+        live, _, told = verdict(Watch(silent_s=200), passes=Passes(5, 1000))
+        assert live
+        assert "a restart would not help" in told
+
+    def test_standby(self) -> None:
+        """Who does not lead has no passes to be stuck with."""
+        passes = Passes(5, 1000)
+        passes.served = False
+        assert verdict(passes=passes, election=Leadership())[:2] == (True, True)
+
+
+class TestLeadership:
+    @pytest.mark.parametrize(
+        ("election", "ready", "told"),
+        [
+            (None, True, "leader this process, without an election"),
+            (Leadership(answered=False), False, "leader not known yet"),
+            (Leadership(leading=True), True, "leader this process"),
+            (Leadership(), True, "which stands by; last seen: other-pod_1"),
+            (Leadership(leader=""), True, "which stands by; last seen: nobody"),
+        ],
+    )
+    def test_ready(self, election: Leadership | None, ready: bool, told: str) -> None:
+        """Leading or standing by, a replica is ready."""
+        assert verdict(election=election)[1] is ready
+        assert told in verdict(election=election)[2]
+
+    def test_leaving(self) -> None:
+        """Who is told to leave is not ready any more, and live to the end."""
+        assert verdict(stopping=True)[:2] == (True, False)
+
+
+class TestQueue:
+    async def test_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Time counts from the first key that waits, and from each pass that ends."""
+        clock = Clock()
+        monkeypatch.setattr("splitter.reconciler.queue.time.monotonic", clock)
+        queue = WorkQueue()
+        queue.serve(served=True)
+        clock.time_s += 100
+        assert queue.stuck_s() == queue.longest_pass_s() == 0
+        queue.add(WEB)
+        clock.time_s += 7
+        assert (queue.stuck_s(), queue.longest_pass_s()) == (7, 0)
+        assert await queue.take() == WEB
+        clock.time_s += 5
+        assert (queue.stuck_s(), queue.longest_pass_s()) == (12, 5)
+        queue.done(WEB)
+        assert queue.stuck_s() == queue.longest_pass_s() == 0
