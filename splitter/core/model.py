@@ -361,7 +361,7 @@ class Observation:
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the rehearsal of the writes to come was answered
-    others_moving: int = 0  # other workloads that are being taken over now
+    others_moving: int = 0  # other workloads in a voluntary move now
 
     def twin(self, pool: Pool) -> TwinView | None:
         """Return the twin of a pool, if it exists."""

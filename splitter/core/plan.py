@@ -57,6 +57,7 @@ class Plan:
     fight: bool = False  # count one when the actions have been written
     fighter: str = ""  # with whom, where that is known: only the fights with one and the same count together
     objection: Note | None = None  # why this workload, which is split, would be refused today
+    voluntary: bool = False  # a move that begins now and could as well be made later
     wake_after_s: float | None = None
 
 

@@ -9,7 +9,7 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core import transfer
+from splitter.core import transfer, turns
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -182,6 +182,11 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         persisted,
         this.rules.tuning,
     )
+    voluntary = turns.redivides(this, decision, on_demand, spot)
+    turn = turns.not_yet(this, "the division that the policy asks for") if voluntary else None
+    if turn is not None:
+        held = replace(decision, on_demand=on_demand.spec_replicas, spot=spot.spec_replicas, notes=(turn,))
+        decision = replace(held, next_wake_s=POLL_S)
     scales = _scales(this, decision, on_demand, spot)
     base = base_replicas(this.source.replicas, this.policy)
     balanced = Note(
@@ -205,6 +210,7 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         wanted_on_demand=base,
         wanted_spot=this.source.replicas - base,
         rebalance=state,
+        voluntary=voluntary and turn is None,
         wake_after_s=decision.next_wake_s,
     )
 

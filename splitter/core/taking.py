@@ -22,6 +22,7 @@ from splitter.core.model import (
 from splitter.core.plan import LOOK_AGAIN_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
+from splitter.core.turns import not_yet
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3
@@ -62,9 +63,7 @@ def consider(this: Pass) -> Plan:
         again_s = LOOK_AGAIN_S if objection.reason in _ABOUT_OTHERS else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
-    limit = this.rules.max_concurrent_moves
-    if limit and this.observed.others_moving >= limit:
-        turn = Note(Reason.WAITING_FOR_TURN, f"{this.observed.others_moving} others are being taken over now")
+    if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
     actions = (*_split(this, takes_over=True), _mark(this))

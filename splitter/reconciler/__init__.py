@@ -22,6 +22,7 @@ from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
@@ -156,8 +157,8 @@ class Reconciler:
         return waits and self._acceptable.get(key) != _hashes(twins)
 
     def _count_moving(self, key: Key, found: Plan) -> None:
-        """Count the workloads that are being taken over: only so many at a time."""
-        if found.state is State.TAKING_OVER:
+        """Count the workloads in a voluntary move: only so many at a time."""
+        if keeps_turn(found, had=key in self._moving):
             self._moving.add(key)
         else:
             self._moving.discard(key)

@@ -26,6 +26,7 @@ from splitter.core.model import Note, Observation, Policy, Pool, State, Tie
 from splitter.core.plan import LOOK_AGAIN_S, Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
+from splitter.core.turns import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
@@ -200,6 +201,59 @@ class TestRunning:
         assert found.actions == ()
         assert found.verdict.reason is Reason.DRY_RUN
         assert "Scale" in found.verdict.message or "scale" in found.verdict.message
+
+
+class TestTurns:
+    """At most `max_concurrent_moves` workloads at a time do what could as well be done later."""
+
+    FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
+
+    def planned(self, observed: Observation, **rules: int) -> Plan:
+        """Return the plan of a pass in which the policy asks for a base of 5."""
+        asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
+        return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
+
+    def test_another_division_waits(self) -> None:
+        """The same N, divided otherwise: with three others at it nothing is written; the wish is shown."""
+        found = self.planned(at_rest(others_moving=3))
+        assert (found.actions, found.state, found.voluntary) == ((), State.HELD, False)
+        assert found.verdict.reason is Reason.WAITING_FOR_TURN
+        assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
+        assert found.wake_after_s is not None
+
+    def test_begins_when_others_are_done(self) -> None:
+        """It is its turn, or there is no limit."""
+        for found in (
+            self.planned(at_rest(others_moving=2)),
+            self.planned(at_rest(others_moving=99), max_concurrent_moves=0),
+        ):
+            assert kinds(found) == [Scale]
+            assert found.voluntary
+
+    def test_nothing_else_waits(self) -> None:
+        """A loss, a notice, another N: written at once, whoever moves."""
+        doomed = at_rest(others_moving=9, spot=twin(Pool.SPOT, pods(4, doomed=2)))
+        scaled = at_rest(others_moving=9, source=source(12))
+        for observed in (doomed, scaled):
+            found = self.planned(observed)
+            assert any(isinstance(action, Scale) for action in found.actions)
+            assert not found.voluntary
+
+    @pytest.mark.parametrize(
+        ("state", "reason", "had", "keeps"),
+        [
+            (State.TAKING_OVER, Reason.HANDING_OVER, False, True),
+            (State.HELD, Reason.WAITING_FOR_REPLICAS, True, True),
+            (State.MOVING, Reason.SCALED, True, True),
+            (State.MOVING, Reason.SCALED, False, False),
+            (State.HELD, Reason.SOAKING, True, False),
+            (State.MOVING, Reason.SPOT_LOST, True, False),
+            (State.STEADY, Reason.BALANCED, True, False),
+        ],
+    )
+    def test_keeps_its_turn(self, state: State, reason: Reason, had: bool, keeps: bool) -> None:
+        """While it is on the way; not for the time of a soak, and not when something happens to it."""
+        assert keeps_turn(Plan(Step.RUN, state, Note(reason, "")), had=had) is keeps
 
 
 class TestGiving:

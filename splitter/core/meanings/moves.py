@@ -26,7 +26,7 @@ HAND_OVERS: Final = {
     ),
     Reason.WAITING_FOR_TURN: Meaning(
         "Normal",
-        "`max_concurrent_moves` other workloads are being taken over now.",
+        "`max_concurrent_moves` other workloads are being taken over, or divided otherwise, now.",
         "Wait, or raise the setting.",
     ),
     Reason.WAITING_FOR_CONTROLLER: Meaning(
