@@ -17,6 +17,7 @@ from splitter.cli.target import Target
 from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, SOURCES_SELECTOR
 from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client, Json
+from splitter.kube.lease import leading_elsewhere
 
 _LOOK_S = 1.0
 _SOURCES = ("deployments", "statefulsets")
@@ -63,6 +64,7 @@ async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list
         deadline = time.monotonic() + timeout_s
         while left := await _list(client, namespaces, "apis/splitter.io/v1alpha1", "splits", ""):
             if time.monotonic() > deadline:
+                await _tell_leader(client, settings.own_namespace)
                 return [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in left]
             await asyncio.sleep(_LOOK_S)
         if target.namespace is None and not await let_crd_go(client):
@@ -71,6 +73,15 @@ async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list
                 f" kubectl annotate crd {CRD_NAME} {ANNOTATION_KEEP}-\n"
             )
         return []
+
+
+async def _tell_leader(client: Client, own_namespace: str) -> None:
+    """Say who should have done it: where to look when nothing moves."""
+    if not own_namespace:
+        return
+    leader = await leading_elsewhere(client, own_namespace)
+    found = f"{leader} leads: its log says more" if leader else "no elected controller shows a sign of life"
+    sys.stderr.write(f"{found} (kubectl -n {own_namespace} get lease splitter)\n")
 
 
 async def _list(
