@@ -1,8 +1,9 @@
 """A real Helm, and the Job that it waits for when it uninstalls.
 
-Pods of the sandbox are simulated, so a Job never runs its command there. `play` runs it here instead, by
-hand: arguments, settings and service account are those of the Job's own pod, and how it ended is written to
-the pod's status, as a kubelet would. From there on, Job controller and Helm go their own way.
+Pods of the sandbox are simulated, so a Job never runs its command there (its pod completes all the same,
+unless it is held). `play` runs it here instead, by hand: arguments, settings and service account are those of
+the Job's own pod, and how it ended is written to the pod's status, as a kubelet would. From there on, Job
+controller and Helm go their own way.
 """
 
 import os
@@ -59,16 +60,18 @@ class UninstallJob:
         self._pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
     def wait(self) -> JsonObject:
-        """Wait for the Job's pod and return it."""
+        """Wait for the Job's pod, keep the sandbox from completing it, and return it."""
 
         def found() -> JsonObject | None:
             pods = self._cluster.api.list(self._pods, labels="app.kubernetes.io/name=splitter-uninstall")
-            return next((pod for pod in pods if pod["status"].get("phase") == "Running"), None)
+            return pods[0] if pods else None
 
-        return wait_until(found, what="the Job's pod", deadline_s=DEADLINE_S, check=self._cluster.check)
+        pod = wait_until(found, what="the Job's pod", deadline_s=DEADLINE_S, check=self._cluster.check)
+        held = {"metadata": {"annotations": {"sandbox.splitter.io/frozen": "true"}}}
+        return self._cluster.api.patch(f"{self._pods}/{pod['metadata']['name']}", held)
 
-    def play(self, home: Path) -> Answer:
-        """Run what the pod would run, write down how it ended, and return what it said."""
+    def play(self, home: Path, *, code: int) -> Answer:
+        """Run what the pod would run, write down how it ended, and return what it said: `code` is how."""
         pod = self.wait()
         spec = pod["spec"]
         [container], [volume] = spec["containers"], [each for each in spec["volumes"] if "configMap" in each]
@@ -79,6 +82,7 @@ class UninstallJob:
         arguments = [each.replace(mount["mountPath"], str(home)) for each in container["args"]]
         account = self._cluster.service_account_kubeconfig(NAMESPACE, spec["serviceAccountName"])
         answer = Terminal(account, home).splitter(*arguments)
+        assert answer.returncode == code, answer.stdout + answer.stderr
         phase = "Succeeded" if answer.returncode == 0 else "Failed"
         self._cluster.api.patch(
             f"{self._pods}/{pod['metadata']['name']}/status", {"status": {"phase": phase}}

@@ -1,4 +1,4 @@
-"""The Helm chart with a real Helm: what it renders."""
+"""The Helm chart with a real Helm: what it renders, and its life in a cluster while a workload is split."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,14 +6,23 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.helm import CHART, NAMESPACE, RELEASE, Helm
-from e2e.shop import JsonObject
+from e2e.conftest import open_shop
+from e2e.helm import CHART, NAMESPACE, RELEASE, Helm, UninstallJob
+from e2e.installed import running, settings, wait_available
+from e2e.shop import JsonObject, Shop
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
+from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
+ASKED = {"splitter.io/on-demand-base": "1"}
+N = 3
 KEEP = "helm.sh/resource-policy"
+CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/splits.splitter.io"
+INSTALL = ("install", RELEASE, str(CHART), "--namespace", NAMESPACE)
+UPGRADE = ("upgrade", RELEASE, str(CHART), "--namespace", NAMESPACE)
+UNINSTALL = ("uninstall", RELEASE, "--namespace", NAMESPACE)
 
 Objects = dict[tuple[str, str, str], JsonObject]
 
@@ -30,9 +39,19 @@ def objects(text: str) -> Objects:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Sandbox]:
-    """Yield a cluster."""
+    """Yield a cluster with machines and nothing else; Helm's namespace is there, and restricted."""
     with Sandbox.start() as sandbox:
+        sandbox.fleet.add("on-demand", 2)
+        sandbox.fleet.add("spot", 3)
+        sandbox.kubectl("create", "namespace", NAMESPACE)
+        sandbox.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
         yield sandbox
+
+
+@pytest.fixture
+def helm(cluster: Sandbox, tmp_path: Path) -> Helm:
+    """Return Helm for the cluster."""
+    return Helm(cluster, tmp_path)
 
 
 @pytest.fixture
@@ -104,6 +123,8 @@ class TestRendering:
             "networkPolicy.apiServerCidrs[0]": "10.0.0.1/32",
             "podDisruptionBudget.enabled": "false",
             "crds.install": "false",
+            "admission.enabled": "false",
+            "admission.placement": "true",
             "uninstall.enabled": "false",
         }
         told = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
@@ -128,6 +149,8 @@ class TestRendering:
         assert egress[-1]["to"] == [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
         kinds = {kind for kind, _, _ in found}
         assert not kinds & {"PriorityClass", "PodDisruptionBudget", "CustomResourceDefinition"}
+        assert "MutatingAdmissionPolicy" in kinds
+        assert "ValidatingAdmissionPolicy" not in kinds
         assert NAMESPACE not in text
         assert "helm.sh/hook" not in text
 
@@ -147,3 +170,107 @@ class TestRendering:
         assert answer.returncode != 0
         assert "don't meet the specifications of the schema" in answer.stderr
         assert words in answer.stderr
+
+
+@pytest.fixture
+def installed(helm: Helm, cluster: Sandbox) -> Iterator[Helm]:
+    """Yield Helm with splitter installed; afterwards it is gone, whatever the test did."""
+    helm(*INSTALL)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
+    yield helm
+    cluster.kubectl("annotate", "crd", "splits.splitter.io", "splitter.io/keep-")
+    helm.ask(*UNINSTALL, "--no-hooks", "--ignore-not-found")
+    cluster.api.delete(CRD, missing_ok=True)
+    wait_until(lambda: cluster.api.find(CRD) is None, what="the CRD to go", deadline_s=60)
+
+
+def split(shop: Shop) -> None:
+    """Split a workload into 1 + 2."""
+    shop.deploy(replicas=N, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=2)
+    wait_steady(shop)
+
+
+def wait_steady(shop: Shop) -> None:
+    """Wait until splitter has nothing to do."""
+    shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+
+
+def uids(shop: Shop) -> set[str]:
+    """Return which pods there are."""
+    return {pod["metadata"]["uid"] for pod in shop.pods()}
+
+
+class TestLife:
+    def test_upgrade_and_rollback(self, installed: Helm, cluster: Sandbox, tmp_path: Path) -> None:
+        """Both roll the controller and no pod of the workload that is split; the floor is kept throughout."""
+        with running(cluster, tmp_path) as controller:
+            for shop in open_shop(cluster, controller, "upgraded"):
+                split(shop)
+                before = uids(shop)
+                with shop.watch() as watched:
+                    wait_available(cluster)
+                    installed(*UPGRADE, "--set", "settings.workers=4,resources.requests.memory=200Mi")
+                    [container] = wait_available(cluster)["spec"]["template"]["spec"]["containers"]
+                    assert container["resources"]["requests"]["memory"] == "200Mi"
+                    assert yaml.safe_load(settings(cluster)) == {"workers": 4}
+                    controller.stop()
+                    with running(cluster, tmp_path):
+                        wait_steady(shop)
+                        assert uids(shop) == before
+                        shop.scale(N + 1)
+                        shop.wait_split(on_demand=1, spot=N)
+                        installed("rollback", RELEASE, "1", "--namespace", NAMESPACE)
+                        wait_available(cluster)
+                        assert yaml.safe_load(settings(cluster)) == {}
+                    controller.start()
+                    wait_steady(shop)
+                    assert before < uids(shop)
+                    assert watched.lowest() >= N
+                shop.unlabel()
+                shop.wait_given_back()
+
+    def test_uninstall_gives_everything_back_first(
+        self, installed: Helm, cluster: Sandbox, tmp_path: Path
+    ) -> None:
+        """`helm uninstall` waits for its Job, which gives back; then all goes but the CRD."""
+        with running(cluster, tmp_path) as controller:
+            for shop in open_shop(cluster, controller, "left"):
+                split(shop)
+                with shop.watch() as watched, installed.begin(*UNINSTALL) as leaving:
+                    job = UninstallJob(cluster)
+                    job.wait()
+                    assert cluster.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter")
+                    answer = job.play(tmp_path, code=0)
+                    assert "label removed from deployment left/web" in answer.stdout
+                    out, err = leaving.communicate(timeout=90)
+                    assert leaving.returncode == 0, err
+                    assert "kept due to the resource policy" in out
+                    assert watched.lowest() >= N
+                assert not shop.leftovers()
+                assert shop.deployments() == {"web"}
+        left = cluster.kubectl("get", "all,configmaps,serviceaccounts,roles,rolebindings", "-n", NAMESPACE)
+        assert "splitter" not in left.replace(NAMESPACE, "")
+        assert cluster.api.get(CRD)["metadata"]["annotations"][KEEP] == "keep"
+        installed(*INSTALL)
+
+    def test_uninstall_that_fails_changes_nothing(
+        self, installed: Helm, cluster: Sandbox, tmp_path: Path
+    ) -> None:
+        """With nobody to give back, Helm says so and leaves all as it is: the way back stays open."""
+        installed(*UPGRADE, "--set", "uninstall.timeoutSeconds=1")
+        with running(cluster, tmp_path) as controller:
+            for shop in open_shop(cluster, controller, "held"):
+                split(shop)
+                controller.stop()
+                with installed.begin(*UNINSTALL) as leaving:
+                    answer = UninstallJob(cluster).play(tmp_path, code=4)
+                    assert "not given back within 1 s: held/web" in answer.stderr
+                    _, err = leaving.communicate(timeout=90)
+                assert leaving.returncode != 0
+                assert f"Job/{NAMESPACE}/splitter-uninstall not ready. status: Failed" in err
+                assert cluster.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter")
+                assert shop.split() is not None
+                controller.start()
+                shop.wait_given_back()

@@ -1,0 +1,90 @@
+"""The manifests fit together: what one names, another one has."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from splitter.bundled import bundled_path
+
+MANIFESTS = bundled_path("manifests")
+# Needs a newer API server than the rest: applied by who wants it.
+BY_HAND = {"admission/placement.yaml"}
+
+Json = dict[str, Any]
+
+
+def objects(file: str) -> list[Json]:
+    """Return the objects of a file."""
+    return [raw for raw in yaml.safe_load_all((MANIFESTS / file).read_text(encoding="utf-8")) if raw]
+
+
+def one(file: str, kind: str) -> Json:
+    """Return the only object of a kind in a file."""
+    [found] = [raw for raw in objects(file) if raw["kind"] == kind]
+    return found
+
+
+@pytest.fixture
+def template() -> Json:
+    """Return the pod template of the controller."""
+    found: Json = one("deployment.yaml", "Deployment")["spec"]["template"]
+    return found
+
+
+class TestKustomization:
+    def test_has_every_file(self) -> None:
+        """Nothing lies in the folder that `kubectl apply -k manifests` leaves out unsaid."""
+        named = set(yaml.safe_load((MANIFESTS / "kustomization.yaml").read_text("utf-8"))["resources"])
+        files = [*MANIFESTS.glob("*.yaml"), *(MANIFESTS / "admission").glob("*.yaml")]
+        there = {path.relative_to(MANIFESTS).as_posix() for path in files} - {"kustomization.yaml"}
+        assert there == named | BY_HAND
+
+
+class TestSelectors:
+    def test_pick_the_controller(self, template: Json) -> None:
+        """Deployment, budget, network policy and both spreads select the pods that there are."""
+        labels = template["metadata"]["labels"].items()
+        spreads = template["spec"]["topologySpreadConstraints"]
+        selectors = [
+            one("deployment.yaml", "Deployment")["spec"]["selector"],
+            one("availability.yaml", "PodDisruptionBudget")["spec"]["selector"],
+            one("network.yaml", "NetworkPolicy")["spec"]["podSelector"],
+            *(spread["labelSelector"] for spread in spreads),
+        ]
+        assert all(selector["matchLabels"].items() <= labels for selector in selectors)
+        assert {spread["topologyKey"] for spread in spreads} == {
+            "kubernetes.io/hostname",
+            "topology.kubernetes.io/zone",
+        }
+
+
+class TestPod:
+    def test_every_port_that_is_let_in_is_there(self, template: Json) -> None:
+        """The network policy names the container's ports, all of them."""
+        [container] = template["spec"]["containers"]
+        [ingress] = one("network.yaml", "NetworkPolicy")["spec"]["ingress"]
+        assert {port["port"] for port in ingress["ports"]} == {port["name"] for port in container["ports"]}
+
+    def test_finds_its_settings(self, template: Json) -> None:
+        """The file that it is started with is a key of the ConfigMap that is mounted there."""
+        [container] = template["spec"]["containers"]
+        file = Path(container["args"][container["args"].index("--settings") + 1])
+        [mount] = [each for each in container["volumeMounts"] if each["mountPath"] == str(file.parent)]
+        [volume] = [each for each in template["spec"]["volumes"] if each["name"] == mount["name"]]
+        config_map = one("settings.yaml", "ConfigMap")
+        assert volume["configMap"]["name"] == config_map["metadata"]["name"]
+        assert file.name in config_map["data"]
+        assert mount["readOnly"]
+
+    def test_gets_no_more_than_it_needs(self, template: Json) -> None:
+        """A token because it says so, not by its account; no variables of Services; no disk to write on."""
+        pod = template["spec"]
+        account = one("rbac.yaml", "ServiceAccount")
+        assert (account["automountServiceAccountToken"], pod["automountServiceAccountToken"]) == (False, True)
+        assert pod["enableServiceLinks"] is False
+        [container] = pod["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert not [volume for volume in pod["volumes"] if "emptyDir" in volume or "hostPath" in volume]
+        assert "cpu" not in container["resources"]["limits"]
