@@ -82,7 +82,9 @@ def seen(
     account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
     controller.stop()
     with Gateway(account) as gateway:
-        own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, SHORT)
+        sandbox.kubectl("delete", "lease", "splitter", "-n", "splitter-system", "--ignore-not-found")
+        settings = {**SHORT, "LEADER_ELECTION": "on"}
+        own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, settings)
         try:
             own.start()
             for shop in open_shop(sandbox, own):
