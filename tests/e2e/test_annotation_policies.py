@@ -163,11 +163,14 @@ def server(sandbox: Sandbox) -> Iterator[Server]:
     one.kubectl("apply", "-f", "-", stdin=json.dumps(manifest("web", 0)))
     sandbox.kubectl("apply", "-f", str(FILE))
     key = next(iter(USER_ANNOTATIONS))
-    wait_until(
-        lambda: one.annotated(one.deployment, {key: "?"}) and one.warning({"splitter.io/colour": "red"}),
-        what="the policies to be in force",
-        deadline_s=30,
-    )
+
+    def in_force() -> bool:
+        if not one.warning({"splitter.io/colour": "red"}):
+            return False
+        # An API server was seen to let two requests pass right after it had refused the first.
+        return all(one.annotated(one.deployment, {key: "?"}) for _ in range(25))
+
+    wait_until(in_force, what="the policies to be in force", deadline_s=30)
     yield one
     sandbox.kubectl("delete", "-f", str(FILE))
     sandbox.kubectl("delete", "namespace", NAMESPACE, "--wait=false")

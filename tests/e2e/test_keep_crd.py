@@ -28,10 +28,16 @@ def refusal(sandbox: Sandbox) -> str:
     return ""
 
 
+def labelled(sandbox: Sandbox) -> str:
+    """Return the workloads that are split or are to be, in all namespaces."""
+    return sandbox.kubectl("get", "deploy,sts,splits", "-A", "-l", "splitter.io/split=enabled", "-o", "name")
+
+
 @pytest.fixture(autouse=True)
 def kept(sandbox: Sandbox, controller: Controller) -> Iterator[None]:
     """Put the policy into force; other tests delete the CRD, so it goes afterwards."""
     assert controller.running
+    wait_until(lambda: not labelled(sandbox), what="the end of other tests' namespaces", deadline_s=60)
     sandbox.kubectl("apply", "-f", POLICY, "-f", str(bundled_path("manifests/crd.yaml")))
     wait_until(lambda: KEPT in refusal(sandbox), what="the policy to be in force", deadline_s=30)
     yield

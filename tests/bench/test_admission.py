@@ -1,0 +1,170 @@
+"""What the policies cost those who write: with each and without it, in turns, on one API server.
+
+Requests are server-side dry runs: they pass all of admission and validation, and leave out etcd, whose noise
+is larger than what is measured. 1,000 Splits are in the namespace, 50 of them in placement mode.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from bench.figures import Percentiles, machine, show, write
+from e2e.shop import JsonObject, manifest
+from splitter.bundled import bundled_path
+from splitter.sandbox import PatchKind, Sandbox
+from splitter.sandbox.waiting import wait_until
+
+pytestmark = pytest.mark.bench
+
+RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "admission.json"
+NAMESPACE = "crowded"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+SPLITS = f"/apis/splitter.io/v1alpha1/namespaces/{NAMESPACE}/splits"
+ALL_SPLITS, PLACED = 1000, 50
+# In turns, so that what else the machine does is in both.
+ROUNDS, EACH = 10, 100
+GOAL_P99_MS = 5.0
+POLICIES = ("own-account", "annotations", "keep-crd", "placement")
+
+
+@dataclass
+class Stage:
+    """The API server, and what is timed on it."""
+
+    sandbox: Sandbox
+    uid: str = ""
+    seconds: dict[tuple[str, bool], list[float]] = field(default_factory=dict)
+
+    def plain_pod(self) -> JsonObject:
+        """Create a pod of nobody's."""
+        return self._pod({"app": "plain"})
+
+    def placed_pod(self) -> JsonObject:
+        """Create a pod of a StatefulSet in placement mode."""
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db-7", "uid": self.uid}
+        labels = {"app": "db-7", "apps.kubernetes.io/pod-index": "1"}
+        return self._pod(labels, [{**owner, "controller": True}])
+
+    def deployment(self) -> JsonObject:
+        """Change a Deployment that is nobody's business."""
+        return self._patch("plain", {"minReadySeconds": 3})
+
+    def source(self) -> JsonObject:
+        """Change a Deployment with label and annotations."""
+        return self._patch("web", {"minReadySeconds": 3})
+
+    def _pod(self, labels: JsonObject, owners: list[JsonObject] | None = None) -> JsonObject:
+        metadata = {"generateName": "timed-", "labels": labels, "ownerReferences": owners or []}
+        body = {"metadata": metadata, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}
+        return self.sandbox.api.request("POST", PODS, body=body, query={"dryRun": "All"})
+
+    def _patch(self, name: str, spec: JsonObject) -> JsonObject:
+        query = {"dryRun": "All"}
+        path, kind = f"{APPS}/deployments/{name}", PatchKind.MERGE
+        return self.sandbox.api.request("PATCH", path, body={"spec": spec}, query=query, content_type=kind)
+
+    def time(self, *, guarded: bool) -> None:
+        """Time each kind of request, with or without the policies."""
+        requests: tuple[Callable[[], JsonObject], ...] = (
+            self.plain_pod,
+            self.placed_pod,
+            self.deployment,
+            self.source,
+        )
+        for request in requests:
+            found = self.seconds.setdefault((request.__name__, guarded), [])
+            for _ in range(EACH):
+                began = time.perf_counter()
+                request()
+                found.append(time.perf_counter() - began)
+
+    def guard(self, *, on: bool) -> None:
+        """Put the policies into force, or take them away."""
+        for name in POLICIES:
+            self.sandbox.kubectl(
+                "apply" if on else "delete", "-f", str(bundled_path(f"manifests/admission/{name}.yaml"))
+            )
+        wait_until(
+            lambda: ("splitter.io/pool" in self.placed_pod()["metadata"]["labels"]) == on,
+            what="the policies",
+            deadline_s=60,
+        )
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """Yield an API server with 1,000 Splits in one namespace."""
+    with Sandbox.start() as sandbox:
+        sandbox.kubectl("apply", "-f", str(bundled_path("manifests/crd.yaml")))
+        sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
+        sandbox.kubectl("create", "namespace", NAMESPACE)
+        account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
+        wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=30)
+        here = Stage(sandbox)
+        with ThreadPoolExecutor(8) as writers:
+            uids = list(writers.map(lambda number: _split(sandbox, number), range(ALL_SPLITS)))
+        here.uid = uids[7]
+        asked = {"splitter.io/spot-percent": "80", "splitter.io/grace": "90s", "splitter.io/soak": "10m"}
+        labels = {"splitter.io/split": "enabled"}
+        for body in (manifest("plain", 0), manifest("web", 0, labels=labels, annotations=asked)):
+            sandbox.kubectl("apply", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(body))
+        yield here
+
+
+def _split(sandbox: Sandbox, number: int) -> str:
+    """Write one Split; the first 50 with a StatefulSet in placement mode. Returns its UID."""
+    kind, name = ("StatefulSet", f"db-{number}") if number < PLACED else ("Deployment", f"w-{number}")
+    source = {"apiVersion": "apps/v1", "kind": kind, "name": name}
+    metadata: JsonObject = {"name": name}
+    spec: JsonObject = {"source": source}
+    uid = ""
+    if number < PLACED:
+        body = {**manifest(name, 0), "kind": kind}
+        del body["spec"]["strategy"]
+        body["spec"]["serviceName"] = name
+        uid = sandbox.api.create(f"{APPS}/statefulsets", body)["metadata"]["uid"]
+        labels = {"splitter.io/mode": "placement"}
+        metadata = {"name": name, "labels": labels, "ownerReferences": [{**source, "uid": uid}]}
+        spec["onDemandOrdinals"] = [0, 2, 4]
+    made = {"apiVersion": "splitter.io/v1alpha1", "kind": "Split", "metadata": metadata, "spec": spec}
+    sandbox.api.create(SPLITS, made)
+    return uid
+
+
+def test_cost(stage: Stage) -> None:
+    """Measure each kind of request with the policies and without, and show the difference."""
+    stage.time(guarded=False)  # the first requests pay for connections and caches
+    stage.seconds.clear()
+    for _ in range(ROUNDS):
+        stage.time(guarded=False)
+        stage.guard(on=True)
+        stage.time(guarded=True)
+        stage.guard(on=False)
+    found = {
+        f"{name}{'' if on else '_without'}": Percentiles.of(s) for (name, on), s in stage.seconds.items()
+    }
+    write(RESULTS, {"machine": machine(), "splits": ALL_SPLITS, "in_placement_mode": PLACED, **_plain(found)})
+    show(
+        f"{ALL_SPLITS} Splits in the namespace, {PLACED} in placement mode: with the policies (without)",
+        [row for name in ("plain_pod", "placed_pod", "deployment", "source") for row in _rows(name, found)],
+    )
+    assert found["placed_pod"].samples == ROUNDS * EACH
+
+
+def _plain(found: dict[str, Percentiles]) -> dict[str, object]:
+    return dict(found)
+
+
+def _rows(name: str, found: dict[str, Percentiles]) -> list[tuple[str, str, str]]:
+    on, off = found[name], found[f"{name}_without"]
+    goal = f"+ {GOAL_P99_MS:g} ms" if name == "placed_pod" else "nothing"
+    return [
+        (f"{name.replace('_', ' ')}, p50", f"{on.p50_ms:.1f} ms ({off.p50_ms:.1f})", ""),
+        (f"{name.replace('_', ' ')}, p99", f"{on.p99_ms:.1f} ms ({off.p99_ms:.1f})", goal),
+    ]
