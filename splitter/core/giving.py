@@ -47,7 +47,10 @@ def clean_up(this: Pass) -> Plan:
     if this.observed.split is None and (
         this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
     ):
-        return split_anew(Step.CLEAN_UP)
+        # Without it nothing would lead back here once the twins are gone: no watch selects a mark.
+        note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
+        anew = (EnsureSplit(takes_over=True),)
+        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, anew, wake_after_s=POLL_S)
     taken = {rs.template_hash for rs in this.observed.tied(Tie.ATTACHED)} | {this.source.template_hash}
     parked = this.observed.tied(Tie.PARKED)
     twice = [rs for rs in parked if rs.template_hash in taken]
@@ -68,15 +71,6 @@ def clean_up(this: Pass) -> Plan:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
     return _last_traces(this)
-
-
-def split_anew(step: Step) -> Plan:
-    """Write the Split that somebody has deleted: nothing else leads back here once the twins are gone.
-
-    No watch selects a mark.
-    """
-    note = Note(Reason.GIVING_BACK, "the Split object is written anew, and goes last")
-    return Plan(step, State.GIVING_BACK, note, (EnsureSplit(takes_over=True),), wake_after_s=POLL_S)
 
 
 def _last_traces(this: Pass) -> Plan:

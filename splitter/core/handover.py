@@ -154,9 +154,17 @@ class Holder:
     free: int = 0  # replicas that a shrink takes first and that serve nobody
     rank: int = 0  # BREAK takes from the lowest rank first
     resource_version: str = ""
-    order: tuple[bool, ...] | None = (
-        None  # of a StatefulSet: who serves, in the order in which a shrink takes
-    )
+    order: tuple[bool, ...] | None = None  # of a StatefulSet: who serves, first whom a shrink takes
+    rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
+
+    def cost(self, given: int) -> int:
+        """Return how many that serve a StatefulSet loses that gives so many replicas, whatever its roll does.
+
+        A roll goes on from the top that is left: a broken one is given for nothing, and the next one broken.
+        """
+        order = self.order or ()
+        surely = [max(0, min(sum(kept), len(kept) - self.rolls)) for kept in (order, order[given:])]
+        return max(sum(order[:given]), surely[0] - surely[1])
 
     def shrink(self, spare: int) -> tuple[int, int]:
         """Return how many replicas it can give of those above its target, and how many of them serve."""
@@ -165,17 +173,17 @@ class Holder:
             free = min(excess, self.free)
             serving = min(excess - free, spare)
             return free + serving, serving
-        given = serving = 0
-        for serves in self.order[:excess]:
-            if serves and serving == spare:
-                break
-            given, serving = given + 1, serving + serves
-        return given, serving
+        costs = [self.cost(given) for given in range(excess + 1)]
+        given = max(given for given, cost in enumerate(costs) if cost <= max(0, spare))
+        return given, costs[given]
 
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     """Count a parked ReplicaSet."""
-    available = min(sum(pod.available for pod in rs.pods), rs.spec_replicas, rs.available_replicas)
+    staying = staying_pods(rs.pods, rs.spec_replicas, rs.first_ordinal)
+    available = min(sum(pod.available for pod in staying), rs.spec_replicas, rs.available_replicas)
+    if rs.rolls:
+        available = max(0, min(available, rs.spec_replicas - 1))
     return Holder(
         name=rs.name,
         spec=rs.spec_replicas,
@@ -184,6 +192,7 @@ def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
         target=target,
         free=free_replicas(rs.pods, rs.spec_replicas),
         order=shrink_order(rs.pods, rs.spec_replicas, rs.first_ordinal),
+        rolls=rs.rolls,
         rank=rank,
         resource_version=rs.resource_version,
     )
@@ -200,7 +209,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     rolling = is_rolling(twin) or not twin.observed
     serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
     available = min(
-        sum(pod.available for pod in twin.pods),
+        sum(pod.available for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)),
         twin.spec_replicas,
         twin.available_replicas,
         replica_sets_spec,
@@ -216,6 +225,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
         free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
         order=shrink_order(twin.pods, twin.spec_replicas, twin.first_ordinal),
+        rolls=rolling and twin.first_ordinal is not None,
         rank=rank,
         resource_version=twin.resource_version,
     )
@@ -253,6 +263,14 @@ def free_replicas(pods: Sequence[PodView], spec: int) -> int:
 def _serves(pod: PodView) -> bool:
     """Whether somebody would miss it: doomed or not."""
     return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
+
+
+def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> Sequence[PodView]:
+    """Return the pods that their controller is to keep: of a StatefulSet, known by their ordinals."""
+    if first_ordinal is None:
+        return pods
+    kept = range(first_ordinal, first_ordinal + spec)
+    return [pod for pod in pods if pod.ordinal in kept]
 
 
 def shrink_order(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> tuple[bool, ...] | None:

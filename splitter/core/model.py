@@ -191,6 +191,7 @@ class ReplicaSetView:
     marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
     first_ordinal: int | None = None  # of the source's own pods, a StatefulSet's: it loses the highest first
+    rolls: bool = False  # that StatefulSet is in a roll of its own, or may be
     orphaned: bool = False  # parked for a source of this name that was deleted without it
     refusal: Trouble | None = None  # why the API server takes no more pods of it
     pods: tuple[PodView, ...] = ()
@@ -259,6 +260,7 @@ class StatefulView:
     service: str = ""
     first_ordinal: int = 0
     partition: int = 0
+    revision: str = ""  # the one that its pods are rolled to
     on_delete: bool = False  # its pods get a new template only when somebody deletes them
     deletes_claims: bool = False  # a scale-down deletes its volumes
     claim_templates: tuple[str, ...] = ()

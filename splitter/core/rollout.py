@@ -48,6 +48,7 @@ class Circumstances:
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
     leaving: bool = False  # surplus pods of a twin are still there, and take the room of a surge
+    source_rolls: bool = False  # a StatefulSet that still holds replicas takes one of them itself
     partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
 
 
@@ -101,6 +102,8 @@ def next_roll(
             waits_for = waits_for or _finishing(other)
     else:
         waits_for = _finishing(other) or _becoming_available(where) or _making_room(where)
+    if where.source_rolls and _serving(twin):
+        waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
         return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
     return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)

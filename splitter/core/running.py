@@ -358,6 +358,7 @@ def _roll(
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,
         leaving=transfer.lags(on_demand) or transfer.lags(spot),
         partitions={pool: partition_of(this.source, this.policy, pool) for pool in Pool},
+        source_rolls=transfer.source_rolls(this.observed),
     )
     due = next_roll(on_demand, spot, rendered, where)
     if due is None:

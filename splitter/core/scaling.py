@@ -8,7 +8,6 @@ the resourceVersion that it was read from.
 import json
 
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
-from splitter.core.giving import split_anew
 from splitter.core.handover import Step
 from splitter.core.model import Note, SourceView, State, StatefulView
 from splitter.core.plan import POLL_S, Pass, Plan
@@ -25,7 +24,7 @@ def save(this: Pass) -> Plan:
         replicas, where = _lost(this)
     note = Note(Reason.REPLICAS_SAVED, f"saved {replicas} replicas, read from {where}")
     action = SaveReplicas(replicas, stateful.spec_replicas, this.source.resource_version)
-    return Plan(Step.SAVE, _state(this), note, (action,), (note,))
+    return Plan(Step.SAVE, _state(this), note, (*_shown(this, replicas), action), (note,))
 
 
 def _lost(this: Pass) -> tuple[int, str]:
@@ -40,18 +39,21 @@ def _lost(this: Pass) -> tuple[int, str]:
     return held, "its twins" if held else "spec.replicas"
 
 
-def follow(this: Pass) -> Plan:
-    """Take what somebody has written to the source as the new N; the old one again is a fight.
+def _shown(this: Pass, replicas: int) -> tuple[Action, ...]:
+    """Return the write that tells the Split a new N, where it says another.
 
-    The Split first: written after the source, a crash in between would look as if somebody had scaled the
-    Split back.
+    Before the source is written: after it, a crash in between would look as if somebody had scaled the Split
+    back.
     """
+    split = this.observed.split
+    return (ShowReplicas(replicas),) if split is not None and split.replicas not in {None, replicas} else ()
+
+
+def follow(this: Pass) -> Plan:
+    """Take what somebody has written to the source as the new N; the old one again is a fight."""
     stateful, split = _stateful(this.source), this.observed.split
     new, old = stateful.spec_replicas, this.source.replicas
-    shown: tuple[Action, ...] = (
-        (ShowReplicas(new),) if split is not None and split.replicas not in {None, new} else ()
-    )
-    actions = (*shown, SaveReplicas(new, new, this.source.resource_version))
+    actions = (*_shown(this, new), SaveReplicas(new, new, this.source.resource_version))
     who = stateful.writer or "somebody"
     if new != old or not _is_ours(this):
         note = Note(Reason.REPLICAS_CHANGED, f"{who} scaled the source: {old} -> {new} replicas")
@@ -60,8 +62,9 @@ def follow(this: Pass) -> Plan:
     count = before + 1 if split is not None and split.fighter == stateful.writer else 1  # as `report` counts
     message = (
         f"{who} set spec.replicas of the source to {new} again, which stands at 0 while it is split"
-        f" ({count} of {FIGHTS} times within {FIGHT_WINDOW_S / 60:.0f} min); set to 0 again. Take"
-        f" spec.replicas out of its manifests, and scale the Split {split_name(this.source.key)}"
+        f" ({count} of {FIGHTS} times within {FIGHT_WINDOW_S / 60:.0f} min);"
+        f" {'given way to' if count >= FIGHTS else 'set to 0 again'}. Take spec.replicas out of its"
+        f" manifests, and scale the Split {split_name(this.source.key)}"
     )
     note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
     return Plan(Step.FOLLOW, State.MOVING, note, actions, (note,), fight=True, fighter=stateful.writer)
@@ -85,17 +88,10 @@ def show(this: Pass) -> Plan:
 
 
 def release(this: Pass) -> Plan:
-    """Take every trace away: twins, mark and N, and the Split last."""
-    marked = (
-        ANNOTATION_TAKEN_OVER in this.source.annotations or ANNOTATION_REPLICAS in this.source.annotations
-    )
-    if this.observed.split is None and (this.observed.twins or marked):
-        return split_anew(Step.RELEASE)
-    actions: list[Action] = [
-        DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting
-    ]
-    if marked:
-        actions.append(ReleaseSource())
+    """Take every trace away: mark and N first, for no watch selects them; then the twins, and the Split."""
+    marked = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & this.source.annotations.keys()
+    actions: list[Action] = [ReleaseSource()] if marked else []
+    actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
     if actions:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(Step.RELEASE, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)

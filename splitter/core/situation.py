@@ -7,7 +7,7 @@ counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 from datetime import datetime
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
-from splitter.core.handover import doomed_or_lost
+from splitter.core.handover import doomed_or_lost, staying_pods
 from splitter.core.model import (
     Observation,
     PodView,
@@ -24,8 +24,10 @@ def rebalance_input(
     observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
 ) -> RebalanceInput:
     """Count the twins' replicas by the state of their pods' nodes."""
-    od_pods = [pod for pod in on_demand.pods if pod.counts]
-    spot_pods = [pod for pod in spot.pods if pod.counts]
+    od_pods, spot_pods = (
+        [pod for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) if pod.counts]
+        for twin in (on_demand, spot)
+    )
     ready_since = _ready_since(observed, spot, spot_pods)
     return RebalanceInput(
         now=observed.now,

@@ -78,7 +78,9 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
     wanted = source.replicas + uncertain if source.replicas else 0
     holders = _holders(observed, hand_back, parked=wanted, on_demand=0, spot=0)
     moved = _batch(observed, source, holders, going)
-    if hand_back is None or moved.scales or hand_back.spec_replicas <= source.replicas:
+    if hand_back is None or source.stateful is not None or moved.scales:
+        return moved
+    if hand_back.spec_replicas <= source.replicas:
         return moved
     holder = holder_of_replica_set(hand_back, source.replicas, 0)
     if holder.available < source.replicas:
@@ -125,6 +127,11 @@ def hand_back_complete(observed: Observation, source: SourceView) -> bool:
     return available >= source.replicas and at_zero(observed.twins, others)
 
 
+def source_rolls(observed: Observation) -> bool:
+    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
+    return any(rs.rolls and (rs.spec_replicas or rs.status_replicas) for rs in observed.tied(Tie.PARKED))
+
+
 def kind_of_twins(observed: Observation) -> HolderKind:
     """Return what the twins are: what their source is."""
     return HolderKind.STATEFUL_SET if observed.key.kind == STATEFUL_SET else HolderKind.DEPLOYMENT
@@ -158,8 +165,8 @@ def may_lower(observed: Observation, source: SourceView, twin: TwinView, replica
     serving ones instead, down to spec - maxUnavailable.
     """
     if twin.first_ordinal is not None:
-        staying = range(twin.first_ordinal, twin.first_ordinal + replicas)
-        going = sum(1 for pod in twin.pods if pod.available and pod.ordinal not in staying)
+        holder = holder_of_twin(twin, replicas, 0, on_demand=False)
+        going = holder.cost(twin.spec_replicas - replicas)
         left = total_available(observed) - going
         return not going or left >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
     if not is_rolling(twin):

@@ -153,7 +153,17 @@ class Observer:
             created=stateful.created,
             tie=Tie.PARKED,
             first_ordinal=stateful.first_ordinal,
+            rolls=not source.observed or self._rolls(source.uid, stateful),
             pods=pods,
+        )
+
+    def _rolls(self, uid: str, stateful: StatefulView) -> bool:
+        """Whether a StatefulSet has pods that its controller is to replace."""
+        return any(
+            pod.revision != stateful.revision
+            and int(pod.name.rpartition("-")[2]) - stateful.first_ordinal >= stateful.partition
+            for pod in self._cache.pods.find("owner", uid)
+            if not pod.terminating
         )
 
     def _ordinal_pods(self, owner_uid: str, now: datetime) -> tuple[PodView, ...]:

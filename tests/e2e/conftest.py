@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from e2e.controller import SHORT, Controller, install
+from e2e.database import Database
 from e2e.shop import Shop
 from e2e.terminal import Terminal
 from splitter.sandbox import Sandbox
@@ -65,6 +66,12 @@ def shop(sandbox: Sandbox, controller: Controller, fleet: Fleet) -> Iterator[Sho
     """Yield a namespace of the test's own, looked after by the shared controller."""
     assert fleet.names("spot")
     yield from open_shop(sandbox, controller)
+
+
+@pytest.fixture
+def database(shop: Shop) -> Database:
+    """Return the StatefulSet of the test's namespace."""
+    return Database(shop)
 
 
 def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Iterator[Shop]:

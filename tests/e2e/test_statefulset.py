@@ -1,22 +1,29 @@
 """The life of one split StatefulSet, told by its recorded pods: split, scaled, rolled, given back."""
 
+import json
+
 import pytest
 
 from e2e.database import Database
-from e2e.shop import Shop
+from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 
+LABELS = {"app": "db"}
+
 
 @pytest.fixture
-def database(shop: Shop) -> Database:
-    """Return the StatefulSet of the test's namespace."""
-    return Database(shop)
+def whole(database: Database) -> Database:
+    """Return `db`, 5 members split into 3 + 2."""
+    database.deploy(5)
+    database.label()
+    database.wait_split(on_demand=3, spot=2)
+    return database
 
 
 @pytest.mark.parametrize("ordered", [False, True], ids=["Parallel", "OrderedReady"])
 def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bool) -> None:
-    """A label moves 5 replicas to 3 + 2 by default, its removal gives all back as found, without a dip."""
+    """A label moves 5 members to 3 + 2 by default, its removal gives all back as found, without a dip."""
     database.deploy(5, ordered=ordered)
     before = database.found()
     with database.watch() as watched:
@@ -33,3 +40,109 @@ def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bo
     assert database.found() == before
     assert database.names() == {"db"}
     assert database.pods() == {f"db-{ordinal}" for ordinal in range(5)}
+    [said] = database.events("IdentitiesChange")
+    assert said.startswith("its pods get other names: db-0.db becomes db-on-demand-0.db or db-spot-1000.db.")
+
+
+def test_peers_stay_behind_the_service(whole: Database) -> None:
+    """The headless Service lists the pods of both twins, each under its own name."""
+    whole.shop.until(lambda: len(endpoints(whole)) == 5, "five endpoints")
+    assert endpoints(whole) == whole.pods()
+
+
+def endpoints(database: Database) -> set[str]:
+    """Return the host names that the Service publishes."""
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{database.shop.namespace}/endpointslices"
+    found = database.shop.sandbox.api.list(path, labels="kubernetes.io/service-name=db")
+    return {one["hostname"] for raw in found for one in raw.get("endpoints") or () if one.get("hostname")}
+
+
+class TestScale:
+    def test_by_the_source(self, whole: Database) -> None:
+        """`kubectl scale statefulset` says a new N; the source stands at 0 again, and nobody was missed."""
+        with whole.watch() as watched:
+            whole.shop.kubectl("scale", "statefulset", "db", "--replicas=7")
+            whole.wait_split(on_demand=4, spot=3)
+            assert watched.lowest() >= 5
+            since = Instant.now()
+            whole.shop.kubectl("scale", "statefulset", "db", "--replicas=2")
+            whole.wait_split(on_demand=2, spot=0)
+            assert watched.lowest(since) >= 2
+        assert whole.status()["desired"] == 2
+        assert (whole.split() or {})["spec"]["replicas"] == 2
+
+    def test_by_the_split(self, whole: Database) -> None:
+        """`kubectl scale split/db-sts` does as well, to 0 too, which the source cannot say."""
+        with whole.watch() as watched:
+            whole.shop.kubectl("scale", "split/db-sts", "--replicas=6")
+            whole.wait_split(on_demand=4, spot=2)
+            assert watched.lowest() >= 5
+        whole.shop.kubectl("scale", "split/db-sts", "--replicas=0")
+        whole.wait_split(on_demand=0, spot=0)
+        whole.shop.kubectl("scale", "split/db-sts", "--replicas=3")
+        whole.wait_split(on_demand=2, spot=1)
+        whole.unlabel()
+        whole.wait_given_back()
+        assert whole.source()["spec"]["replicas"] == 3
+
+    @pytest.mark.parametrize(("replicas", "on_demand"), [(1, 1), (2, 2), (4, 3)])
+    def test_small_ones(self, database: Database, replicas: int, on_demand: int) -> None:
+        """A single member stays on on-demand; of an even number more than half do."""
+        database.deploy(replicas)
+        with database.watch() as watched:
+            database.label()
+            database.wait_split(on_demand=on_demand, spot=replicas - on_demand)
+            assert watched.lowest() >= replicas
+            assert watched.highest() <= replicas + 1
+
+
+class TestRollout:
+    def test_one_member_at_a_time(self, whole: Database) -> None:
+        """A new image reaches both twins, one after the other, with one member down at most."""
+        with whole.shop.record() as recorder:
+            whole.shop.kubectl("set", "image", "statefulset/db", "db=db:2")
+            whole.shop.until(lambda: whole.images() == {"db:2"}, "all members to run db:2")
+            whole.wait_split(on_demand=3, spot=2)
+            assert recorder.timeline(labels=LABELS).lowest_available() >= 4
+
+    def test_a_partition_is_respected(self, whole: Database) -> None:
+        """Of 5 members a partition of 4 gives one, on spot, the new image; 0 gives it to all."""
+        whole.patch(json.dumps(rolled("db:2", partition=4)))
+        whole.shop.until(lambda: images_by_name(whole).get("db-spot-1001") == "db:2", "the canary")
+        whole.shop.until(lambda: whole.status().get("state") == "Steady", "the roll to rest")
+        assert [name for name, image in images_by_name(whole).items() if image == "db:2"] == ["db-spot-1001"]
+        whole.patch(json.dumps(rolled("db:2", partition=0)))
+        whole.shop.until(lambda: whole.images() == {"db:2"}, "all members to run db:2")
+        whole.wait_split(on_demand=3, spot=2)
+
+    def test_a_broken_image_stops_at_the_first_member(self, whole: Database) -> None:
+        """The others keep the old one; a corrected image mends it."""
+        with whole.watch() as watched:
+            whole.patch(json.dumps(rolled("db:bad")))
+            whole.shop.until(lambda: "db:bad" in whole.images(), "the first member to be rolled")
+            whole.shop.until(lambda: whole.status()["reason"] == "ImagePullFailed", "the cause to be said")
+            assert sorted(images_by_name(whole).values()) == [*["db:1"] * 4, "db:bad"]
+            whole.patch(json.dumps(rolled("db:3")))
+            whole.shop.until(lambda: whole.images() == {"db:3"}, "all members to run db:3")
+            whole.wait_split(on_demand=3, spot=2)
+            assert watched.lowest() >= 4
+
+
+def rolled(image: str, *, partition: int = 0) -> dict[str, object]:
+    """Return a patch with a new image and partition."""
+    containers = [
+        {"name": "db", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+    ]
+    return {
+        "spec": {
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}},
+            "template": {"spec": {"containers": containers}},
+        }
+    }
+
+
+def images_by_name(database: Database) -> dict[str, str]:
+    """Return the image of each pod."""
+    return {
+        pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in database.shop.pods("db")
+    }

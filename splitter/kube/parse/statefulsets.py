@@ -36,6 +36,7 @@ def stateful(raw: Raw) -> StatefulView:
         service=spec.get("serviceName") or "",
         first_ordinal=first_ordinal(spec),
         partition=partition(spec),
+        revision=status.get("updateRevision", ""),
         on_delete=strategy.get("type") == "OnDelete",
         deletes_claims=retention.get("whenScaled") == "Delete",
         claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),

@@ -1,0 +1,69 @@
+"""A quorum through outages: all spot nodes vanish, return and vanish again, told by the recorded pods."""
+
+import pytest
+
+from e2e.database import Database
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import Notice
+from splitter.sandbox.timeline import Between
+
+pytestmark = pytest.mark.e2e
+
+MEMBERS = 5
+QUORUM = MEMBERS // 2 + 1
+# What `ready_after` of the manifest says; the kubelet's own part comes on top.
+START_S = 1.0
+ALLOWED_S = START_S + 2.0
+
+
+@pytest.fixture(params=[False, True], ids=["Parallel", "OrderedReady"])
+def quorum(database: Database, request: pytest.FixtureRequest) -> Database:
+    """Return 5 members split into 3 + 2."""
+    database.deploy(MEMBERS, ordered=request.param)
+    database.label()
+    database.wait_split(on_demand=3, spot=2)
+    return database
+
+
+def test_a_quorum_outlives_every_outage_without_notice(quorum: Database, fleet: Fleet) -> None:
+    """Never under 3 ready; back to 5 within a pod's start and 2 s; both outages, and the return between."""
+    spot = fleet.names("spot")
+    with quorum.watch() as watched:
+        for _ in range(2):
+            gone = fleet.kill(spot)
+            quorum.shop.until(lambda: covers(quorum), "cover on on-demand")
+            whole_s = watched.timeline.seconds_below(MEMBERS, Between(gone, Instant.now()))
+            print(f"back to {MEMBERS} after {whole_s:.1f} s")  # noqa: T201 (a figure that the docs name)
+            assert whole_s <= ALLOWED_S
+            returned = Instant.now()
+            fleet.restore(spot)
+            quorum.wait_split(on_demand=3, spot=2)
+            back = Between(returned, Instant.now())
+            assert watched.timeline.lowest_available(back) >= MEMBERS
+        assert watched.lowest() >= QUORUM
+
+
+@pytest.mark.parametrize("notice_s", [30, 120])
+def test_with_notice_nobody_is_missing(database: Database, fleet: Fleet, notice_s: int) -> None:
+    """All 5 are ready all the time: cover is there as soon as pods have started, whatever the notice."""
+    assert notice_s > ALLOWED_S
+    database.deploy(MEMBERS)
+    database.label()
+    database.wait_split(on_demand=3, spot=2)
+    spot = fleet.names("spot")
+    with database.watch() as watched:
+        said = fleet.notice(spot, Notice.TAINT)
+        database.shop.until(lambda: covers(database), "cover on on-demand")
+        took_s = Instant.now().monotonic_s - said.monotonic_s
+        print(f"covered {took_s:.1f} s after a notice of {notice_s} s")  # noqa: T201 (a figure)
+        assert took_s < notice_s
+        fleet.kill(spot)
+        fleet.restore(spot)
+        database.wait_split(on_demand=3, spot=2)
+        assert watched.lowest() >= MEMBERS
+
+
+def covers(database: Database) -> bool:
+    """Whether on-demand has all members, all ready."""
+    return database.shop.shape("db").on_demand >= MEMBERS

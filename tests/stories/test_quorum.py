@@ -1,0 +1,149 @@
+"""A split StatefulSet: stories that people can read, and random lives in which the promises hold.
+
+A seed that fails is a story: `Life(seed).run()` plays it again, `life.log` tells its end. The golden files
+are written anew with `SPLITTER_REGENERATE=1 pytest tests/stories`.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stories.members import Life, Told, unsettled
+from stories.quorum import BrokenPromiseError
+
+FOLDER = Path(__file__).parent
+LIVES = 120
+BATCH = 20
+
+
+@pytest.mark.parametrize("first", range(0, LIVES, BATCH))
+def test_the_promises_hold(first: int) -> None:
+    """No write breaks a promise, whoever acts when, and everything comes to rest."""
+    for seed in range(first, first + BATCH):
+        life = Life(seed)
+        try:
+            life.run()
+        except BrokenPromiseError as broken:
+            told = "\n".join(list(life.log)[-40:])
+            pytest.fail(f"seed {seed}: {broken}\n{told}")
+
+
+def keep(story: Told, name: str) -> None:
+    """Compare a story with its golden file, or write that anew."""
+    path = FOLDER / f"{name}.golden"
+    text = "\n".join(story.lines) + "\n"
+    if os.environ.get("SPLITTER_REGENERATE"):
+        path.write_text(text, encoding="utf-8")
+    assert path.exists(), "no golden file yet: run with SPLITTER_REGENERATE=1"
+    assert text == path.read_text(encoding="utf-8")
+
+
+class TestTakingOverAndGivingBack:
+    @pytest.mark.parametrize("ordered", [False, True], ids=["parallel", "ordered"])
+    def test_there_and_back(self, ordered: bool) -> None:
+        """5 members become 3 + 2 and 5 again: never fewer than 5 ready, never more than 6."""
+        kind = "OrderedReady" if ordered else "Parallel"
+        story = Told(f"Taking over 5 members and giving them back, {kind}", 5, ordered=ordered)
+        story.label()
+        story.wait(120)
+        assert not unsettled(story.quorum)
+        assert story.quorum.source.replicas == 0
+        story.unlabel()
+        story.wait(180)
+        assert not unsettled(story.quorum)
+        assert story.quorum.source.replicas == 5
+        assert (story.least, story.most) == (5, 6)
+        keep(story, f"quorum-there-and-back-{'ordered' if ordered else 'parallel'}")
+
+    def test_one_member(self) -> None:
+        """A single member stays on on-demand, and is never missing."""
+        story = Told("Taking over a single member", 1)
+        story.label()
+        story.wait(60)
+        assert not unsettled(story.quorum)
+        assert story.ready() == {"on-demand": 1}
+        assert (story.least, story.most) == (1, 2)
+        keep(story, "quorum-one-member")
+
+
+class TestForeignWrites:
+    def test_a_new_count(self) -> None:
+        """`kubectl scale` on the source is understood; what it has begun to start goes again."""
+        story = split("Somebody scales the source from 5 to 7")
+        story.scale(7)
+        story.wait(60)
+        assert not unsettled(story.quorum)
+        assert story.ready() == {"on-demand": 4, "spot": 3}
+        assert story.least >= 5
+        keep(story, "quorum-scaled")
+
+    def test_a_smaller_count_keeps_a_majority_on_the_way(self) -> None:
+        """From 9 to 3: spot goes first, so that at no moment half of the members are on spot."""
+        story = split("Somebody scales the Split from 9 to 3", 9)
+        story.scale_split(3)
+        story.wait(300)
+        assert not unsettled(story.quorum)
+        assert story.ready() == {"on-demand": 2, "spot": 1}
+        assert story.least_majority > 0
+        keep(story, "quorum-scaled-down")
+
+    def test_git_is_given_way_to(self) -> None:
+        """The third time that the saved count is set again, its writer is named and the source given back."""
+        story = split("Argo CD sets the replicas back, again and again")
+        for _ in range(3):
+            story.set_back("argocd-controller")
+            story.wait(30)
+        story.wait(180)
+        assert story.state() == ("Conflict", "Conflict")
+        assert "with argocd-controller" in story.message()
+        assert story.ready() == {"source": 5}
+        assert story.least >= 5
+        keep(story, "quorum-conflict")
+
+    def test_new_counts_are_no_fight(self) -> None:
+        """An impatient user who scales to 4, 6 and 5 within a minute is followed each time."""
+        story = split("Somebody scales the source three times within a minute")
+        for count in (4, 6, 5):
+            story.scale(count)
+            story.wait(20)
+        story.wait(120)
+        assert not unsettled(story.quorum)
+        assert story.state()[0] == "Steady"
+
+
+class TestOutages:
+    @pytest.mark.parametrize("notice_s", [0, 30, 120])
+    def test_all_spot_vanishes_returns_and_vanishes(self, notice_s: int) -> None:
+        """Without notice never under 3 of 5, with notice never under 5; back to 5 within a start and 2 s."""
+        story = split(f"All spot nodes go, {notice_s} s after their notice, return, and go again")
+        for _ in range(2):
+            if notice_s:
+                story.notice()
+                story.wait(notice_s)
+            story.vanish()
+            story.wait(7)  # START_S + 2
+            assert sum(story.ready().values()) == 5
+            story.wait(60)
+            story.return_spot()
+            story.wait(4 * 3600)
+            assert not unsettled(story.quorum)
+        assert story.least >= (5 if notice_s else 3)
+        keep(story, f"quorum-outage-{notice_s}s")
+
+    def test_even_n(self) -> None:
+        """Of 4 members 3 are on on-demand: without spot a quorum of 4 is left."""
+        story = split("All spot nodes of 4 members go", 4)
+        story.vanish()
+        assert story.least >= 3
+        story.wait(30)
+        assert sum(story.ready().values()) == 4
+
+
+def split(title: str, replicas: int = 5) -> Told:
+    """Return a story of a StatefulSet that is already split, told from there on."""
+    story = Told(title, replicas)
+    story.label()
+    story.wait(600)
+    story.restart()
+    return story
