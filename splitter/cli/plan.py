@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 import sys
+import textwrap
 from enum import StrEnum
 from typing import Any
 
@@ -52,8 +54,9 @@ def plan(
     if output is Output.JSON:
         typer.echo(json.dumps([_plain(one) for one in found], indent=2))
         return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
     for one in found:
-        typer.echo(_text(one))
+        typer.echo("\n".join(line for whole in _lines(one) for line in fitted(whole, width)))
     if not found:
         typer.echo("no workload is labelled or split here")
 
@@ -94,7 +97,7 @@ def _plain(one: Preview) -> dict[str, Any]:
     }
 
 
-def _text(one: Preview) -> str:
+def _lines(one: Preview) -> list[str]:
     lines = [
         f"{one.observed.key}  {one.plan.state}",
         f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
@@ -107,4 +110,17 @@ def _text(one: Preview) -> str:
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:
         lines.append("  would write nothing")
-    return "\n".join(lines)
+    return lines
+
+
+def fitted(line: str, width: int | None) -> list[str]:
+    """Return a line as lines of at most `width` columns, where words allow it; what follows is indented.
+
+    >>> fitted("  would scale web-spot 0 -> 1", 20)
+    ['  would scale', '    web-spot 0 -> 1']
+    """
+    if width is None:
+        return [line]
+    return textwrap.wrap(
+        line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
