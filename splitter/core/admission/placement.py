@@ -26,13 +26,18 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 # The most that a node can be preferred by.
 _WEIGHT: Final = 100
 
-# The pod's own StatefulSet, by its UID: a namesake, before or after, is another one.
+# The pod's own StatefulSet, by its UID: a namesake, before or after, is another one. One condition, the names
+# first: it is evaluated for each Split of the namespace that places pods, and for all but one they differ.
+# A StatefulSet's controller makes its pods with one owner, itself.
 _OF_THE_SPLIT: Final = """\
-params.spec.source.kind == "StatefulSet" && has(params.spec.onDemandOrdinals) &&
-object.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false) &&
-owner.kind == "StatefulSet" && owner.apiVersion.startsWith("apps/") &&
-owner.name == params.spec.source.name &&
-params.metadata.?ownerReferences.orValue([]).exists(source, source.uid == owner.uid))"""
+has(object.metadata.ownerReferences) &&
+object.metadata.ownerReferences[0].name == params.spec.source.name &&
+object.metadata.ownerReferences[0].kind == "StatefulSet" && params.spec.source.kind == "StatefulSet" &&
+object.metadata.ownerReferences[0].apiVersion.startsWith("apps/") &&
+object.metadata.ownerReferences[0].?controller.orValue(false) &&
+params.metadata.?ownerReferences.orValue([]).exists(source,
+source.uid == object.metadata.ownerReferences[0].uid) &&
+has(params.spec.onDemandOrdinals)"""
 
 
 def placement_policy(presets: NodePresets) -> list[Manifest]:
@@ -49,15 +54,18 @@ def placement_policy(presets: NodePresets) -> list[Manifest]:
         "reinvocationPolicy": "Never",
         "paramKind": {"apiVersion": "splitter.io/v1alpha1", "kind": "Split"},
         "matchConstraints": {
-            "objectSelector": {"matchExpressions": [{"key": _ORDINAL, "operator": "Exists"}]},
+            "objectSelector": {
+                "matchExpressions": [
+                    {"key": _ORDINAL, "operator": "Exists"},
+                    # Placed already. So the second round, which each mutation brings about, ends here.
+                    {"key": LABEL_POOL, "operator": "DoesNotExist"},
+                ]
+            },
             "resourceRules": [
                 {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
             ],
         },
-        "matchConditions": [
-            {"name": "of-the-splits-statefulset", "expression": _OF_THE_SPLIT},
-            {"name": "not-placed-yet", "expression": f"!({literal(LABEL_POOL)} in object.metadata.labels)"},
-        ],
+        "matchConditions": [{"name": "of-the-splits-statefulset", "expression": _OF_THE_SPLIT}],
         "variables": variables(
             pod="dyn(object)",
             isOnDemand=f"int(variables.pod.metadata.labels[{literal(_ORDINAL)}])\n"
