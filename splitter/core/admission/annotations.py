@@ -11,21 +11,6 @@ from typing import Final
 
 from splitter.core.admission.expressions import Manifest, lines, literal, policy, variables
 from splitter.core.surface import (
-    ANNOTATION_DRY_RUN,
-    ANNOTATION_FREEZE,
-    ANNOTATION_GRACE,
-    ANNOTATION_MODE,
-    ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_ON_DEMAND_MAX,
-    ANNOTATION_RESTARTED_AT,
-    ANNOTATION_ROLLOUT_AT,
-    ANNOTATION_ROLLOUT_ORDER,
-    ANNOTATION_SOAK,
-    ANNOTATION_SPOT_AFFINITY,
-    ANNOTATION_SPOT_MAX,
-    ANNOTATION_SPOT_PERCENT,
-    ANNOTATION_TEMPLATE,
-    ANNOTATION_VOLUMES,
     LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
@@ -37,24 +22,9 @@ from splitter.core.surface import (
     USER_ANNOTATIONS,
     words,
 )
+from splitter.core.surface.reference import ROWS
 
-FORMS: Final[dict[str, words.Form[object]]] = {
-    ANNOTATION_ON_DEMAND_BASE: words.BASE,
-    ANNOTATION_SPOT_PERCENT: words.PERCENT,
-    ANNOTATION_ON_DEMAND_MAX: words.REPLICAS,
-    ANNOTATION_SPOT_MAX: words.REPLICAS,
-    ANNOTATION_SPOT_AFFINITY: words.SPOT_AFFINITY,
-    ANNOTATION_GRACE: words.GRACE,
-    ANNOTATION_SOAK: words.SOAK,
-    ANNOTATION_FREEZE: words.SWITCH,
-    ANNOTATION_DRY_RUN: words.SWITCH,
-    ANNOTATION_TEMPLATE: words.TEMPLATE_SET,
-    ANNOTATION_ROLLOUT_ORDER: words.ROLLOUT_ORDER,
-    ANNOTATION_RESTARTED_AT: words.MOMENT,
-    ANNOTATION_ROLLOUT_AT: words.MOMENT,
-    ANNOTATION_MODE: words.MODE,
-    ANNOTATION_VOLUMES: words.VOLUMES,
-}
+FORMS: Final[dict[str, words.Form[object]]] = {row.annotation: row.form for row in ROWS}
 """How each annotation of the user's is written, in the order in which the parser reads them."""
 
 # What Python's str.split() takes for white space, as RE2 writes it.
