@@ -1,13 +1,14 @@
 """The Split statuses that are decided and not yet written: coalesced, and never in an emergency's way.
 
 The reconciler posts a status after each pass that changed it; one task writes them, each workload at
-most once a second. Until a status is written, `overlay` lets the next pass see it as if it were, so
-that the rebalancing never forgets what it has just decided. Lost in a crash, at most a second of soak
-is forgotten, which only delays a return.
+most once a second, and none while an emergency goes on. Until a status is written, `overlay` lets the next
+pass see it as if it were, so that the rebalancing never forgets what it has just decided. Lost in a crash,
+a few seconds of soak are forgotten, which only delays a return.
 """
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -35,8 +36,9 @@ class _Posted:
 class StatusBoard:
     """Statuses on their way to the API server."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, calm: Callable[[], Awaitable[None]]) -> None:
         self._writer = writer
+        self._calm = calm
         self._posted: dict[Key, _Posted] = {}
         self._something = asyncio.Event()
 
@@ -76,18 +78,24 @@ class StatusBoard:
         while True:
             await self._something.wait()
             self._something.clear()
-            await self.flush()
+            await self._write_all(self._calm)
             await asyncio.sleep(_INTERVAL_S)  # the rate: one write a workload and second
 
     async def flush(self) -> None:
-        """Write everything posted now, a few at a time; what fails is dropped, the next pass posts again."""
+        """Write everything posted now."""
+        await self._write_all(_at_once)
+
+    async def _write_all(self, when: Callable[[], Awaitable[None]]) -> None:
+        """Write what is posted now, a few at a time; what fails is dropped, the next pass posts again."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def write(key: Key, posted: _Posted) -> None:
+        async def write(key: Key) -> None:
             async with limit:
-                await self._write(key, posted)
+                await when()
+                if (posted := self._posted.get(key)) is not None:
+                    await self._write(key, posted)
 
-        await asyncio.gather(*(write(key, posted) for key, posted in self._posted.items()))
+        await asyncio.gather(*(write(key) for key in self._posted))
 
     async def _write(self, key: Key, posted: _Posted) -> None:
         try:
@@ -101,3 +109,7 @@ class StatusBoard:
             logger.log(level, "status of %s not written: %s", key, error)
         if self._posted.get(key) is posted:
             del self._posted[key]
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""

@@ -2,14 +2,14 @@
 
 The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again in
 each pass (`report.events`); said again later it is counted on in the Event that says it already, as a series,
-until the API server has forgotten that one. When more wait than can be posted the oldest are dropped: an
-Event is a courtesy, the Split's status and the log have it too.
+until the API server has forgotten that one. While an emergency goes on nothing is posted. When more wait
+than can be posted the oldest are dropped: an Event is a courtesy, the Split's status and the log have it too.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -47,8 +47,9 @@ class _Letter:
 class Herald:
     """Posts Events."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, calm: Callable[[], Awaitable[None]]) -> None:
         self._writer = writer
+        self._calm = calm
         self._said = Said()
         self._letters: OrderedDict[_Sentence, _Letter] = OrderedDict()
         self._waiting: OrderedDict[_Sentence, _Letter] = OrderedDict()
@@ -94,21 +95,29 @@ class Herald:
         while True:
             await self._something.wait()
             self._something.clear()
-            await self.flush()
+            while self._waiting:
+                await self._calm()
+                await self._post_next()
 
     async def flush(self) -> None:
-        """Post everything that waits now; what is refused is logged and dropped."""
+        """Post everything that waits now."""
         while self._waiting:
-            sentence, letter = self._waiting.popitem(last=False)
-            try:
-                outcome = await self._send(letter)
-            except ApiError as error:
-                outcome = "refused"
-                self._letters.pop(sentence, None)
-                going = "being terminated" in error.message
-                level = logging.DEBUG if going or error.reason == NOT_LEADING else logging.WARNING
-                logger.log(level, "event in %s not written: %s", letter.namespace, error)
-            metrics.events_total.labels(outcome).inc()
+            await self._post_next()
+
+    async def _post_next(self) -> None:
+        """Post the oldest; what is refused is logged and dropped."""
+        if not self._waiting:
+            return
+        sentence, letter = self._waiting.popitem(last=False)
+        try:
+            outcome = await self._send(letter)
+        except ApiError as error:
+            outcome = "refused"
+            self._letters.pop(sentence, None)
+            going = "being terminated" in error.message
+            level = logging.DEBUG if going or error.reason == NOT_LEADING else logging.WARNING
+            logger.log(level, "event in %s not written: %s", letter.namespace, error)
+        metrics.events_total.labels(outcome).inc()
 
     async def _send(self, letter: _Letter) -> str:
         """Count on in the Event if the API server has it, else create it; returns what was done."""

@@ -8,8 +8,12 @@ keys (a node under the workload changed) go before all others.
 import asyncio
 import time
 from collections import OrderedDict
+from contextlib import suppress
 
 from splitter.core.model import Key
+
+# A storm that does not end must not silence everything for ever.
+_PATIENCE_S = 5.0
 
 
 class WorkQueue:
@@ -30,6 +34,9 @@ class WorkQueue:
         self._answering: dict[Key, float] = {}  # and for the pass that is under way to succeed
         self._something = asyncio.Event()
         self._emergency = asyncio.Event()
+        self._rushed: set[Key] = set()  # worked on, and taken from the urgent lane
+        self._calm = asyncio.Event()
+        self._calm.set()
 
     def __len__(self) -> int:
         """Return how many keys wait."""
@@ -71,6 +78,7 @@ class WorkQueue:
             self._normal.pop(key, None)
             self._urgent[key] = None
             self._emergency.set()
+            self._calm.clear()
         elif key not in self._urgent:
             self._normal[key] = None
         self._something.set()
@@ -118,6 +126,8 @@ class WorkQueue:
             for lane in lanes:
                 if lane:
                     key, _ = lane.popitem(last=False)
+                    if lane is self._urgent:
+                        self._rushed.add(key)
                     self._working[key] = time.monotonic()
                     if (called := self._called.pop(key, None)) is not None:
                         self._answering.setdefault(key, called)
@@ -137,6 +147,17 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""
         self._working.pop(key, None)
+        self._rushed.discard(key)
         self._progress_s = time.monotonic()
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)
+        if not self._urgent and not self._rushed:
+            self._calm.set()
+
+    async def calm(self) -> None:
+        """Return when no emergency waits or is worked on, or after a while: what is only told can wait.
+
+        In a storm each Event and each status that goes out takes its time from somebody's raise.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._calm.wait(), _PATIENCE_S)

@@ -23,6 +23,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import connect
 from splitter.reconciler.herald import Herald
+from splitter.reconciler.queue import WorkQueue
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
@@ -242,7 +243,7 @@ async def test_a_series_of_events(sandbox: Sandbox, shop: Shop, kubeconfig: Path
 
     client = await connect(kubeconfig, None, 10, 4)
     try:
-        herald = Herald(Writer(client, Cache(never, lambda *_, **__: None)))
+        herald = Herald(Writer(client, Cache(never, lambda *_, **__: None)), WorkQueue().calm)
         now = datetime.now(UTC) - timedelta(minutes=10)
         for minute in range(4):
             herald.tell_about(key, uid, note, now + timedelta(minutes=minute))

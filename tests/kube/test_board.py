@@ -17,6 +17,7 @@ from splitter.core.nodes import NodeState
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.reconciler.board import StatusBoard
+from splitter.reconciler.queue import WorkQueue
 
 PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
 
@@ -76,7 +77,7 @@ async def desk() -> AsyncIterator[Desk]:
     cache = Cache(_no_node, _nothing)
     cache.splits.upsert(as_stored(5, {"state": "TakingOver"}))
     async with connected(script) as client:
-        yield Desk(StatusBoard(Writer(client, cache)), cache, script)
+        yield Desk(StatusBoard(Writer(client, cache), WorkQueue().calm), cache, script)
 
 
 class TestOverlay:

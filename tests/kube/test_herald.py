@@ -1,5 +1,6 @@
 """The herald: what is said again is counted on in its Event, and whatever fails holds up nobody."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.reconciler import herald
 from splitter.reconciler.herald import Herald
+from splitter.reconciler.queue import WorkQueue
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
 LOST = Note(Reason.SPOT_LOST, "3 of 7 spot replicas are gone", warning=True)
@@ -73,7 +75,7 @@ async def town() -> AsyncIterator[Town]:
     script = Script().then(json({}))
     cache = Cache(_no_node, lambda *_, **__: None)
     async with connected(script) as client:
-        yield Town(Herald(Writer(client, cache)), script)
+        yield Town(Herald(Writer(client, cache), WorkQueue().calm), script)
 
 
 class TestSeries:
@@ -186,3 +188,21 @@ class TestFailures:
         with suppress(ApiError):
             await town.herald.flush()
         assert len(town.script.asked) == 1
+
+
+class TestEmergencies:
+    async def test_go_first(self) -> None:
+        """While somebody waits to be raised nothing is posted; afterwards all of it is."""
+        script, queue = Script().then(json({})), WorkQueue()
+        queue.add(source().key, urgent=True)
+        async with connected(script) as client:
+            town = Town(Herald(Writer(client, Cache(_no_node, lambda *_, **__: None)), queue.calm), script)
+            posting = asyncio.create_task(town.herald.run())
+            town.herald.tell(source(), NOW, [LOST])
+            await asyncio.wait([posting], timeout=0.05)
+            assert town.posted() == []
+            queue.done(await queue.take())
+            while not town.posted() and not posting.done():
+                await asyncio.wait([posting], timeout=0.01)
+            posting.cancel()
+        assert town.posted() == [("POST", EVENTS)]

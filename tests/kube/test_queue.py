@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from splitter.core.model import Key
 from splitter.reconciler.queue import WorkQueue
 
@@ -68,6 +70,34 @@ class TestOrder:
         queue.add(B, urgent=True)
         queue.add(B)
         assert await drain(queue) == [B, A]
+
+
+class TestCalm:
+    """Whoever only tells waits while somebody is raised."""
+
+    async def test_waits_for_the_emergency_and_no_other(self) -> None:
+        """An urgent key that waits, and while it is worked on; an ordinary one is no hurry."""
+        queue = WorkQueue()
+        queue.add(A)
+        async with asyncio.timeout(DEADLINE_S):
+            await queue.calm()
+        queue.add(B, urgent=True)
+        waiting = asyncio.create_task(queue.calm())
+        assert await take(queue) == B
+        await asyncio.wait([waiting], timeout=0.01)
+        assert not waiting.done()
+        queue.done(B)
+        async with asyncio.timeout(DEADLINE_S):
+            await waiting
+
+    async def test_has_an_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A storm that goes on for ever silences nobody for ever."""
+        monkeypatch.setattr("splitter.reconciler.queue._PATIENCE_S", 0.01)
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        async with asyncio.timeout(DEADLINE_S):
+            await queue.calm()
+        assert len(queue) == 1
 
 
 class TestOnce:
