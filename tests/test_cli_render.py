@@ -196,7 +196,17 @@ class TestOtherDocuments:
         """Each with its line; empty documents in silence."""
         code, twins, said = render(f"{SERVICE}---\n# nothing\n---\n{DEPLOYMENT}")
         assert (code, len(twins)) == (0, 2)
-        assert said == "standard input, line 1: Service web is skipped; only apps/v1 Deployments are split\n"
+        why = "only apps/v1 Deployments and StatefulSets are split"
+        assert said == f"standard input, line 1: Service web is skipped; {why}\n"
+
+    def test_stateful_sets_are_split_too(self) -> None:
+        """Each twin is a StatefulSet, the spot one numbered far above the other."""
+        manifest = Path(__file__).parent / "templates" / "statefulset.input.yaml"
+        text = manifest.read_text(encoding="utf-8")
+        code, twins, _ = render(text)
+        assert code == 0
+        assert [twin["metadata"]["name"] for twin in twins] == ["db-on-demand", "db-spot"]
+        assert [twin["spec"]["ordinals"] for twin in twins] == [{"start": 0}, {"start": 1000}]
 
     def test_may_be_a_list(self) -> None:
         """What `kubectl get -o yaml` prints; a twin is not split again."""

@@ -84,7 +84,7 @@ def _verb(ask: _Ask) -> Callable[..., None]:
     @asks_cluster(without=("everywhere", "selector"))
     def verb(
         workload: list[str] = typer.Argument(
-            ..., help="deploy/NAME, one or several.", autocompletion=workloads
+            ..., help="deploy/NAME or sts/NAME, one or several.", autocompletion=workloads
         ),
         *,
         cluster: Cluster,
@@ -101,12 +101,10 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> bool
     every = True
     async with cluster.connected() as (client, _):
         for target in targets:
-            where, name = target.namespace or "", target.name or ""
-            if await annotate(client, where, name, {ask.annotation: ask.value()}):
-                typer.echo(
-                    f"deployment {where}/{name} {ask.comes}; see: splitter status deploy/{name} -n {where}"
-                )
+            if await annotate(client, target.key, {ask.annotation: ask.value()}):
+                see = f"splitter status {target.short} -n {target.key.namespace}"
+                typer.echo(f"{target.words} {ask.comes}; see: {see}")
             else:
-                sys.stderr.write(f"deployment {where}/{name} is not split: it has no label {LABEL_SPLIT}\n")
+                sys.stderr.write(f"{target.words} is not split: it has no label {LABEL_SPLIT}\n")
                 every = False
     return every

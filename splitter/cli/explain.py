@@ -62,7 +62,9 @@ def register(app: typer.Typer) -> None:
 
 @asks_cluster(without=("everywhere", "selector"))
 def explain(
-    workload: str = typer.Argument(..., help="deploy/NAME.", autocompletion=workloads), *, cluster: Cluster
+    workload: str = typer.Argument(..., help="deploy/NAME or sts/NAME.", autocompletion=workloads),
+    *,
+    cluster: Cluster,
 ) -> None:
     """Say why a workload is as it is.
 
@@ -73,7 +75,7 @@ def explain(
     target = cluster.target(workload)
     split, source = asyncio.run(_look(target, cluster))
     if split is None:
-        sys.stderr.write(f"deployment {target.namespace}/{target.name} {_why_not(source)}\n")
+        sys.stderr.write(f"{target.words} {_why_not(target, source)}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     typer.echo("\n".join(explained(split)))
 
@@ -87,19 +89,22 @@ async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | N
 
 async def _source(client: Client, target: Target) -> Json | None:
     try:
-        return await client.get(f"/apis/apps/v1/namespaces/{target.namespace}/deployments/{target.name}")
+        return await client.get(
+            f"/apis/apps/v1/namespaces/{target.namespace}/{target.key.kind.lower()}s/{target.name}"
+        )
     except ApiError as error:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
             return None
         raise
 
 
-def _why_not(source: Json | None) -> str:
+def _why_not(target: Target, source: Json | None) -> str:
     if source is None:
         return "is not there, or may not be read, and is not split"
     label = (source["metadata"].get("labels") or {}).get(LABEL_SPLIT)
     if label is None:
-        return f"is not split: kubectl label deployment NAME {LABEL_SPLIT}={SPLIT_ENABLED} would do it"
+        kind = target.key.kind.lower()
+        return f"is not split: kubectl label {kind} NAME {LABEL_SPLIT}={SPLIT_ENABLED} would do it"
     return f"is labelled {LABEL_SPLIT}={label}, but no controller has reported on it; is one running?"
 
 

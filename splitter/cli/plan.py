@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def plan(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
     ),
     output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
     *,
@@ -49,7 +49,7 @@ def plan(
     target = cluster.target(workload)
     found = asyncio.run(_look(target, cluster))
     if target.name is not None and not found:
-        sys.stderr.write(f"deployment {target.namespace}/{target.name} is neither labelled nor split\n")
+        sys.stderr.write(f"{target.words} is neither labelled nor split\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     if output is Output.JSON:
         typer.echo(json.dumps([_plain(one) for one in found], indent=2))

@@ -1,6 +1,6 @@
 """`splitter render`: the twins of a manifest, with no cluster, or of a workload in one.
 
-What the controller would make of a Deployment with these annotations and settings, for reviews, for tests
+What the controller would make of a workload with these annotations and settings, for reviews, for tests
 of templates, and for those who want to know what they are in for. It shares the renderer with the
 controller, so it says what the controller would say about a template that fails. A workload in a cluster
 is `render_cluster`'s.
@@ -25,11 +25,13 @@ from splitter.cli.render_cluster import told as diff_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy, Pool, Rendered
-from splitter.core.surface import LabelState, source_label_state, twin_name
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Policy, Pool, Rendered
+from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
 from splitter.render import Renderer
 from splitter.settings import load_settings
+
+_KINDS = frozenset({DEPLOYMENT, STATEFUL_SET})
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +42,7 @@ def register(app: typer.Typer) -> None:
 @asks_cluster(without=("everywhere", "selector"))
 def render(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME, in a cluster; or a file with -f.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME, in a cluster; or a file with -f.", autocompletion=workloads
     ),
     file: str | None = typer.Option(
         None, "--filename", "-f", help="A file of manifests; - is standard input. No cluster is asked."
@@ -54,7 +56,7 @@ def render(
     *,
     cluster: Cluster,
 ) -> None:
-    """Render the twins of Deployments as YAML.
+    """Render the twins of Deployments and StatefulSets as YAML.
 
     Of a file, with no cluster, or of a workload in one.
 
@@ -96,10 +98,10 @@ def _of_file(
     renderer, defaults = renderer_of(found, brought), rules_of(found).defaults
     check(renderer, brought)
     name, text = _read(file)
-    deployments = _deployments(read_documents(text, name), name)
+    workloads = _workloads(read_documents(text, name), name)
     parts = [
         part
-        for document in deployments
+        for document in workloads
         for part in _twins(document, name, over, defaults, renderer, pools, brought)
     ]
     return "---\n".join(parts)
@@ -115,16 +117,16 @@ def _read(file: str) -> tuple[str, str]:
         raise ValueError(f"{file} is no text: {fault}") from fault
 
 
-def _deployments(documents: list[Document], file: str) -> list[Document]:
-    """Return the Deployments; say on standard error what is left out.
+def _workloads(documents: list[Document], file: str) -> list[Document]:
+    """Return the Deployments and StatefulSets; say on standard error what is left out.
 
     Raises ValueError when there is none.
     """
     found = []
     for document in documents:
         manifest = document.manifest
-        if (manifest.get("apiVersion"), manifest.get("kind")) != ("apps/v1", "Deployment"):
-            why = "only apps/v1 Deployments are split"
+        if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in _KINDS:
+            why = "only apps/v1 Deployments and StatefulSets are split"
         elif _is_ours(manifest):
             why = "it is a twin itself"
         else:
@@ -132,7 +134,7 @@ def _deployments(documents: list[Document], file: str) -> list[Document]:
             continue
         sys.stderr.write(f"{file}, line {document.line}: {document.title} is skipped; {why}\n")
     if not found:
-        raise ValueError(f"{file} holds no Deployment; only apps/v1 Deployments are split")
+        raise ValueError(f"{file} holds no Deployment or StatefulSet of apps/v1; only these are split")
     return found
 
 
@@ -156,11 +158,12 @@ def _twins(
     spec = _mapping(document, "spec", file)
     if not isinstance(metadata.get("name"), str):
         where = f"{file}, line {document.line}"
-        raise ValueError(f"{where}: metadata.name is missing; every Deployment has one")  # noqa: TRY004
+        raise ValueError(f"{where}: metadata.name is missing; every workload has one")  # noqa: TRY004
     annotations = {**_annotations(document, metadata, file), **over}
     replicas = spec.get("replicas", 1)  # the API server's default
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
         raise ValueError(f"{file}, line {document.line}: spec.replicas is {replicas!r}; it must be a number")
+    defaults = defaults_for(str(document.manifest.get("kind")), defaults)
     policy = _policy(document, annotations, over, defaults, replicas, file)
     if brought and policy.template_set not in brought:
         sys.stderr.write(

@@ -64,10 +64,10 @@ async def _rendered(
 
     settings, brought = read_templates(templates, settings)
     cache = cache_of(settings, _ignore)
-    key = Key("Deployment", target.namespace or "default", target.name or "")
+    key = target.key
     observed = await observed_now(client, cache, key)
     if observed.source is None:
-        raise ValueError(f"deployment {key} is not there")
+        raise ValueError(f"{target.words} is not there")
     source = replace(observed.source, annotations={**observed.source.annotations, **over})
     observed = replace(observed, source=source)
     renderer = renderer_of(settings, {**cache.template_sets.by_name, **brought})

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def status(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
     ),
     output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table, wide, json or yaml."),
     watch: bool = typer.Option(False, "--watch", "-w", help="Go on looking, each second, until Ctrl-C."),
@@ -65,7 +65,7 @@ def status(
             return  # how -w ends
         raise
     if target.name is not None and not found:
-        sys.stderr.write(f"deployment {target.namespace}/{target.name} is not split\n")
+        sys.stderr.write(f"{target.words} is not split\n")
         raise typer.Exit(Exit.NOT_SPLIT)
 
 

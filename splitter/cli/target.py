@@ -1,4 +1,4 @@
-"""Which workloads a verb is about, with kubectl's habits: `-n`, `-A`, and `deploy/web` or `web`.
+"""Which workloads a verb is about, with kubectl's habits: `-n`, `-A`, and `deploy/web`, `sts/db` or `web`.
 
 Every verb that looks at a cluster uses this, through `Cluster.target`, so that they read alike.
 """
@@ -7,21 +7,44 @@ from dataclasses import dataclass
 
 import typer
 
-from splitter.core.model import Key
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key
 
-_KINDS = {"deploy": "Deployment", "deployment": "Deployment", "deployments": "Deployment"}
+_KINDS = {
+    **dict.fromkeys(("deploy", "deployment", "deployments"), DEPLOYMENT),
+    **dict.fromkeys(("sts", "statefulset", "statefulsets"), STATEFUL_SET),
+}
+_SHORT = {DEPLOYMENT: "deploy", STATEFUL_SET: "sts"}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a verb was asked about; no namespace means all, no name every workload."""
+    """What a verb was asked about; no namespace means all, no name every workload, no kind any."""
 
     namespace: str | None
     name: str | None
+    kind: str | None = None
 
     def includes(self, key: Key) -> bool:
         """Whether a workload was asked about."""
-        return self.namespace in {None, key.namespace} and self.name in {None, key.name}
+        asked = (self.namespace, self.name, self.kind)
+        return all(
+            one in {None, its} for one, its in zip(asked, (key.namespace, key.name, key.kind), strict=True)
+        )
+
+    @property
+    def key(self) -> Key:
+        """The one workload that was asked about; without its kind a Deployment."""
+        return Key(self.kind or DEPLOYMENT, self.namespace or "default", self.name or "")
+
+    @property
+    def words(self) -> str:
+        """That workload as it is said in a sentence: `deployment shop/web`."""
+        return f"{self.key.kind.lower()} {self.key.namespace}/{self.key.name}"
+
+    @property
+    def short(self) -> str:
+        """That workload as it is typed: `deploy/web`."""
+        return f"{_SHORT[self.key.kind]}/{self.key.name}"
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -30,18 +53,21 @@ class Target:
 
 
 def target_of(workload: str | None, namespace: str | None, *, everywhere: bool) -> Target:
-    """Read `deploy/web`, `deployment/web` or `web`.
+    """Read `deploy/web`, `deployment/web`, `sts/db` or `web`.
 
     Raises typer.BadParameter for another kind, or for one workload in all namespaces.
 
     >>> target_of("deploy/web", "shop", everywhere=False)
-    Target(namespace='shop', name='web')
+    Target(namespace='shop', name='web', kind='Deployment')
     """
     if workload is None:
         return Target(None if everywhere else namespace or "default", None)
     if everywhere:
         raise typer.BadParameter("one workload is in one namespace: leave out -A, or the name")
-    kind, _, name = workload.rpartition("/")
-    if kind and kind.lower().removesuffix(".apps") not in _KINDS:
-        raise typer.BadParameter(f"{workload}: splitter splits Deployments; write deploy/NAME")
-    return Target(namespace or "default", name)
+    written, _, name = workload.rpartition("/")
+    kind = _KINDS.get(written.lower().removesuffix(".apps"))
+    if written and kind is None:
+        raise typer.BadParameter(
+            f"{workload}: splitter splits Deployments and StatefulSets; write deploy/NAME or sts/NAME"
+        )
+    return Target(namespace or "default", name, kind)

@@ -7,7 +7,9 @@ with that user's rights, and the controller does the rest.
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from splitter.core.model import Key
 from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
+from splitter.kube.bodies import workload_path
 from splitter.kube.client import ApiError, Client, Json
 
 
@@ -23,12 +25,12 @@ async def remove_label(client: Client, resource: str, source: Json) -> str:
     return f"{metadata['namespace']}/{metadata['name']}"
 
 
-async def annotate(client: Client, namespace: str, name: str, annotations: Mapping[str, str | None]) -> bool:
-    """Write annotations on a labelled Deployment (None removes one); False when there is no such one.
+async def annotate(client: Client, key: Key, annotations: Mapping[str, str | None]) -> bool:
+    """Write annotations on a labelled workload (None removes one); False when there is no such one.
 
     Raises ApiError.
     """
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+    path = workload_path(key)
     try:
         found = await client.get(path)
     except ApiError as error:

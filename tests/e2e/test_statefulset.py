@@ -9,8 +9,6 @@ from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 
-LABELS = {"app": "db"}
-
 
 @pytest.fixture
 def whole(database: Database) -> Database:
@@ -68,7 +66,7 @@ class TestScale:
             whole.shop.kubectl("scale", "statefulset", "db", "--replicas=2")
             whole.wait_split(on_demand=2, spot=0)
             assert watched.lowest(since) >= 2
-        assert whole.status()["desired"] == 2
+        whole.shop.until(lambda: whole.status()["desired"] == 2, "the Split to say so")
         assert (whole.split() or {})["spec"]["replicas"] == 2
 
     def test_by_the_split(self, whole: Database) -> None:
@@ -99,11 +97,11 @@ class TestScale:
 class TestRollout:
     def test_one_member_at_a_time(self, whole: Database) -> None:
         """A new image reaches both twins, one after the other, with one member down at most."""
-        with whole.shop.record() as recorder:
+        with whole.watch() as watched:
             whole.shop.kubectl("set", "image", "statefulset/db", "db=db:2")
             whole.shop.until(lambda: whole.images() == {"db:2"}, "all members to run db:2")
             whole.wait_split(on_demand=3, spot=2)
-            assert recorder.timeline(labels=LABELS).lowest_available() >= 4
+            assert watched.lowest() >= 4
 
     def test_a_partition_is_respected(self, whole: Database) -> None:
         """Of 5 members a partition of 4 gives one, on spot, the new image; 0 gives it to all."""

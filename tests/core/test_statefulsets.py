@@ -1,0 +1,302 @@
+"""What is particular about StatefulSets: refusals, N in an annotation, ordinals, partitions."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import KEY, ago, free_source, observation, pod, split, twin
+from splitter.core.actions import ReleaseSource, SaveReplicas, ShowReplicas
+from splitter.core.division import base_replicas
+from splitter.core.eligibility import advice, refusal
+from splitter.core.handover import Holder, break_, shrink_order, staying_pods
+from splitter.core.model import (
+    STATEFUL_SET,
+    Key,
+    Mode,
+    Neighbours,
+    Note,
+    Policy,
+    Pool,
+    SourceView,
+    SplitView,
+    Standing,
+    StatefulView,
+)
+from splitter.core.plan import Pass, PolicyInForce, Rules
+from splitter.core.planner import policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.rollout import partition_of
+from splitter.core.scaling import follow, follow_split, release, save
+from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
+
+DB = Key(STATEFUL_SET, "shop", "db")
+TWINS = Policy(mode=Mode.TWINS, on_demand_base="majority")
+
+
+def stateful(spec: int = 5, **fields: Any) -> StatefulView:  # noqa: ANN401 (fields of a view)
+    """Return what only a StatefulSet has: one that nobody has touched."""
+    return replace(StatefulView(spec, spec, spec, ago(500), service="db"), **fields)
+
+
+def database(view: StatefulView | None = None, **fields: object) -> SourceView:
+    """Return a labelled StatefulSet."""
+    view = view or stateful()
+    made = replace(free_source(view.saved if view.saved is not None else view.spec_replicas), key=DB)
+    return replace(made, stateful=view, max_surge=1, max_unavailable=1, **fields)  # type: ignore[arg-type]
+
+
+def pass_of(source: SourceView, **fields: object) -> Pass:
+    """Return one pass of it."""
+    in_force = PolicyInForce(TWINS, (), {}, valid=True)
+    return Pass(observation(source, (), **fields), source, in_force, Note(Reason.DRIFT, ""), Rules())
+
+
+class TestRefusals:
+    """Each says which field or who, and what to change; nothing was scaled."""
+
+    def test_a_plain_one_is_eligible(self) -> None:
+        """Asked to be split into twins, it is."""
+        assert refusal(observation(), database(), TWINS, ()) is None
+
+    def test_it_has_to_be_asked_for(self) -> None:
+        """Twins give its pods other names, so nobody gets them unasked."""
+        found = refusal(observation(), database(), Policy(), ())
+        assert found is not None
+        assert found.reason is Reason.PLACEMENT_UNSUPPORTED
+        assert "annotate splitter.io/mode=twins" in found.message
+
+    @pytest.mark.parametrize(
+        ("fields", "reason", "remedy"),
+        [
+            ({"on_delete": True}, Reason.STRATEGY_ON_DELETE, "spec.updateStrategy.type to RollingUpdate"),
+            ({"deletes_claims": True}, Reason.VOLUMES_DELETED_WHEN_SCALED, "whenScaled to Retain"),
+            ({"claim_templates": ("data", "log")}, Reason.VOLUMES_NOT_SHARED, "volumes=disposable"),
+            ({"declared_by": "argocd-controller"}, Reason.REPLICAS_IN_GIT, "scale the Split db-sts"),
+        ],
+    )
+    def test_is_refused_with_a_remedy(self, fields: dict[str, Any], reason: Reason, remedy: str) -> None:
+        """The sentence says what to do."""
+        found = refusal(observation(), database(stateful(**fields)), TWINS, ())
+        assert found is not None
+        assert found.reason is reason
+        assert remedy in found.message
+        assert found.warning
+
+    def test_the_manager_and_the_claims_are_named(self) -> None:
+        """Whoever reads it knows where to look."""
+        git = refusal(observation(), database(stateful(declared_by="kustomize-controller")), TWINS, ())
+        claims = refusal(observation(), database(stateful(claim_templates=("data",))), TWINS, ())
+        assert git is not None
+        assert "kustomize-controller" in git.message
+        assert claims is not None
+        assert "volumeClaimTemplates (data)" in claims.message
+
+    def test_disposable_volumes(self) -> None:
+        """Declared so, they are no obstacle; deleting them with a scale-down still is."""
+        policy = replace(TWINS, disposable_volumes=True)
+        assert refusal(observation(), database(stateful(claim_templates=("tmp",))), policy, ()) is None
+        deletes = database(stateful(claim_templates=("tmp",), deletes_claims=True))
+        found = refusal(observation(), deletes, policy, ())
+        assert found is not None
+        assert found.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
+
+    @pytest.mark.parametrize(
+        ("who", "remedy"),
+        [
+            ("HorizontalPodAutoscaler/db", "kind Split, name db-sts"),
+            ("ScaledObject/db", "kind Split, name db-sts"),
+            ("VerticalPodAutoscaler/db", "set its updateMode to Off"),
+        ],
+    )
+    def test_autoscalers(self, who: str, remedy: str) -> None:
+        """At 0 one of its count stops, and one of its pods finds none."""
+        found = refusal(observation(neighbours=Neighbours(scaled_by=who)), database(), TWINS, ())
+        assert found is not None
+        assert found.reason is Reason.AUTOSCALER_ON_SOURCE
+        assert who in found.message
+        assert remedy in found.message
+
+    def test_a_split_of_that_name(self) -> None:
+        """A Deployment db-sts has it: nothing is written over it."""
+        around = Neighbours(split_of="Deployment/db-sts")
+        found = refusal(observation(neighbours=around, split=None), database(), TWINS, ())
+        assert found is not None
+        assert found.reason is Reason.SPLIT_NAME_TAKEN
+
+    def test_its_peers_are_told(self) -> None:
+        """The Event at the take-over has the old and the new names."""
+        [said] = advice(observation(), database(stateful(first_ordinal=1)))
+        assert said.reason is Reason.IDENTITIES_CHANGE
+        assert "db-1.db becomes db-on-demand-1.db or db-spot-1001.db" in said.message
+
+
+class TestDefaults:
+    def test_majority(self) -> None:
+        """More than half stay on on-demand unless something else is asked for."""
+        observed = observation(database(), key=DB)
+        assert policy_in_force(observed, Policy()).policy.on_demand_base == "majority"
+        asked = database(annotations={"splitter.io/on-demand-base": "1"})
+        assert policy_in_force(observation(asked, key=DB), Policy()).policy.on_demand_base == 1
+        assert policy_in_force(observation(key=KEY), Policy()).policy.on_demand_base == 0
+
+    @given(st.integers(1, 200))
+    def test_a_quorum_outlives_all_of_spot(self, n: int) -> None:
+        """For every N more than half are on on-demand, of an even one too."""
+        assert 2 * base_replicas(n, TWINS) > n
+
+
+class TestSaved:
+    @given(st.integers(0, 999), st.integers(0, 999))
+    def test_is_read_as_written(self, replicas: int, left: int) -> None:
+        """Both numbers come back."""
+        found = parse_saved(saved_value(replicas, left))
+        assert found is not None
+        assert (found.replicas, found.left) == (replicas, left)
+
+    @pytest.mark.parametrize("text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5"])
+    def test_nonsense_is_nothing(self, text: str | None) -> None:
+        """What nobody of ours wrote counts as not saved, and N is found elsewhere."""
+        assert parse_saved(text) is None
+
+    def test_the_split_has_a_name_of_its_own(self) -> None:
+        """A Deployment of the same name has another Split."""
+        assert split_name(DB) == "db-sts"
+        assert split_name(Key("Deployment", "shop", "db")) == "db"
+        assert source_of_split(STATEFUL_SET, "shop", "db-sts") == DB
+
+    @pytest.mark.parametrize(
+        ("spec", "saved", "left", "by_others"),
+        [
+            (5, None, 0, False),
+            (0, 5, 0, False),
+            (3, 5, 3, False),
+            (5, 5, 0, True),
+            (7, 5, 3, True),
+            (0, 5, 3, False),
+        ],
+    )
+    def test_who_wrote_it(self, spec: int, saved: int | None, left: int, by_others: bool) -> None:
+        """Another number than we have left is somebody's N; 0 is nobody's."""
+        assert stateful(spec, saved=saved, left=left).is_written_by_others is by_others
+
+
+class TestSteps:
+    def test_n_is_saved_with_what_it_was_read_from(self) -> None:
+        """The write carries the resourceVersion, and scales nothing."""
+        [action] = save(pass_of(database())).actions
+        assert action == SaveReplicas(5, 5, "rv-web")
+
+    def test_n_that_was_lost_is_on_the_split(self) -> None:
+        """At 0 without its annotation, the Split's own count is taken."""
+        source = database(stateful(0))
+        [action] = save(pass_of(source, split=split(replicas=4))).actions
+        assert action == SaveReplicas(4, 0, "rv-web")
+
+    def test_and_else_in_its_status_or_its_twins(self) -> None:
+        """Whatever is left is asked."""
+        source = database(stateful(0))
+        told = split(status_json='{"desired":3}')
+        assert save(pass_of(source, split=told)).actions == (SaveReplicas(3, 0, "rv-web"),)
+        twins = {"on_demand": twin(Pool.ON_DEMAND, spec=2), "spot": twin(Pool.SPOT, spec=1)}
+        assert save(pass_of(source, split=None, **twins)).actions == (SaveReplicas(3, 0, "rv-web"),)
+
+    def test_a_new_count_is_shown_before_it_is_saved(self) -> None:
+        """The other way round a crash would look as if somebody had scaled the Split back."""
+        source = database(stateful(7, saved=5, writer="kubectl"))
+        found = follow(pass_of(source, split=split(replicas=5)))
+        assert found.actions == (ShowReplicas(7), SaveReplicas(7, 7, "rv-web"))
+        assert found.verdict.message == "kubectl scaled the source: 5 -> 7 replicas"
+        assert not found.fight
+
+    @pytest.mark.parametrize(("fighter", "count"), [("argocd", 3), ("helm", 1)])
+    def test_the_old_count_is_a_fight(self, fighter: str, count: int) -> None:
+        """Counted for one and the same writer."""
+        source = database(stateful(5, saved=5, writer="argocd"))
+        before = split(replicas=5, fights=(ago(500), ago(100)), fighter=fighter)
+        found = follow(pass_of(source, split=before))
+        assert (found.fight, found.fighter) == (True, "argocd")
+        assert found.verdict.reason is Reason.FOREIGN_SCALE
+        assert f"({count} of 3 times within 10 min)" in found.verdict.message
+
+    def test_on_the_way_back_nobody_fights(self) -> None:
+        """Once the label is gone, whoever sets N helps."""
+        source = replace(database(stateful(5, saved=5)), labels={})
+        assert not follow(pass_of(source, split=split(replicas=5))).fight
+
+    def test_the_split_is_followed(self) -> None:
+        """What an autoscaler writes there is N; the source stays as it is."""
+        source = database(stateful(2, saved=5, left=2))
+        assert follow_split(pass_of(source, split=split(replicas=9))).actions == (
+            SaveReplicas(9, 2, "rv-web"),
+        )
+
+    def test_the_marks_go_before_what_leads_to_them(self) -> None:
+        """Mark and N first, the twins after them: no watch selects an annotation."""
+        source = database(stateful(5, saved=5, left=5), annotations={"splitter.io/replicas": "5"})
+        twins = {"on_demand": twin(Pool.ON_DEMAND, spec=0), "spot": twin(Pool.SPOT, spec=0)}
+        actions = release(pass_of(source, **twins)).actions
+        assert [type(action).__name__ for action in actions] == ["ReleaseSource", "DeleteTwin", "DeleteTwin"]
+        assert actions[0] == ReleaseSource()
+
+
+class TestShrinking:
+    """A StatefulSet gives its highest ordinals, whoever they are."""
+
+    def test_the_order(self) -> None:
+        """Highest first; a missing one and a lost one serve nobody, a doomed one does."""
+        pods = [
+            pod("db-0", ordinal=0),
+            pod("db-1", Standing.LOST, ordinal=1),
+            pod("db-3", Standing.DOOMED, ordinal=3),
+        ]
+        assert shrink_order(pods, 4, 0) == (True, False, False, True)
+        assert shrink_order(pods, 4, None) is None
+
+    def test_what_stays(self) -> None:
+        """A pod beyond the count is on its way out, however ready it is."""
+        pods = [pod(f"db-{ordinal}", ordinal=ordinal) for ordinal in range(5)]
+        assert [one.ordinal for one in staying_pods(pods, 3, 0)] == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("order", "rolls", "floor", "left"),
+        [
+            ((False, True, True, True), False, 3, 3),  # the top one is free
+            ((True, False, True, True), False, 3, 4),  # it is not
+            ((True, False, True, True), False, 2, 2),  # nor alone: the one below goes with it for nothing
+            ((False, True, True, True), True, 3, 4),  # its roll would take the next one from the top
+        ],
+    )
+    def test_break(self, order: tuple[bool, ...], rolls: bool, floor: int, left: int) -> None:
+        """It gives what serves only above the floor."""
+        available = min(sum(order), len(order) - rolls)
+        holder = Holder("db", 4, 4, available, 0, order=order, rolls=rolls)
+        assert break_([holder], floor).get("db", 4) == left
+
+    @given(st.lists(st.booleans(), max_size=8), st.booleans(), st.integers(0, 8), st.integers(0, 8))
+    def test_never_below_the_floor(self, order: list[bool], rolls: bool, floor: int, target: int) -> None:
+        """Whoever is left after a shrink, and after what its roll may take, is enough."""
+        sure = max(0, min(sum(order), len(order) - rolls))
+        holder = Holder("db", len(order), len(order), sure, target, order=tuple(order), rolls=rolls)
+        left = break_([holder], floor).get("db", len(order))
+        kept = order[len(order) - left :]
+        assert max(0, min(sum(kept), left - rolls)) >= min(sure, floor)
+
+
+class TestPartition:
+    @pytest.mark.parametrize(
+        ("partition", "on_demand", "spot"), [(0, 0, 0), (2, 2, 0), (3, 3, 0), (4, 4, 1), (5, 5, 2), (9, 9, 6)]
+    )
+    def test_counts_over_both_twins(self, partition: int, on_demand: int, spot: int) -> None:
+        """Of 5 members, 3 on on-demand: the last ones are on spot, and are the first to be rolled."""
+        source = database(stateful(0, saved=5, partition=partition))
+        assert partition_of(source, TWINS, Pool.ON_DEMAND) == on_demand
+        assert partition_of(source, TWINS, Pool.SPOT) == spot
+
+
+def test_a_split_of_a_deployment_has_no_fighter() -> None:
+    """Views that say nothing about StatefulSets have none of their words."""
+    made: SplitView = split()
+    assert (made.fighter, made.replicas) == ("", None)
