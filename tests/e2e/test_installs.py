@@ -9,13 +9,22 @@ import pytest
 from e2e.conftest import open_shop
 from e2e.installed import NAMESPACE, pod_template, running, settings, wait_available
 from e2e.shop import JsonObject, Shop, manifest
+from e2e.terminal import Terminal, told
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
+FIRST = 'Run "splitter uninstall -A" first'
+# What no policy can keep: policies. They go last, so a second `kubectl delete -k` is not refused.
+POLICY = "validatingadmissionpolicy.admissionregistration.k8s.io/splitter"
+POLICIES = {
+    f"{POLICY}-{name}"
+    for name in ("own-account", "wrong-values", "ignored-keys", "keep-crd", "keep-controller")
+}
 CLUSTER_WIDE, NAMESPACED = str(bundled_path("manifests")), str(bundled_path("examples/namespaced"))
 
 
@@ -42,26 +51,58 @@ def may(cluster: Sandbox, verb: str, group: str, resource: str, namespace: str) 
 
 
 @pytest.fixture(scope="class")
-def installed(cluster: Sandbox) -> Iterator[Sandbox]:
-    """Yield the cluster with `kubectl apply -k manifests`."""
-    yield from applied(cluster, CLUSTER_WIDE)
+def person(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Terminal:
+    """Return the shell of somebody who may do everything."""
+    return Terminal(cluster.kubeconfig, tmp_path_factory.mktemp("person"))
 
 
 @pytest.fixture(scope="class")
-def namespaced(cluster: Sandbox) -> Iterator[Sandbox]:
+def installed(cluster: Sandbox, person: Terminal) -> Iterator[Sandbox]:
+    """Yield the cluster with `kubectl apply -k manifests`."""
+    yield from applied(cluster, person, CLUSTER_WIDE)
+
+
+@pytest.fixture(scope="class")
+def namespaced(cluster: Sandbox, person: Terminal) -> Iterator[Sandbox]:
     """Yield the cluster with `kubectl apply -k examples/namespaced`."""
     for namespace in ("shop", "other"):
         cluster.kubectl("create", "namespace", namespace)
-    yield from applied(cluster, NAMESPACED)
+    yield from applied(cluster, person, NAMESPACED)
 
 
-def applied(cluster: Sandbox, folder: str) -> Iterator[Sandbox]:
-    """Apply a kustomization, and delete it afterwards."""
+def applied(cluster: Sandbox, person: Terminal, folder: str) -> Iterator[Sandbox]:
+    """Install a kustomization; afterwards leave as a user does, and nothing is left."""
+    apply(cluster, folder)
+    yield cluster
+    told(person.splitter("uninstall", "-A", "--timeout", "60"))
+    wait_until(lambda: not kept(cluster), what="the policies to let it go", deadline_s=30)
+    cluster.kubectl("delete", "-k", folder)
+    assert not existing(cluster)
+
+
+def apply(cluster: Sandbox, folder: str) -> None:
+    """Apply a kustomization, and wait until its last policy is in force."""
     cluster.kubectl("apply", "-k", folder)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
-    yield cluster
-    cluster.kubectl("annotate", "crd", "splits.splitter.io", "splitter.io/keep-")
-    cluster.kubectl("delete", "-k", folder)
+    wait_until(lambda: len(kept(cluster)) > 1, what="the policies to be in force", deadline_s=30)
+
+
+def kept(cluster: Sandbox) -> list[str]:
+    """Return what would be refused to whoever deletes it, of the CRD and the controller."""
+    found = []
+    for what in (("crd", "splits.splitter.io"), ("deployment", "splitter", "-n", NAMESPACE)):
+        try:
+            cluster.kubectl("delete", "--dry-run=server", *what)
+        except SandboxError as refusal:
+            found += [what[0]] if FIRST in str(refusal) else []
+    return found
+
+
+def existing(cluster: Sandbox) -> set[str]:
+    """Return what is there of an installation, as kind/name, without its Namespace and what is in it."""
+    kinds = "crd,clusterrole,clusterrolebinding,priorityclass,validatingadmissionpolicy,role,rolebinding"
+    labels = ("-l", "app.kubernetes.io/name=splitter")
+    return set(cluster.kubectl("get", kinds, "-A", *labels, "-o", "name").split())
 
 
 class TestClusterWide:
@@ -103,6 +144,31 @@ class TestClusterWide:
                 shop.wait_split(on_demand=1, spot=2)
                 shop.unlabel()
                 shop.wait_given_back()
+
+
+class TestLeaving:
+    """`kubectl delete -k` before anything was given back."""
+
+    def test_it_is_refused_what_gives_back(
+        self, installed: Sandbox, person: Terminal, tmp_path: Path
+    ) -> None:
+        """It says what to run, and takes nothing that is needed for it; done that, everything goes."""
+        with running(installed, tmp_path) as controller:
+            for shop in open_shop(installed, controller, "stays"):
+                shop.deploy(replicas=3, annotations=ASKED)
+                shop.label()
+                shop.wait_split(on_demand=1, spot=2)
+                before = existing(installed)
+                with shop.watch() as watched:
+                    with pytest.raises(SandboxError, match=FIRST):
+                        installed.kubectl("delete", "-k", CLUSTER_WIDE)
+                    assert before - existing(installed) == POLICIES
+                    assert wait_available(installed)
+                    assert shop.split() is not None
+                    told(person.splitter("uninstall", "-A", "--timeout", "60"))
+                    assert watched.lowest() >= 3
+                assert shop.deployments() == {"web"}
+        apply(installed, CLUSTER_WIDE)
 
 
 class TestNamespaced:
