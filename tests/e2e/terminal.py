@@ -15,6 +15,12 @@ from pathlib import Path
 from e2e.controller import ROOT, environment
 from e2e.shop import DEADLINE_S
 
+# Whoever starts the tests in the background has Ctrl-C ignored for all that they start.
+_ON_A_TERMINAL = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    " from splitter.cli import main; main()"
+)
+
 Answer = subprocess.CompletedProcess[str]
 
 
@@ -38,7 +44,7 @@ class Terminal:
 
         Returns all that was written there, and the exit code.
         """
-        command = [sys.executable, "-m", "splitter", *arguments]
+        command = [sys.executable, "-c", _ON_A_TERMINAL, *arguments]
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         environment = {**self._environment, "TERM": "xterm-256color"}
@@ -49,9 +55,12 @@ class Terminal:
             seen, deadline, pressed = "", time.monotonic() + DEADLINE_S, False
             while part := _read(ours):
                 seen += part
-                if not pressed and (until(seen) or time.monotonic() > deadline):
+                late = time.monotonic() > deadline
+                if pressed and late:
+                    child.kill()
+                elif not pressed and (until(seen) or late):
                     child.send_signal(signal.SIGINT)
-                    pressed = True
+                    pressed, deadline = True, time.monotonic() + DEADLINE_S
             os.close(ours)
             return seen, child.wait(DEADLINE_S)
 
