@@ -180,6 +180,7 @@ def split(**fields: object) -> SplitView:
         rebalance={},
         good_annotations=None,
         status_json="{}",
+        generation=3,
     )
     return replace(made, **fields)  # type: ignore[arg-type]
 

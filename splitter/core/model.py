@@ -319,6 +319,7 @@ class SplitView:
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
     status_json: str  # canonical JSON of the whole status, to write only on change
+    generation: int = 0  # of its spec, to say which one the status is about
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
     taken = plan.state is not State.REFUSED
     status: dict[str, Any] = {
-        "observedGeneration": source.generation if source else 0,
+        "observedGeneration": observed.split.generation if observed.split else 0,
+        "sourceGeneration": source.generation if source else 0,
         "state": plan.state.value,
         "reason": plan.verdict.reason.value,
         "message": plan.verdict.message[:_MESSAGE],
@@ -191,8 +192,8 @@ def _conditions(
         condition["lastTransitionTime"] = (
             old["lastTransitionTime"] if same and old is not None else _time(observed.now)
         )
-        if observed.source is not None:
-            condition["observedGeneration"] = observed.source.generation
+        if observed.split is not None:
+            condition["observedGeneration"] = observed.split.generation
     return found
 
 

@@ -254,7 +254,7 @@ class TestBroken:
         wait_held(split, "TemplateInvalid", words)
         told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
         generation = split.deployment()["metadata"]["generation"]
-        split.until(lambda: split.status()["observedGeneration"] == generation, "a look at what was asked")
+        split.until(lambda: split.status()["sourceGeneration"] == generation, "a look at what was asked")
         wait_held(split, "TemplateInvalid", words)
         before.verify()
         own_set.change(with_grace(9))

@@ -140,7 +140,8 @@ class TestCounts:
 class TestConditions:
     def test_all_well(self) -> None:
         """A quiet life in conditions."""
-        found = conditions(show(None, observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4)))))
+        shown = show(None, observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4))))
+        found = conditions(shown)
         assert {name: condition["status"] for name, condition in found.items()} == {
             "Eligible": "True",
             "PolicyValid": "True",
@@ -151,7 +152,8 @@ class TestConditions:
             "Conflict": "False",
         }
         assert found["Eligible"]["reason"] == "AsExpected"
-        assert {condition["observedGeneration"] for condition in found.values()} == {7}
+        assert {condition["observedGeneration"] for condition in found.values()} == {3}
+        assert (shown["observedGeneration"], shown["sourceGeneration"]) == (3, 7)
 
     def test_troubles(self) -> None:
         """What is wrong with replicas has a condition of its own, and is the reason of what they lack."""

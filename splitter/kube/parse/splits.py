@@ -17,6 +17,7 @@ def split(raw: Raw) -> SplitRecord:
     replicas = spec.get("replicas")
     view = SplitView(
         uid=metadata["uid"],
+        generation=metadata.get("generation", 0),
         owner_uids=tuple(ref["uid"] for ref in metadata.get("ownerReferences", ())),
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
