@@ -428,3 +428,24 @@ class TestHash:
         for _ in range(100):
             found.render(SOURCE, Pool.SPOT, Policy())
         assert time.process_time() - started < 1.0
+
+
+class TestPeers:
+    """The pods of a StatefulSet's twins by name, for those who list their peers."""
+
+    def test_hosts(self) -> None:
+        """The first names of each twin, behind the Service, joined as an application wants them."""
+        text = (
+            "apiVersion: apps/v1\nkind: StatefulSet\n"
+            "metadata: {annotations: {peers: "
+            '{{ (peers[0] | hosts(2) + peers[1] | hosts(1)) | join(",") }}}}\n'
+            f"{POD}"
+        )
+        files = {"statefulset/spot.yaml.j2": text}
+        spec = {**SOURCE["spec"], "serviceName": "db"} if isinstance(SOURCE["spec"], dict) else {}
+        source = {**SOURCE, "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec}
+        found = Renderer({"default": TemplateSet("default", files)}, PRESETS).render(
+            source, Pool.SPOT, Policy()
+        )
+        annotations = json.loads(found.manifest_json)["metadata"]["annotations"]
+        assert annotations["peers"] == "db-on-demand-0.db,db-on-demand-1.db,db-spot-1000.db"

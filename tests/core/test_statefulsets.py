@@ -166,6 +166,8 @@ class TestSaved:
         assert split_name(DB) == "db-sts"
         assert split_name(Key("Deployment", "shop", "db")) == "db"
         assert source_of_split(STATEFUL_SET, "shop", "db-sts") == DB
+        copy = source_of_split(STATEFUL_SET, "shop", "db")
+        assert copy == Key("Deployment", "shop", "db")
 
     @pytest.mark.parametrize(
         ("spec", "saved", "left", "by_others"),

@@ -29,12 +29,14 @@ class Database:
         *,
         annotations: Mapping[str, str] | None = None,
         ordered: bool = False,
+        waits: bool = True,
         **spec: Any,  # noqa: ANN401 (what `manifest` takes)
     ) -> None:
-        """Apply the Service and the StatefulSet, and wait until all is ready."""
+        """Apply Service and StatefulSet, and wait until all is ready (kubectl cannot, with OnDelete)."""
         self.shop.apply(service())
         self.shop.apply(manifest(replicas, annotations=annotations, ordered=ordered, **spec))
-        self.wait_rolled_out()
+        if waits:
+            self.wait_rolled_out()
 
     def wait_rolled_out(self) -> None:
         """Wait until all its own replicas are ready, as kubectl sees it."""

@@ -36,6 +36,7 @@ def test_a_quorum_outlives_every_outage_without_notice(quorum: Database, fleet: 
             whole_s = watched.timeline.seconds_below(MEMBERS, Between(gone, Instant.now()))
             print(f"back to {MEMBERS} after {whole_s:.1f} s")  # noqa: T201 (a figure that the docs name)
             assert whole_s <= ALLOWED_S
+            quorum.shop.until(lambda: not quorum.shop.bound_to_vanished(), "the dead to be cleared away")
             returned = Instant.now()
             fleet.restore(spot)
             quorum.wait_split(on_demand=3, spot=2)
@@ -59,6 +60,7 @@ def test_with_notice_nobody_is_missing(database: Database, fleet: Fleet, notice_
         print(f"covered {took_s:.1f} s after a notice of {notice_s} s")  # noqa: T201 (a figure)
         assert took_s < notice_s
         fleet.kill(spot)
+        database.shop.until(lambda: not database.shop.bound_to_vanished(), "the dead to be cleared away")
         fleet.restore(spot)
         database.wait_split(on_demand=3, spot=2)
         assert watched.lowest() >= MEMBERS

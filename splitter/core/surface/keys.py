@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from splitter.core.model import STATEFUL_SET, Key, Note, Pool
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Note, Pool
 from splitter.core.reasons import Reason
 from splitter.core.surface.words import quoted
 
@@ -121,10 +121,14 @@ def split_name(key: Key) -> str:
 def source_of_split(kind: str, namespace: str, name: str) -> Key:
     """Return which source a Split of this name is about, given the kind that it says.
 
+    One that says StatefulSet under a name that no StatefulSet's Split has is a copy, and says nothing.
+
     >>> source_of_split("StatefulSet", "shop", "db-sts").name
     'db'
     """
-    return Key(kind, namespace, name.removesuffix(_SPLIT_SUFFIX) if kind == STATEFUL_SET else name)
+    if kind == STATEFUL_SET and name.endswith(_SPLIT_SUFFIX):
+        return Key(kind, namespace, name.removesuffix(_SPLIT_SUFFIX))
+    return Key(DEPLOYMENT, namespace, name)
 
 
 def twin_name(source_name: str, pool: Pool) -> str:
