@@ -38,7 +38,6 @@ CHANGES_SETS = "changes only ReplicaSets that a Deployment controls or that are 
 SCALES_PARKED = "scales parked ReplicaSets only"
 PARKS = "parks a ReplicaSet by taking labels off"
 GIVES_BACK = "gives a parked ReplicaSet labels back"
-NO_PODS = "creates no pods"
 ONLY_COST = "changes the deletion cost of a pod, and nothing else"
 DELETES_PODS = "deletes only pods that stand on a node"
 OWNED_SPLITS = "writes a Split only as a part of the source"
@@ -320,10 +319,6 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         lambda s: s.patch("replicasets", "{parked}", metadata(labels={"app": "evil"})),
     ),
     # --- pods ---
-    "create a pod": (
-        NO_PODS,
-        lambda s: s.create("pods", {"metadata": {"name": "evil"}, "spec": s.read("pods", "bare")["spec"]}),
-    ),
     "change a pod's image": (
         ONLY_COST,
         lambda s: s.patch(
