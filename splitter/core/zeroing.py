@@ -97,10 +97,11 @@ def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early re
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         return Step.RELEASE if c.split or c.report else Step.NOTHING
-    if not c.saved and (not c.twins_at_zero or (c.zero and c.mark is not Mark.NONE)):
+    if not c.saved and c.zero and (not c.twins_at_zero or c.mark is not Mark.NONE):
         return Step.SAVE  # N was lost, and is needed on the way back
+    # Replaced by a manifest that knows nothing of us, it runs its own N again: only the twins have to go.
     if c.written:
         return Step.FOLLOW
     if c.saved and c.asked:
         return Step.FOLLOW_SPLIT
-    return Step.RELEASE if c.home or not c.saved else Step.HAND_BACK
+    return Step.RELEASE if c.home or (c.twins_at_zero and not c.saved) else Step.HAND_BACK

@@ -98,6 +98,11 @@ class TestEveryRow:
             ("label gone", GIVEN, Step.HAND_BACK),
             ("label gone before N was saved", replace(FRESH, label=False, mark=Mark.OURS), Step.RELEASE),
             ("N lost on the way back", replace(GIVEN, saved=False), Step.SAVE),
+            (
+                "replaced, it runs its own",
+                replace(GIVEN, saved=False, mark=Mark.NONE, zero=False),
+                Step.HAND_BACK,
+            ),
             ("scaled on the way back", replace(GIVEN, written=True, zero=False), Step.FOLLOW),
             ("Split scaled on the way back", replace(GIVEN, asked=True), Step.FOLLOW_SPLIT),
             ("home again", replace(GIVEN, zero=False, twins_at_zero=True, home=True), Step.RELEASE),
@@ -140,10 +145,13 @@ class TestEveryCombination:
                 assert not columns.label or columns.conflict, columns
 
     def test_nothing_is_scaled_before_n_is_saved(self) -> None:
-        """MAKE and BREAK run only with N written down, and no other count on the source."""
+        """MAKE and BREAK run only with N written down, and no other count on the source.
+
+        Or where the source runs N pods of its own already, and only the twins are lowered.
+        """
         for columns in every():
             if next_step(columns) in {Step.RUN, Step.HAND_BACK}:
-                assert columns.saved, columns
+                assert columns.saved or not (columns.label or columns.zero) or columns.conflict, columns
                 assert not columns.written, columns
 
     def test_the_traces_go_only_when_it_is_home(self) -> None:

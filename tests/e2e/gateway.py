@@ -31,7 +31,7 @@ from splitter.sandbox.credentials import write_private
 from splitter.sandbox.instants import Instant
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_WATCHED_KINDS = frozenset({"deployments", "replicasets", "pods", "splits"})
+_WATCHED_KINDS = frozenset({"deployments", "statefulsets", "replicasets", "pods", "splits"})
 _OBJECT = re.compile(r"/apis?/.*?/?namespaces/(?P<namespace>[^/]+)/(?P<kind>[a-z]+)(?P<rest>/.*)?")
 # What belongs to one connection and not to the message (RFC 9110, 7.6.1), what aiohttp counts itself, and
 # compression, so that answers can be read.

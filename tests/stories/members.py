@@ -156,7 +156,9 @@ def ceiling(quorum: Quorum) -> int:
     )
     rebalance = quorum.split.status.get("rebalance", {}) if quorum.split else {}
     short = isinstance(rebalance, dict) and bool({"lost", "shortSince"} & rebalance.keys())
-    short = short or any(pod.unschedulable_since is not None for pod in pods(quorum))
+    waits = any(pod.unschedulable_since is not None for pod in pods(quorum))
+    lost = any(pod.node is not None and pod.node not in quorum.nodes for pod in pods(quorum))
+    short = short or waits or lost
     return quorum.wanted + 1 + going + (quorum.wanted if going or short else 0)
 
 

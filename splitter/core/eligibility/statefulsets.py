@@ -86,7 +86,8 @@ def _declared_in_git(_: Observation, source: SourceView, __: Policy) -> Note | N
         Reason.REPLICAS_IN_GIT,
         f"spec.replicas is in the manifests that {source.stateful.declared_by} applies, and a StatefulSet"
         " that is split stands at 0: it would be set back again and again; take spec.replicas out of the"
-        f" manifest, and scale the Split {split_name(source.key)}",
+        " manifest (a server-side apply that drops it leaves 1), and scale the Split"
+        f" {split_name(source.key)}",
     )
 
 

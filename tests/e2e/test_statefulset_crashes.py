@@ -1,0 +1,61 @@
+"""The controller dies at every write to a split StatefulSet: what it promises holds all the same."""
+
+from collections.abc import Callable
+
+import pytest
+
+from e2e.database import Database
+from e2e.shop import Shape
+from e2e.test_crash_at_every_write import Life, Mortal, every, mortal
+
+__all__ = ["mortal"]
+
+pytestmark = pytest.mark.e2e
+
+MEMBERS = 4
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["Parallel", "OrderedReady"])
+def test_of_a_whole_life(mortal: Mortal, ordered: bool) -> None:
+    """Killed after each single write of on-boarding, a new count and off-boarding, it completes them.
+
+    There are N ready members at every moment, never more than N + 1, and in the end the StatefulSet is its
+    user's again as it was.
+    """
+    database = Database(mortal.shop)
+    database.deploy(MEMBERS, ordered=ordered)
+    before = database.found()
+    with database.watch() as watched:
+        mortal.dies_at(every)
+
+        def lives(name: str, act: Callable[[], object], reached: Callable[[], bool], least: int) -> Life:
+            life = Life(name, mortal, watched)
+            act()
+            try:
+                mortal.until(reached, f"the end of {name}")
+            finally:
+                story = life.tell()
+            assert life.deaths == len(life.writes) >= least, story
+            assert life.lowest >= MEMBERS, story
+            return life
+
+        life = lives("on-boarding", database.label, lambda: is_split(database, 3, 1), least=10)
+        assert life.highest <= MEMBERS + 1, life.tell()
+        life = lives("off-boarding", database.unlabel, lambda: is_given_back(database), least=10)
+        assert life.highest <= MEMBERS + 1, life.tell()
+    assert database.found() == before
+
+
+def is_split(database: Database, on_demand: int, spot: int) -> bool:
+    """Whether the pods stand as said, all ready, none beside, and the twins ask for just that."""
+    wanted = Shape(on_demand, spot, on_demand + spot)
+    at_zero = database.source()["spec"]["replicas"] == 0
+    return at_zero and database.twins() == (on_demand, spot) and database.shop.shape("db") == wanted
+
+
+def is_given_back(database: Database) -> bool:
+    """Whether it runs its own pods, and nothing that splitter made or wrote is left."""
+    source = database.source()
+    marks = {"splitter.io/taken-over", "splitter.io/replicas"} & source["metadata"]["annotations"].keys()
+    ready = source["status"].get("availableReplicas") == MEMBERS
+    return database.split() is None and database.names() == {"db"} and not marks and ready

@@ -1,0 +1,165 @@
+"""StatefulSets that are refused, that others write to, and that an autoscaler scales by their Split."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.database import BY_TWINS, Database, manifest
+from e2e.metrics_api import MetricsApi
+from e2e.test_autoscaler import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S
+from splitter.sandbox import Sandbox
+
+pytestmark = pytest.mark.e2e
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def refused(database: Database, reason: str) -> str:
+    """Label it, and return what is said about the refusal once it is certain that nothing was written."""
+    database.label()
+    before = database.source()
+    database.shop.until(lambda: database.status().get("reason") == reason, f"the reason {reason}")
+    database.shop.until(lambda: database.events(reason), f"the Event {reason}")
+    message = str(database.status()["message"])
+    assert database.status()["state"] == "Refused"
+    assert database.events(reason) == [message]
+    after = database.source()
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+    assert database.names() == {"db"}
+    return message
+
+
+class TestRefused:
+    """Each names the field or who, and the remedy; with the remedy it is split."""
+
+    def test_unasked(self, database: Database) -> None:
+        """Twins give pods other names: without the annotation nothing is touched."""
+        database.deploy(3, annotations={})
+        assert "annotate splitter.io/mode=twins" in refused(database, "PlacementUnsupported")
+        database.annotate(mode="twins")
+        database.wait_split(on_demand=2, spot=1)
+
+    def test_on_delete(self, database: Database) -> None:
+        """The strategy leaves it to a person when a pod gets a new template."""
+        database.deploy(2, updateStrategy={"type": "OnDelete"}, waits=False)
+        assert "RollingUpdate" in refused(database, "StrategyOnDelete")
+
+    def test_volumes(self, database: Database) -> None:
+        """Claims are not shared, and a scale-down that deletes them is refused whatever is declared."""
+        database.deploy(0, volumeClaimTemplates=[CLAIM])
+        assert "volumeClaimTemplates (data)" in refused(database, "VolumesNotShared")
+        database.patch('{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}}}')
+        database.annotate(volumes="disposable")
+        database.shop.until(
+            lambda: database.status()["reason"] == "VolumesDeletedWhenScaled", "the next refusal"
+        )
+        database.patch('{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain"}}}')
+        database.wait_split(on_demand=0, spot=0)
+
+    def test_an_autoscaler_at_the_source(self, database: Database) -> None:
+        """At 0 it would stop: it is named, and told where to aim."""
+        database.deploy(2)
+        database.shop.apply(autoscaler("apps/v1", "StatefulSet", "db"))
+        message = refused(database, "AutoscalerOnSource")
+        assert message.startswith("HorizontalPodAutoscaler/db is aimed at this StatefulSet")
+        assert "kind Split, name db-sts" in message
+
+    def test_replicas_in_git(self, database: Database) -> None:
+        """A GitOps manager that applies spec.replicas is named; without that line, leaving 1, it is split."""
+        apply_as(database, "argocd-controller", manifest(3))
+        database.wait_rolled_out()
+        assert "argocd-controller" in refused(database, "ReplicasInGit")
+        apply_as(database, "argocd-controller", manifest(None))
+        database.wait_split(on_demand=1, spot=0)
+        database.shop.kubectl("scale", "split/db-sts", "--replicas=3")
+        database.wait_split(on_demand=2, spot=1)
+
+
+def apply_as(database: Database, manager: str, what: object) -> None:
+    """Apply server-side, as a tool that signs with its own name."""
+    options = ("--server-side", "--force-conflicts", f"--field-manager={manager}")
+    database.shop.kubectl("apply", *options, "-f", "-", stdin=json.dumps(what))
+
+
+def fights(database: Database) -> int:
+    """Count the fights that the Split remembers."""
+    return len(database.status().get("fights", ()))
+
+
+class TestFights:
+    def test_git_is_named_and_given_way_to(self, database: Database) -> None:
+        """Somebody sets the saved count back, again and again: the third time it is given back, by name."""
+        database.deploy(3)
+        database.label()
+        database.wait_split(on_demand=2, spot=1)
+        with database.watch() as watched:
+            for count in (1, 2, 3):
+                database.shop.until(lambda: database.source()["spec"]["replicas"] == 0, "the source at 0")
+                apply_as(database, "ci-pipeline", manifest(3))
+                database.shop.until(lambda: fights(database) >= count, f"fight {count}")  # noqa: B023 (at once)
+            database.shop.until(lambda: database.status().get("state") == "Conflict", "the Conflict")
+            database.shop.until(lambda: database.names() == {"db"}, "the twins to be gone")
+            assert watched.lowest() >= 3
+        assert "with ci-pipeline" in database.status()["message"]
+        assert database.source()["spec"]["replicas"] == 3
+        assert "splitter.io/replicas" not in database.source()["metadata"].get("annotations", {})
+
+    def test_replace_drops_label_and_marks(self, database: Database) -> None:
+        """`kubectl replace` with a manifest that knows nothing: given back with the manifest's count."""
+        database.deploy(3)
+        database.label()
+        database.wait_split(on_demand=2, spot=1)
+        with database.watch() as watched:
+            database.shop.kubectl("replace", "-f", "-", stdin=json.dumps(manifest(4)))
+            database.wait_given_back()
+            assert watched.lowest() >= 3
+        assert database.source()["spec"]["replicas"] == 4
+
+
+@pytest.fixture
+def metrics(sandbox: Sandbox) -> Iterator[MetricsApi]:
+    """Yield the metrics of all pods."""
+    with MetricsApi(sandbox) as serving:
+        yield serving
+
+
+def test_an_autoscaler_of_the_split(database: Database, metrics: MetricsApi) -> None:
+    """The real controller scales `Split/db-sts` by the pods of both twins, out and in again."""
+    shop = database.shop
+    metrics.load(shop.namespace, int(3 * TARGET_CPU_M * A_LITTLE_LESS))
+    database.deploy(3, annotations=BY_TWINS)
+    database.label()
+    database.wait_split(on_demand=2, spot=1)
+    shop.apply(autoscaler("splitter.io/v1alpha1", "Split", "db-sts"))
+    with database.watch() as watched:
+        metrics.load(shop.namespace, int(7 * TARGET_CPU_M * A_LITTLE_LESS))
+        database.wait_split(on_demand=4, spot=3)
+        metrics.load(shop.namespace, int(4 * TARGET_CPU_M * A_LITTLE_LESS))
+        database.wait_split(on_demand=3, spot=1)
+        assert watched.lowest() >= 3
+    raw = json.loads(shop.kubectl("get", "hpa", "db", "-o", "json"))
+    assert raw["status"]["desiredReplicas"] == 4
+    assert (database.split() or {})["spec"]["replicas"] == 4
+
+
+def autoscaler(version: str, kind: str, name: str) -> dict[str, object]:
+    """Return an autoscaler on CPU that scales out at once, and in after a short window."""
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET_PERCENT}}
+    out, in_ = ({"stabilizationWindowSeconds": seconds} for seconds in (0, WINDOW_S))
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "db"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name},
+            "minReplicas": 2,
+            "maxReplicas": 9,
+            "metrics": [{"type": "Resource", "resource": cpu}],
+            "behavior": {"scaleUp": out, "scaleDown": in_},
+        },
+    }

@@ -1,0 +1,51 @@
+"""The verbs about a StatefulSet: what a person types, and reads."""
+
+import sys
+
+import pytest
+
+from e2e.database import Database
+from e2e.terminal import Answer, Terminal
+
+pytestmark = pytest.mark.e2e
+
+
+def told(answer: Answer, code: int = 0) -> str:
+    """Return what a verb said; it ended as it should."""
+    text = answer.stdout + answer.stderr
+    sys.stdout.write(f"\n{text}")
+    assert answer.returncode == code, text
+    return text
+
+
+def test_of_a_life(database: Database, admin: Terminal) -> None:
+    """plan, status, explain, render, freeze, restart and uninstall take `sts/db`."""
+    where = ("-n", database.shop.namespace)
+    database.deploy(5)
+    assert "is not split" in told(admin.splitter("status", "sts/db", *where), 3)
+    database.label()
+    database.wait_split(on_demand=3, spot=2)
+    database.shop.until(lambda: database.status().get("state") == "Steady", "the Split to say so")
+    assert "statefulset/db" in told(admin.splitter("status", *where))
+    assert "would write nothing" in told(admin.splitter("plan", "sts/db", *where))
+    assert "majority" in told(admin.splitter("explain", "sts/db", *where))
+    twins = admin.splitter("render", "sts/db", *where)
+    assert twins.returncode == 0
+    assert "kind: StatefulSet" in twins.stdout
+    assert "start: 1000" in twins.stdout
+    assert admin.splitter("render", "sts/db", "--diff", *where).returncode == 0
+    told(admin.splitter("freeze", "sts/db", *where))
+    database.shop.until(lambda: database.status()["policy"]["freeze"], "the freeze")
+    told(admin.splitter("unfreeze", "sts/db", *where))
+    before = {pod["metadata"]["uid"] for pod in database.shop.pods("db")}
+    with database.watch() as watched:
+        assert "statefulset" in told(admin.splitter("restart", "sts/db", *where))
+        database.shop.until(lambda: not before & _uids(database), "every pod to be a new one")
+        database.wait_split(on_demand=3, spot=2)
+        assert watched.lowest() >= 4
+    told(admin.splitter("uninstall", *where))
+    database.wait_given_back()
+
+
+def _uids(database: Database) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in database.shop.pods("db")}
