@@ -510,6 +510,12 @@ def render(observed: Observation, _: Policy) -> dict[Pool, Rendered]:
 def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912 - one case a write
     """Do one write, or raise LostRaceError."""
     source, split = quorum.source, quorum.split
+    ours = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & source.annotations.keys()
+    on_source = isinstance(action, SetMark | SaveReplicas | ReleaseSource) or (
+        isinstance(action, Scale) and action.name == source.name
+    )
+    if on_source and not ours and LABEL_SPLIT not in source.labels:
+        raise LostRaceError("the policy on splitter's account refuses it; for ever, and there is no rest")
     match action:
         case EnsureSplit():
             if split is None:
