@@ -15,12 +15,13 @@ LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked", "n-removed")
 
 COMPLETE = (
     Config(1, faults=("unlabelled",), crashes=1),
-    Config(1, ordered=True, start="split", faults=(*HANDS, *LABELS)),
+    Config(1, ordered=True, start="split", faults=("replaced",)),
     Config(2, crashes=1),
     Config(2, ordered=True, crashes=1),
     Config(1, start="given-back", faults=("labelled", "split-deleted", "unmarked"), crashes=1),
 )
 BOUNDED = (
+    Config(1, ordered=True, start="split", faults=(*HANDS, *LABELS)),
     Config(3, start="split", faults=(*HANDS, *LABELS), crashes=1),
     Config(3, ordered=True, faults=(*HANDS, *LABELS), crashes=1),
     Config(2, start="given-back", faults=(*HANDS, "labelled"), crashes=1),

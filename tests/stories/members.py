@@ -403,7 +403,7 @@ class Told:
         end, idle = self.quorum.now + seconds, 0
         while self.quorum.now < end:
             idle = 0 if self._settle() else idle + 1
-            self.quorum.now = min(end, self.quorum.now + (1 if idle < 120 else 15))
+            self.quorum.now = min(end, self.quorum.now + (1 if idle < 90 else 60))
         self._settle()
 
     def _spot_nodes(self) -> list[str]:

@@ -13,7 +13,7 @@ from stories.members import Life, Told, unsettled
 from stories.quorum import BrokenPromiseError
 
 FOLDER = Path(__file__).parent
-LIVES = 120
+LIVES = 60
 BATCH = 20
 
 
