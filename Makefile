@@ -89,6 +89,10 @@ test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, 
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox
 	$(BIN)/pytest -m bench -s $(PYTEST)
 
+.PHONY: chaos
+chaos: $(READY) ## Faults between splitter and the API server, in a world that does not keep still (CHAOS="--help")
+	PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)
+
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
 	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)

@@ -20,14 +20,17 @@ from splitter.kube.client import ApiError, Client
 logger = logging.getLogger("splitter.watch")
 
 # The server ends a watch after this long and we ask again; spread, so that watches do not all end at once.
-_WATCH_S = (240, 300)
-_SILENCE_S = 320.0  # longer than a watch lasts: bookmarks come about once a minute
+_WATCH_S = (100, 130)
+# Longer than a watch lasts, so silence means a connection that is dead and does not say so; and no longer,
+# for as long nobody hears of a notice. A new watch goes on from the last bookmark, nothing is listed again.
+_SILENCE_S = 150.0
 _PAGE = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
 # Neither news nor failure for so long: not the server's silence, which ends before, but a fault of ours.
 _STUCK_S = _SILENCE_S + 80.0
 # What splitter does without: not allowed, or no such kind in this cluster. It may come later.
-_OFF = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+# An expired token (401) says neither: it is renewed within seconds.
+_OFF = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _OFF_WAIT_S = 300.0
 _FOREVER = 2**63  # newer than any resourceVersion
 

@@ -204,6 +204,13 @@ class Sandbox:
         """The process ids of everything that the sandbox runs."""
         return tuple(child.process.pid for child in self._nursery.children)
 
+    def process_id(self, name: str) -> int:
+        """Return the process id of one program, such as "kube-controller-manager"."""
+        found = next((child for child in self._nursery.children if child.name == name), None)
+        if found is None:
+            raise SandboxError(f"the sandbox runs no {name}.")
+        return found.process.pid
+
     def record(self, namespace: str | None = None) -> Recorder:
         """Return a recorder of pods (of one namespace, or all) and nodes; use it in a `with`."""
         return Recorder(self.api, namespace)

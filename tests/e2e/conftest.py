@@ -48,11 +48,12 @@ def fleet(sandbox: Sandbox, machines: Fleet) -> Iterator[Fleet]:
     """Yield the machines, all well; what a test does to them is undone."""
     yield machines
     nodes = {raw["metadata"]["name"]: raw for raw in sandbox.api.list(NODES)}
-    if hurt := [name for name in machines.names() if name not in nodes or _is_hurt(nodes[name])]:
+    if hurt := [name for name in machines.names() if name not in nodes or is_hurt(nodes[name])]:
         machines.restore(hurt)
 
 
-def _is_hurt(raw: dict[str, Any]) -> bool:
+def is_hurt(raw: dict[str, Any]) -> bool:
+    """Whether a Node bears a notice of any kind, or its machine is not well."""
     spec, conditions = raw["spec"], raw["status"].get("conditions", [])
     told = any(condition["type"] == "PreemptionScheduled" for condition in conditions)
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

@@ -69,6 +69,16 @@ class Controller:
     def start(self) -> None:
         """Start, and return when it follows the cluster."""
         said = self.said().count(_STARTED)
+        self.begin()
+        wait_until(
+            lambda: self.said().count(_STARTED) > said,
+            what="splitter to start",
+            deadline_s=_START_DEADLINE_S,
+            check=self.check,
+        )
+
+    def begin(self) -> None:
+        """Start, and return at once."""
         self._child = self._nursery.start(
             "splitter",
             [sys.executable, "-m", "splitter", "run"],
@@ -76,12 +86,13 @@ class Controller:
             environment=self._environment,
             directory=ROOT,
         )
-        wait_until(
-            lambda: self.said().count(_STARTED) > said,
-            what="splitter to start",
-            deadline_s=_START_DEADLINE_S,
-            check=self.check,
-        )
+
+    @property
+    def process_id(self) -> int:
+        """Return its process id. Raises AssertionError when it does not run."""
+        if self._child is None:
+            raise AssertionError("the controller does not run")
+        return self._child.process.pid
 
     def check(self) -> None:
         """Raise SandboxError with the end of the log when it should run and does not."""

@@ -22,7 +22,7 @@ from kube.server import (
     watch,
 )
 from splitter.kube.client import ApiError
-from splitter.kube.watch import Reflector
+from splitter.kube.watch import _SILENCE_S, Reflector
 
 PATH = "/api/v1/things"
 DEADLINE_S = 20.0
@@ -289,6 +289,13 @@ class TestFaults:
             assert found.reflector.restarts == 2
         assert len([record for record in caplog.records if "interrupted" in record.message]) == 1
 
+    async def test_silence_is_a_dead_connection(self) -> None:
+        """The server is asked to end each watch before its silence would be taken for that."""
+        script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
+        async with following(script) as found:
+            await found.until({"a": 1})
+            assert int(found.watches[0].query["timeoutSeconds"]) + 10 < _SILENCE_S <= 150
+
 
 class TestOptional:
     """What splitter does without: where it may not be read or does not exist."""
@@ -319,6 +326,16 @@ class TestOptional:
         script = Script().then(*down, page(thing("a", 1), version=10)).watched(open_watch())
         async with following(script, without="we are slower") as found:
             await found.until({"a": 1})
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+    async def test_an_expired_token_is_no_missing_right(self, caplog: pytest.LogCaptureFixture) -> None:
+        """What was known is kept, and asked for again soon: a token is renewed within seconds."""
+        script = Script().then(page(thing("a", 1), version=10), refusal(401, "Unauthorized", "expired"))
+        script.then(page(thing("b", 2), version=11))
+        script.watched(refusal(410, "Expired", "too old"), open_watch())
+        async with following(script, without="we are slower") as found:
+            await found.until({"b": 2})
+            assert [names for names, _, _ in found.things.lists] == [["a"], ["b"]]
         assert [record.levelname for record in caplog.records] == ["WARNING"]
 
     async def test_selects_by_field(self) -> None:

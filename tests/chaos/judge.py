@@ -1,0 +1,201 @@
+"""Were the promises kept in a round: judged by what the recorder saw, and by nothing that splitter says.
+
+`run` gives it the recording of a round and what the world itself took away. Pure.
+
+*The floor.* F is the least N of the round, less maxUnavailable where there is no surge. What serves may be
+fewer only by what the world took: replicas whose machine went or fell silent, and pods that a hand deleted.
+Each such loss excuses as many replicas as it took below F, and each one that is made good is excused no
+longer: so a write that lowers what a loss has left is found too.
+
+*The bound.* At most the largest N of the round, plus S (or 1, the probe of a workload without surge). What
+stands on a machine that goes is not counted, nor what a hand deleted. In a round with an emergency what was
+already starting is excused besides: at most as many as ever were not yet ready at one moment after it.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
+
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is promised to one workload in one round. `spare`: pods beyond S for the moment of a rollout."""
+
+    namespace: str
+    least: int
+    most: int
+    surge: int
+    unavailable: int
+    spare: int = 0
+
+    @property
+    def floor(self) -> int:
+        """The fewest replicas that may serve."""
+        return self.least if self.surge >= 1 else self.least - self.unavailable
+
+    @property
+    def bound(self) -> int:
+        """The most replicas that there may be without an emergency."""
+        return self.most + max(1, self.surge) + self.spare
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What the world took: nodes by name (`emergency`: there was any), pods by uid."""
+
+    nodes: Collection[str] = ()
+    pods: Collection[str] = ()
+    emergency: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How a workload stood right after one change; replicas."""
+
+    at_s: float
+    serving: int
+    lost: int
+    """How many of those that served until now the world has just taken."""
+    counted: int
+    """How many exist, without those that go for the world's reasons."""
+    starting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A round of one workload."""
+
+    terms: Terms
+    lowest: int
+    excused: int
+    highest: int
+    starting: int
+    faults: tuple[str, ...]
+
+
+def judge(terms: Terms, recording: Recording, taken: Taken, since: Instant) -> Verdict:
+    """Return the verdict about one workload since a moment at which the recorder knew all there was."""
+    moments = list(_moments(terms.namespace, recording, taken, since))
+    faults: list[str] = []
+    allowed = most_excused = 0
+    for moment in moments:
+        short = terms.floor - moment.serving
+        allowed = min(allowed + moment.lost, max(0, short))
+        most_excused = max(most_excused, allowed)
+        if short > allowed and not any(fault.startswith("floor") for fault in faults):
+            faults.append(
+                f"floor: {moment.serving} served at {_at(since, moment)}, {terms.floor} were promised and "
+                f"{allowed} excused"
+            )
+    starting = max(moment.starting for moment in moments) if taken.emergency else 0
+    highest = max(moments, key=lambda moment: moment.counted)
+    if highest.counted > terms.bound + starting:
+        faults.append(
+            f"bound: {highest.counted} replicas at {_at(since, highest)}, at most {terms.bound} were promised"
+            f" and {starting} were starting"
+        )
+    return Verdict(
+        terms,
+        lowest=min(moment.serving for moment in moments),
+        excused=most_excused,
+        highest=highest.counted,
+        starting=starting,
+        faults=tuple(faults),
+    )
+
+
+def story(namespace: str, recording: Recording, taken: Taken, since: Instant) -> Iterator[tuple[float, str]]:
+    """Yield (monotonic seconds, one line) for each change that concerns a workload, for a person."""
+    changes = [change for change in recording.changes if change.at > since]
+    moments = list(_moments(namespace, recording, taken, since))
+    for change, moment in zip(changes, moments[1:], strict=True):
+        counts = f"{moment.serving} serve of {moment.counted}"
+        match change:
+            case PodChange(pod=pod) if pod.namespace == namespace:
+                marks = " gone" if change.deleted else " terminating" if pod.terminating else ""
+                ready = " ready" if pod.ready else ""
+                yield moment.at_s, f"{counts}  pod {pod.name} on {pod.node or 'no node'}{ready}{marks}"
+            case NodeChange(node=node):
+                taints = " ".join(node.taints)
+                well = "ready" if node.ready and node.running else "not ready"
+                yield moment.at_s, f"{counts}  node {node.name} {'gone' if change.deleted else well} {taints}"
+            case _:
+                pass
+
+
+def _at(since: Instant, moment: Moment) -> str:
+    return f"{moment.at_s - since.monotonic_s:.2f} s"
+
+
+class _Seen:
+    """The pods of one namespace and the nodes, as they are at one moment of the recording."""
+
+    def __init__(self, namespace: str, taken: Taken) -> None:
+        self._namespace = namespace
+        self._taken = taken
+        self._pods: dict[str, PodSeen] = {}
+        self._nodes: dict[str, NodeSeen] = {}
+        self._serving: frozenset[str] = frozenset()
+        self._dead: set[str] = set()  # their machine is gone, and a new one of its name does not run them
+
+    def change(self, change: PodChange | NodeChange) -> Moment:
+        match change:
+            case PodChange(pod=pod, deleted=deleted):
+                self._pod_changed(pod, deleted=deleted)
+            case NodeChange(node=node, deleted=deleted):
+                self._node_changed(node, deleted=deleted)
+        serving = frozenset(uid for uid, pod in self._pods.items() if self._serves(pod))
+        gone, self._serving = self._serving - serving, serving
+        by_world = [uid for uid in gone if isinstance(change, NodeChange) or self._world_took(uid)]
+        return self.moment(change.at, len(by_world))
+
+    def moment(self, at: Instant, lost: int = 0) -> Moment:
+        counted = [
+            pod
+            for pod in self._pods.values()
+            if not pod.terminating and pod.node not in self._taken.nodes and pod.uid not in self._taken.pods
+        ]
+        starting = sum(not pod.ready for pod in counted)
+        return Moment(at.monotonic_s, len(self._serving), lost, len(counted), starting)
+
+    def _world_took(self, uid: str) -> bool:
+        """Whether a hand deleted a pod, or its kubelet calls it not ready any more."""
+        pod = self._pods.get(uid)
+        return uid in self._taken.pods or (pod is not None and not pod.terminating)
+
+    def _pod_changed(self, pod: PodSeen, *, deleted: bool) -> None:
+        if pod.namespace != self._namespace:
+            return
+        if deleted or pod.phase in _ENDED:
+            self._pods.pop(pod.uid, None)
+        else:
+            self._pods[pod.uid] = pod
+
+    def _node_changed(self, node: NodeSeen, *, deleted: bool) -> None:
+        known = self._nodes.get(node.name)
+        if not deleted:
+            self._nodes[node.name] = node
+        elif known is not None and known.uid == node.uid:  # not an older one's end
+            del self._nodes[node.name]
+            self._dead |= {uid for uid, pod in self._pods.items() if pod.node == node.name}
+
+    def _serves(self, pod: PodSeen) -> bool:
+        node = self._nodes.get(pod.node)
+        runs = node is not None and node.ready and node.running and pod.uid not in self._dead
+        return pod.ready and not pod.terminating and runs
+
+
+def _moments(namespace: str, recording: Recording, taken: Taken, since: Instant) -> Iterator[Moment]:
+    """Yield how it stood when the round began, and after each change from then on."""
+    seen = _Seen(namespace, taken)
+    for change in recording.changes:
+        if change.at <= since:
+            seen.change(change)
+    yield seen.moment(since)
+    for change in recording.changes:
+        if change.at > since:
+            yield seen.change(change)
