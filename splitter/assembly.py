@@ -16,6 +16,7 @@ from splitter.core.nodes import (
     spot_node_selector_terms,
     spot_tolerations,
 )
+from splitter.core.placement import RoomRules
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet
@@ -61,6 +62,7 @@ def rules_of(settings: Settings) -> Rules:
         excluded_namespaces=tuple(settings.excluded_namespaces),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
+        room=RoomRules(nodes=node_presets_of(settings), image=settings.placeholder_image),
     )
 
 

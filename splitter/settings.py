@@ -119,6 +119,9 @@ class Settings(BaseModel):
         default=True,
         description="Delete, gracefully, pods whose Node object is gone: replaced a minute sooner.",
     )
+    placeholder_image: str = Field(
+        default="registry.k8s.io/pause:3.10", description="Image of placeholders: sleeps, as its own user."
+    )
     autoscaler_status: str = Field(
         default="kube-system/cluster-autoscaler-status",
         pattern=r"^([a-z0-9.-]+/[a-z0-9.-]+)?$",
@@ -150,16 +153,11 @@ class Settings(BaseModel):
         description="Whether replicas elect the one that writes; auto: on in a pod, off with a kubeconfig.",
     )
     lease_duration_s: int = Field(
-        default=12,
-        ge=6,
-        le=300,
-        description="Seconds without a sign of life after which a leader is replaced.",
+        default=12, ge=6, le=300, description="Seconds without a sign of life until a leader is replaced."
     )
     http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz, /readyz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
-    log_format: Literal["text", "json"] = Field(
-        default="text", description="One line of text, or of JSON, each."
-    )
+    log_format: Literal["text", "json"] = Field(default="text", description="One line each: text, or JSON.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
     )

@@ -93,6 +93,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "objection": one.plan.objection.message if one.plan.objection else "",
         "unrehearsed": one.unrehearsed,
         "problems": [problem.message for problem in one.in_force.problems],
+        "members": list(one.plan.outlook),
         "actions": [describe(action) for action in one.plan.actions],
     }
 
@@ -107,6 +108,7 @@ def _lines(one: Preview) -> list[str]:
         lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
     if one.unrehearsed:
         lines.append(f"  ? not rehearsed with these credentials: {one.unrehearsed}")
+    lines += [f"  {member}" for member in one.plan.outlook]
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:
         lines.append("  would write nothing")

@@ -178,6 +178,50 @@ class DeleteVanishedPod:
     at_once: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PlaceOrdinals:
+    """Put these ordinals of a StatefulSet in force: the Split whole, created where there is none."""
+
+    ordinals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """End a pod by the eviction API, which heeds PodDisruptionBudgets: 429 is an answer, not an error."""
+
+    pod: str
+    uid: str
+    pool: Pool  # where its successor is to start
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteUnboundPod:
+    """Delete a pod that never had a node, so that its ordinal is born for another pool."""
+
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRoom:
+    """Create the placeholder for a move."""
+
+    pool: Pool
+    ordinal: int
+    made_of: str
+    spec_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetRoomGo:
+    """Delete the placeholder."""
+
+    pod: str
+    uid: str
+
+
+PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | HoldRoom | LetRoomGo
+
 Action = (
     EnsureSplit
     | DeleteSplit
@@ -197,6 +241,7 @@ Action = (
     | Scale
     | SetDeletionCost
     | DeleteVanishedPod
+    | PlacementAction
 )
 
 
@@ -244,5 +289,24 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
         case DeleteVanishedPod():
             return f"delete pod {action.pod} of vanished node {action.node}"
+        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+            return _describe_placing(action)
+        case _:
+            assert_never(action)
+
+
+def _describe_placing(action: PlacementAction) -> str:
+    match action:
+        case PlaceOrdinals():
+            ordinals = ", ".join(map(str, action.ordinals)) or "none"
+            return f"put on-demand ordinals {ordinals} in force on the Split"
+        case EvictPod():
+            return f"evict pod {action.pod}, to start anew on {action.pool}"
+        case DeleteUnboundPod():
+            return f"delete pod {action.pod}, which has no node"
+        case HoldRoom():
+            return f"create a placeholder on {action.pool} for ordinal {action.ordinal}"
+        case LetRoomGo():
+            return f"delete placeholder {action.pod}"
         case _:
             assert_never(action)

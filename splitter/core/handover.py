@@ -47,6 +47,8 @@ class Step(StrEnum):
     FOLLOW_SPLIT = "follow-split"  # or its Split
     SHOW = "show"  # N on the Split
     RELEASE = "release"
+    PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
+    UNPLACE = "unplace"
 
 
 @dataclass(frozen=True, slots=True)

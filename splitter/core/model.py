@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum, unique
 from typing import Final, Literal
 
+from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.reasons import Reason
 
 
@@ -143,6 +144,8 @@ class PodView:
     signal: str = ""
     deadline: datetime | None = None
     ordinal: int | None = None  # of a StatefulSet's
+    born: Pool | None = None  # for which pool the admission policy made it, in placement mode
+    held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
 
@@ -175,8 +178,7 @@ class Tie(StrEnum):
 class ReplicaSetView:
     """A ReplicaSet of the source or of a twin.
 
-    Of StatefulSets: the source itself, which holds replicas as a parked ReplicaSet does; and of a twin, its
-    pods of one revision, as if a ReplicaSet held them.
+    Of StatefulSets: the source itself, as if parked; and of a twin, its pods of one revision.
     """
 
     name: str
@@ -264,6 +266,7 @@ class StatefulView:
     on_delete: bool = False  # its pods get a new template only when somebody deletes them
     deletes_claims: bool = False  # a scale-down deletes its volumes
     claim_templates: tuple[str, ...] = ()
+    updating: str = ""  # how far its own rolling update is; empty: there is none
 
     @property
     def is_written_by_others(self) -> bool:
@@ -315,6 +318,7 @@ class SplitView:
     conflict: bool
     fights: tuple[datetime, ...]
     fighter: str = field(default="", kw_only=True)  # who wrote spec.replicas in them; of a Deployment, nobody
+    ordinals: tuple[int, ...] | None = field(default=None, kw_only=True)  # in placement mode
     replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
@@ -340,9 +344,9 @@ class Neighbours:
     autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
     one_node_claim: str = ""  # a volume of the template that only one node may mount at a time
-    scaled_by: str = (
-        ""  # an autoscaler aimed at a StatefulSet, as kind/name: at 0 it stops, or acts on nothing
-    )
+    scaled_by: str = ""  # an autoscaler aimed at a StatefulSet: at 0 it stops, or acts on nothing
+    unplaceable: str = ""  # why the API server places no pods of StatefulSets
+    reach: Mapping[int, Reach] = field(default_factory=dict)  # of a StatefulSet's pods, by ordinal
     split_of: str = ""  # another workload, as kind/name, whose Split has the name that this one's would have
 
 
@@ -364,6 +368,8 @@ class Observation:
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the rehearsal of the writes to come was answered
+    placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
+    refused: EvictionRefusal | None = None  # and what the last eviction was answered
     others_moving: int = 0  # other workloads in a voluntary move now
 
     def twin(self, pool: Pool) -> TwinView | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from splitter.core.actions import Action, ApplyTwin, SetMark
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
+from splitter.core.placement import RoomRules
 from splitter.core.rebalance import RebalanceState, Tuning
 from splitter.core.surface import Level
 
@@ -28,6 +29,7 @@ class Rules:
     excluded_namespaces: tuple[str, ...] = ()
     delete_pods_of_vanished_nodes: bool = True
     max_concurrent_moves: int = 10  # 0: no limit
+    room: RoomRules | None = None  # how placeholders are made; None: members are not moved but in emergencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Plan:
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     wake_after_s: float | None = None
+    outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
 
 def begins(found: Plan) -> bool:

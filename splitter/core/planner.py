@@ -9,7 +9,7 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import giving, running, scaling, taking, transfer, zeroing
+from splitter.core import giving, in_place, running, scaling, taking, transfer, zeroing
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, Scale
 from splitter.core.division import caps_conflict
 from splitter.core.drift import overwritten
@@ -106,12 +106,14 @@ def plan(
     if source is None or source.deleting:
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
     observed, edited = _drifted(observed, rendered)
-    step = _step_of(observed, source)
+    step = _step_of(observed, source, in_force.policy)
     this = Pass(observed, source, in_force, rendered, rules)
-    found = with_troubles(observed, _STEPS[step](this), this.policy.grace_s)
+    placed = in_place.is_in_place(observed, source, in_force.policy)
+    act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
+    found = with_troubles(observed, act(this), this.policy.grace_s)
     if step is Step.CREATE_SPLIT:
         found = replace(found, actions=(*_urgent(this), *found.actions))
-    if step is Step.RUN:
+    if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
@@ -119,8 +121,10 @@ def plan(
     return found
 
 
-def _step_of(observed: Observation, source: SourceView) -> Step:
+def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     """Return the step that is due, by the table of its kind."""
+    if in_place.is_in_place(observed, source, policy):
+        return in_place.next_step(observed, source)
     if source.stateful is not None:
         return zeroing.next_step(zeroing.columns_of(observed, source))
     return next_step(columns_of(observed, source))
@@ -218,4 +222,6 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.FOLLOW_SPLIT: scaling.follow_split,
     Step.SHOW: scaling.show,
     Step.RELEASE: scaling.release,
+    Step.PLACE: in_place.keep,
+    Step.UNPLACE: in_place.unplace,
 }

@@ -21,10 +21,16 @@ from splitter.core.actions import (
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
+    DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
+    EvictPod,
     HolderKind,
+    HoldRoom,
+    LetRoomGo,
     Park,
+    PlacementAction,
+    PlaceOrdinals,
     Reattach,
     ReleaseSource,
     RestoreTemplate,
@@ -40,8 +46,12 @@ from splitter.core.model import STATEFUL_SET, Key, Note, Observation, Pool, Rend
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
 from splitter.kube.bodies import (
     apps_path,
+    eviction,
     hand_back,
     parking,
+    placeholder,
+    placing_split,
+    pods_path,
     reattaching,
     released,
     reporting_split,
@@ -118,7 +128,9 @@ class Writer:
         """Count on in an Event. Raises ApiError; 404: the API server has forgotten it."""
         await self._client.send("PATCH", f"{_events(namespace)}/{name}", series, patch="merge")
 
-    async def _do(self, action: Action, observed: Observation, source: SourceView) -> None:
+    async def _do(  # noqa: C901 - one line for each kind of object
+        self, action: Action, observed: Observation, source: SourceView
+    ) -> None:
         match action:
             case EnsureSplit():
                 await self._ensure_split(source, takes_over=action.takes_over)
@@ -143,6 +155,32 @@ class Writer:
                 )
             case SetDeletionCost() | DeleteVanishedPod():
                 await self._do_with_pod(source.key.namespace, action)
+            case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+                await self._place(observed, source, action)
+            case _:
+                assert_never(action)
+
+    async def _place(self, observed: Observation, source: SourceView, action: PlacementAction) -> None:
+        """Do what placement mode does; raises ApiError 429 when a budget refuses an eviction."""
+        namespace = source.key.namespace
+        match action:
+            case PlaceOrdinals():
+                body = placing_split(source, action.ordinals)
+                path = split_path(source.key)
+                answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+                self._cache.splits.upsert(answer)
+            case EvictPod():
+                path = f"{pods_path(namespace, action.pod)}/eviction"
+                await self._client.send("POST", path, eviction(namespace, action))
+                self._cache.evicted(action.uid)
+            case DeleteUnboundPod() | LetRoomGo():
+                await self._delete(pods_path(namespace, action.pod), action.uid)
+                self._cache.pods.forget(action.uid)
+            case HoldRoom():
+                if observed.split is not None:
+                    made = placeholder(source, observed.split.uid, action)
+                    answer = await self._client.send("POST", pods_path(namespace), made, query=_OURS)
+                    self._cache.pods.upsert(answer)
             case _:
                 assert_never(action)
 

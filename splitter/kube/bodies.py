@@ -4,23 +4,32 @@
 will be written. Pure: data in, JSON out.
 """
 
+from collections.abc import Sequence
+
 import orjson
 
-from splitter.core.actions import ApplyTwin, Park, Reattach, SaveReplicas, Scale
+from splitter.core.actions import ApplyTwin, EvictPod, HoldRoom, Park, Reattach, SaveReplicas, Scale
 from splitter.core.desired import template_hash, withdrawn
-from splitter.core.model import STATEFUL_SET, Key, SourceView
+from splitter.core.model import STATEFUL_SET, Key, Mode, SourceView
 from splitter.core.surface import (
+    ANNOTATION_HELD_FOR,
+    ANNOTATION_MODE,
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_REPLICAS,
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
+    LABEL_PLACEHOLDER,
+    LABEL_SOURCE,
     LABEL_SPLIT,
     SPLIT_PARKED,
     saved_value,
+    short_name,
     split_name,
 )
 from splitter.kube.client import FIELD_MANAGER, Json
 
+# A pod's name may be longer, its hostname not.
+_PLACEHOLDER_MAX = 63 - len("-placeholder")
 # What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
 _COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
@@ -56,6 +65,55 @@ def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
     named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
     body["spec"] = {"source": named, "takeOver": takes_over}
     return body
+
+
+def placing_split(source: SourceView, ordinals: Sequence[int]) -> Json:
+    """Return the Split of a StatefulSet in placement mode; the policy finds it by its label."""
+    body = reporting_split(source, takes_over=True)
+    body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
+    body["spec"]["onDemandOrdinals"] = list(ordinals)
+    return body
+
+
+def pods_path(namespace: str, name: str = "") -> str:
+    """Return where the namespace's pods are, or one of them."""
+    home = f"/api/v1/namespaces/{namespace}/pods"
+    return f"{home}/{name}" if name else home
+
+
+def eviction(namespace: str, action: EvictPod) -> Json:
+    """Return an eviction of just this pod, not of its successor under the same name."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": action.pod, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": action.uid}},
+    }
+
+
+def placeholder(source: SourceView, split_uid: str, action: HoldRoom) -> Json:
+    """Return the pod that holds the room for a move; it goes with the Split."""
+    owner = {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "name": split_name(source.key),
+        "uid": split_uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{short_name(source.key.name, _PLACEHOLDER_MAX)}-placeholder",
+            "namespace": source.key.namespace,
+            # None of the user's labels: no Service, budget or spread constraint may count it.
+            "labels": {LABEL_PLACEHOLDER: action.pool.value, LABEL_SOURCE: short_name(source.key.name)},
+            "annotations": {ANNOTATION_HELD_FOR: f"{action.pool}/{action.ordinal}/{action.made_of}"},
+            "ownerReferences": [owner],
+        },
+        "spec": orjson.loads(action.spec_json),
+    }
 
 
 def _owner(source: SourceView) -> Json:

@@ -8,6 +8,7 @@ be done.
 """
 
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -65,6 +66,8 @@ class Assess(Protocol):
 _FEW_NODES = 3
 # Nodes that were seen and are gone, remembered to tell their pods from pods of nodes not seen yet.
 _VANISHED = 4096
+# Evicted pods whose end the watch may not have told yet: more than can be under way at once.
+_EVICTED = 1024
 
 
 class Cache:
@@ -84,6 +87,7 @@ class Cache:
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
+        self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
         self.successors: dict[
             str, str
@@ -197,6 +201,16 @@ class Cache:
         """Whether somebody has removed a field since our last apply; not known of what was done before us."""
         return self._applied.get(twin.uid, twin.owned) != twin.owned
 
+    def evicted(self, uid: str) -> None:
+        """Remember that a pod was evicted: the answer does not show it, and the watch may be late."""
+        self._evicted[uid] = None
+        if len(self._evicted) > _EVICTED:
+            self._evicted.popitem(last=False)
+
+    def is_ending(self, pod: PodRecord) -> bool:
+        """Whether a pod is on its way out, as far as is known."""
+        return pod.terminating or pod.uid in self._evicted
+
     def find_vanished(self) -> None:
         """Find the nodes that went while we were not there: of pods that are older than the list of nodes.
 
@@ -210,9 +224,19 @@ class Cache:
                 continue
             replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
             twin = self.twins.get((replica_set.controller_uid if replica_set else pod.owner_uid) or "")
-            on_spot = twin is not None and twin.pool is Pool.SPOT
+            on_spot = twin.pool is Pool.SPOT if twin is not None else self._was_for_spot(pod)
             capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
             self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
+
+    def _was_for_spot(self, pod: PodRecord) -> bool:
+        """Whether a member of a StatefulSet in placement mode was meant for spot, as far as can be told."""
+        source = self.sources.get(pod.owner_uid or "")
+        split = self.splits.one("source", source.view.key) if source is not None else None
+        ordinal = pod.name.rpartition("-")[2]
+        placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
+        if split is None or not placed:
+            return False
+        return pod.born is Pool.SPOT or int(ordinal) not in (split.view.ordinals or ())
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
@@ -330,7 +354,8 @@ class Cache:
         source = self.sources.get(pod.owner_uid)
         if source is not None:
             return source.view.key
-        return None
+        split = self.splits.get(pod.owner_uid)  # of a placeholder
+        return split.source if split is not None else None
 
     def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
         """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""

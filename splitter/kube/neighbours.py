@@ -9,18 +9,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from splitter.core.admission.placement import NAME as POLICY
 from splitter.core.model import DEPLOYMENT, Key, Neighbours, Pool, SourceView
-from splitter.core.surface import LABEL_POOL, twin_name
+from splitter.core.nodes import NodeState
+from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.kube.bodies import workload_path
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.fields import Raw
+from splitter.kube.volumes import reach_of
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _NO_ANSWER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
 
 
-async def look_around(client: Client, source: SourceView) -> Neighbours:
-    """Return what may stand in the way of a split. Raises ApiError when the API server does not answer."""
+async def look_around(client: Client, source: SourceView, nodes: Sequence[NodeState] = ()) -> Neighbours:
+    """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
+
+    `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
+    """
     key = source.key
     autoscalers = [one for one in await _autoscalers(client, key.namespace) if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
@@ -33,8 +40,36 @@ async def look_around(client: Client, source: SourceView) -> Neighbours:
         if source.stateful is None
         else "",
         scaled_by=await _scaled_by(client, key, autoscalers) if source.stateful is not None else "",
+        unplaceable=await _unplaceable(client) if source.stateful is not None else "",
+        reach=await reach_of(client, source, nodes),
         one_node_claim=await _one_node_claim(client, key.namespace, source),
     )
+
+
+async def _unplaceable(client: Client) -> str:
+    """Say why the API server would not place a StatefulSet's pods; empty when it would."""
+    policies = f"{_ADMISSION}/mutatingadmissionpolicies"
+    twins = f"or split it into twins, whose pods get other names: annotate {ANNOTATION_MODE}=twins"
+    try:
+        await client.get(f"{policies}/{POLICY}")
+        await client.get(f"{_ADMISSION}/mutatingadmissionpolicybindings/{POLICY}")
+    except ApiError as error:
+        if error.status == HTTPStatus.FORBIDDEN:
+            return (
+                f"splitter may not see whether policy {POLICY} is there; apply manifests/rbac.yaml, {twins}"
+            )
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        if error.reason != "NotFound":  # the path itself is unknown
+            return (
+                "this API server has no MutatingAdmissionPolicy (admissionregistration.k8s.io/v1: Kubernetes"
+                f" 1.36), which places the pods; upgrade it, {twins}"
+            )
+        return (
+            f"the policy {POLICY}, or its binding, is not there, so nothing would place the pods; apply"
+            f" manifests/admission/placement.yaml, {twins}"
+        )
+    return ""
 
 
 async def _taken_names(client: Client, key: Key) -> tuple[str, ...]:

@@ -68,7 +68,10 @@ class Observer:
         namespace = cache.namespaces.one("name", key.namespace)
         spot = twins.get(Pool.SPOT)
         refused = cache.spot_blocked(records[Pool.SPOT].request, now) if spot is not None else None
-        blocked = _hinted(spot) or (refused.why if refused is not None else "")
+        own = self._replica_sets(source, now) if source else ()
+        members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
+        hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
+        blocked = hinted or (refused.why if refused is not None else "")
         fits = spot is not None and _fit_matters(split.view if split else None, spot, blocked)
         around = Neighbours()
         if source is not None:
@@ -82,13 +85,16 @@ class Observer:
             now=now,
             source=source,
             split=split.view if split else None,
-            replica_sets=self._replica_sets(source, now) if source else (),
+            replica_sets=own,
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
             neighbours=around,
             fit_spot=self._fit(records[Pool.SPOT], source, promised, now) if fits else 0,
             blocked=blocked,
-            heard_until=self._heard_until(twins.values(), refused, now),
+            heard_until=self._heard_until(
+                [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
+            ),
+            placeholders=self._placeholders(split.uid, now) if split is not None else (),
             view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )
@@ -112,19 +118,32 @@ class Observer:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
-            return await look_around(self._client, source)
+            return await self._look_around(source)
         looked = self._looked_around.get(key)
         due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
-        if due and split.state == State.STEADY and not any(_is_losing(twin) for twin in twins):
+        calm = split.state == State.STEADY and not any(_is_losing(twin) for twin in twins)
+        # What placement must know from the beginning: who cannot be moved, because of its volumes.
+        volumes = (
+            split.ordinals is not None and source.stateful is not None and source.stateful.claim_templates
+        )
+        if due and (calm or (volumes and looked is None)):
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
-                looked = self._looked_around[key] = (now, await look_around(self._client, source))
+                looked = self._looked_around[key] = (now, await self._look_around(source))
         return looked[1] if looked is not None else Neighbours()
 
+    async def _look_around(self, source: SourceView) -> Neighbours:
+        nodes = [node.state for node in self._cache.nodes.values()] if source.stateful is not None else ()
+        return await look_around(self._client, source, nodes)
+
+    def _placeholders(self, split_uid: str, now: datetime) -> tuple[PodView, ...]:
+        """Return what holds room for a move of a workload in placement mode."""
+        return tuple(self._pod(pod, now) for pod in self._cache.pods.find("owner", split_uid))
+
     def _heard_until(
-        self, twins: Iterable[TwinView], refused: Blocked | None, now: datetime
+        self, pods: Iterable[PodView], refused: Blocked | None, now: datetime
     ) -> datetime | None:
         """Return when time alone ends something that was heard: no event will tell."""
-        nodes = {pod.node for twin in twins for pod in twin.pods if pod.node is not None}
+        nodes = {pod.node for pod in pods if pod.node is not None}
         times = (self._cache.silent_from(nodes, now), refused.until if refused is not None else None)
         return min((at for at in times if at is not None), default=None)
 
@@ -276,7 +295,9 @@ class Observer:
             unready_since=record.unready_since,
             trouble=record.trouble,
             created=record.created,
-            terminating=record.terminating,
+            terminating=self._cache.is_ending(record),
+            born=record.born,
+            held_for=record.held_for,
             finished=record.finished,
             unschedulable_since=record.unschedulable_since,
             signal=state.signal if state else "",
@@ -315,9 +336,9 @@ def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:
     return any(pod.counts and pod.unschedulable_since is not None for rs in replica_sets for pod in rs.pods)
 
 
-def _hinted(spot: TwinView | None) -> str:
+def _hinted(on_spot: Iterable[PodView]) -> str:
     """Return why no replicas should return now: a hint on a spot node under this workload."""
-    for pod in spot.pods if spot else ():
+    for pod in on_spot:
         if pod.hinted and pod.counts:
             return f"{pod.node}: {pod.signal}"
     return ""

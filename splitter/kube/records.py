@@ -40,6 +40,8 @@ class PodRecord:
     unschedulable_since: datetime | None
     trouble: Trouble | None  # only of a pod that is not ready
     revision: str  # of a StatefulSet's pod: the template that it was made of
+    born: Pool | None  # of a StatefulSet's pod: for which pool the admission policy made it
+    held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None
     requests: tuple[tuple[str, int], ...]

@@ -16,9 +16,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import Scale
+from splitter.core.actions import EvictPod, Scale
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
+from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -76,6 +77,7 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._promises: deque[tuple[float, Key, int]] = deque()
         self._moving: set[Key] = set()
+        self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -115,6 +117,7 @@ class Reconciler:
         observed = replace(
             self._board.overlay(await self._observer.observe(key, now, self._promised(key))),
             others_moving=len(self._moving - {key}),
+            refused=self._refused.get(key),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         twins = self._rendering.twins_of(observed, in_force.policy)
@@ -131,6 +134,9 @@ class Reconciler:
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
+            if self._is_refused_eviction(observed, found, error):
+                self._queue.add_after(key, 0.0)  # the next pass says what it waits for
+                return
             if begins(found):
                 self._moving.discard(key)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
@@ -156,6 +162,17 @@ class Reconciler:
         waits = found.verdict.reason is Reason.TEMPLATE_SET_CHANGED
         return waits and self._acceptable.get(key) != _hashes(twins)
 
+    def _is_refused_eviction(self, observed: Observation, found: Plan, error: ApiError) -> bool:
+        """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""
+        evicted = next((one for one in found.actions if isinstance(one, EvictPod)), None)
+        # Of a pod under two budgets the answer is a 500.
+        refused = error.status == HTTPStatus.TOO_MANY_REQUESTS or "PodDisruptionBudget" in error.message
+        if evicted is None or not refused:
+            return False
+        detail = error.message or "too many requests"
+        self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
+        return True
+
     def _count_moving(self, key: Key, found: Plan) -> None:
         """Count the workloads in a voluntary move: only so many at a time."""
         if keeps_turn(found, had=key in self._moving):
@@ -171,6 +188,7 @@ class Reconciler:
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
+            self._refused.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
         if observed.split is not None:
@@ -178,7 +196,7 @@ class Reconciler:
             self._board.post(observed, status)
             metrics.show(observed, status)
             metrics.show_troubles(observed.key, found.troubles)
-        elif found.step is Step.NOTHING or found.step is Step.CLEAN_UP:
+        elif found.step in {Step.NOTHING, Step.CLEAN_UP}:
             metrics.unsplit(observed.key)
         problems = in_force.problems if found.step is not Step.NOTHING else ()
         objections = (found.objection,) if found.objection is not None else ()

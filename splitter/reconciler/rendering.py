@@ -11,6 +11,7 @@ import orjson
 
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
+from splitter.core.in_place import is_in_place
 from splitter.core.model import Key, Note, Observation, Policy, Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.render import Renderer
@@ -36,6 +37,8 @@ class Rendering:
             self._kept.pop(observed.key, None)
             self._last_good.pop(observed.key, None)
             return Note(Reason.GIVEN_BACK, "the source is gone")
+        if is_in_place(observed, source, policy):
+            return Note(Reason.BALANCED, "it is placed, and has no twins")
         found = self._rendered(observed.key, source.manifest_json, policy)
         if not isinstance(found, Note):
             self._last_good[observed.key] = found

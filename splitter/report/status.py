@@ -67,6 +67,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     source = observed.source
     rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
     taken = plan.state is not State.REFUSED
+    on_demand, spot = _pools(observed, plan)
     status: dict[str, Any] = {
         "observedGeneration": observed.split.generation if observed.split else 0,
         "sourceGeneration": source.generation if source else 0,
@@ -75,9 +76,9 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "message": plan.verdict.message[:_MESSAGE],
         "desired": source.replicas if source else 0,
         "ready": _ready(observed),
-        "cover": max(0, _spec(observed.on_demand) - plan.wanted_on_demand) if taken else 0,
-        "onDemand": _pool(observed.on_demand, plan.wanted_on_demand),
-        "spot": _pool(observed.spot, plan.wanted_spot),
+        "cover": max(0, on_demand["spec"] - plan.wanted_on_demand) if taken else 0,
+        "onDemand": on_demand,
+        "spot": spot,
         "policy": (policy := _policy(in_force.policy)),
         "policyFrom": {
             field: _LEVELS[in_force.levels.get(_WRITTEN[field], Level.DEFAULT)] for field in policy
@@ -127,11 +128,35 @@ def _counted(observed: Observation) -> int:
     return sum(pod.counts for rs in sets for pod in rs.pods)
 
 
-def _pool(twin: TwinView | None, wanted: int) -> dict[str, int]:
-    pods = [pod for pod in twin.pods if pod.counts] if twin else []
+def _pools(observed: Observation, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
+    """Count both pools: the twins' pods, or in placement mode the members, by what they stand on."""
+    split, source = observed.split, observed.source
+    if split is None or split.ordinals is None or source is None:
+        twins = (observed.on_demand, observed.spot)
+        return (
+            _pool(_spec(twins[0]), twins[0].pods if twins[0] else (), plan.wanted_on_demand),
+            _pool(_spec(twins[1]), twins[1].pods if twins[1] else (), plan.wanted_spot),
+        )
+    members = [pod for own in observed.replica_sets for pod in own.pods]
+    in_force = sum(pod.ordinal in split.ordinals for pod in members if pod.counts)
+    on_spot = [pod for pod in members if _is_of_spot(pod, split.ordinals)]
+    on_demand = [pod for pod in members if pod not in on_spot]
+    return (
+        _pool(in_force, on_demand, plan.wanted_on_demand),
+        _pool(max(0, source.replicas - in_force), on_spot, plan.wanted_spot),
+    )
+
+
+def _is_of_spot(pod: PodView, ordinals: Sequence[int]) -> bool:
+    """Whether a member stands on spot; one without a node, whether it may."""
+    return pod.ordinal not in ordinals if pod.standing is Standing.UNBOUND else pod.on_spot
+
+
+def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
+    pods = [pod for pod in of_pool if pod.counts]
     return {
         "wanted": wanted,
-        "spec": _spec(twin),
+        "spec": spec,
         "ready": _available(pods),
         "doomed": sum(1 for pod in pods if pod.standing is Standing.DOOMED),
         "pending": sum(1 for pod in pods if pod.standing is Standing.UNBOUND),
@@ -170,7 +195,7 @@ def _conditions(
     verdict = plan.verdict
     objection = verdict if plan.state is State.REFUSED else plan.objection
     wanting = plan.wanted_spot
-    spot_ready = _pool(observed.spot, wanting)["ready"]
+    spot_ready = _pools(observed, plan)[1]["ready"]
     problem = in_force.problems[0] if in_force.problems else None
     cause = plan.troubles[0] if plan.troubles else verdict
     spot = f"{observed.spot.name}: " if observed.spot else " "

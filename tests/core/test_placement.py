@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from builders import NOW, ago, pod
 from splitter.core.model import PodView, Policy, Pool, Standing, Trouble
+from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.placement import (
-    EvictionRefusal,
     Member,
     Placed,
     Placeholder,
     PlacementInput,
-    Reach,
     Room,
     place,
     spoken,
@@ -441,7 +440,7 @@ class TestMisplaced:
         placed = place(observed(*members, placeholder=room(4)), MAJORITY, RebalanceState())
         assert placed.evict is None
         assert said(placed) == (
-            "WaitingForReplicas: db-4 waits to move to spot: 4 of 5 are ready on nodes that stay, not db-0"
+            "WaitingForReplicas: db-4 waits to move to spot: 4 of 5 are ready on nodes that stay, db-0 is not"
         )
 
     @pytest.mark.parametrize("n", [1, 2])

@@ -62,11 +62,12 @@ class TestRefusals:
         assert refusal(observation(), database(), TWINS, ()) is None
 
     def test_it_has_to_be_asked_for(self) -> None:
-        """Twins give its pods other names, so nobody gets them unasked."""
-        found = refusal(observation(), database(), Policy(), ())
+        """Twins give its pods other names, so nobody gets them unasked: it is placed, or refused."""
+        assert refusal(observation(), database(), Policy(), ()) is None
+        around = Neighbours(unplaceable="there is no policy")
+        found = refusal(observation(neighbours=around), database(), Policy(), ())
         assert found is not None
-        assert found.reason is Reason.PLACEMENT_UNSUPPORTED
-        assert "annotate splitter.io/mode=twins" in found.message
+        assert (found.reason, found.message) == (Reason.PLACEMENT_UNSUPPORTED, "there is no policy")
 
     @pytest.mark.parametrize(
         ("fields", "reason", "remedy"),

@@ -46,7 +46,7 @@ def install(sandbox: Sandbox) -> Path:
 
     So whatever a controller does in any test, it does under the policy that limits its account.
     """
-    for manifest in ("crd.yaml", "rbac.yaml", "admission/own-account.yaml"):
+    for manifest in ("crd.yaml", "rbac.yaml", "placeholder.yaml", "admission/own-account.yaml"):
         sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
     return sandbox.service_account_kubeconfig("splitter-system", "splitter")

@@ -183,6 +183,8 @@ class TestNamespaced:
         assert self.bound_cluster_wide(namespaced) == [
             (["nodes"], ["get", "list", "watch"]),
             (["nodeclaims"], ["list", "watch"]),
+            (["persistentvolumes"], ["get"]),
+            (["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"], ["get"]),
             (["selfsubjectaccessreviews"], ["create"]),
         ]
 

@@ -38,8 +38,9 @@ CHANGES_SETS = "changes only ReplicaSets that a Deployment controls or that are 
 SCALES_PARKED = "scales parked ReplicaSets only"
 PARKS = "parks a ReplicaSet by taking labels off"
 GIVES_BACK = "gives a parked ReplicaSet labels back"
+EVICTS_THIS = "evicts pods with their UID only"
 ONLY_COST = "changes the deletion cost of a pod, and nothing else"
-DELETES_PODS = "deletes only pods that stand on a node"
+DELETES_PODS = "deletes only its placeholders, pods that stand on a node"
 OWNED_SPLITS = "writes a Split only as a part of the source"
 
 
@@ -73,6 +74,16 @@ class Stage:
     def put(self, kind: str, name: str, body: JsonObject) -> None:
         """Try to replace."""
         self.account.request("PUT", self.path(kind, name), body=body, query={"dryRun": "All"})
+
+    def evict(self, name: str, **options: object) -> None:
+        """Try to evict a pod."""
+        made = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name.format(**self.names)},
+        }
+        path = f"{self.path('pods', name)}/eviction"
+        self.account.request("POST", path, body={**made, **options}, query={"dryRun": "All"})
 
     def delete(self, kind: str, name: str, **options: object) -> None:
         """Try to delete; with the object's UID unless told otherwise."""
@@ -319,6 +330,7 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         lambda s: s.patch("replicasets", "{parked}", metadata(labels={"app": "evil"})),
     ),
     # --- pods ---
+    "evict a pod under whatever UID": (EVICTS_THIS, lambda s: s.evict("{pod}")),
     "change a pod's image": (
         ONLY_COST,
         lambda s: s.patch(
@@ -352,6 +364,20 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
 
 def _owner(name: str) -> JsonObject:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "u", "controller": True}
+
+
+def _placeholder(stage: Stage) -> JsonObject:
+    split = stage.read("splits", "web")
+    owner = {
+        "apiVersion": split["apiVersion"],
+        "kind": "Split",
+        "name": "web",
+        "uid": split["metadata"]["uid"],
+        "controller": True,
+    }
+    named = {"name": "held", "labels": {"splitter.io/placeholder": "spot"}, "ownerReferences": [owner]}
+    made = {"containers": [{"name": "a", "image": "i"}], "automountServiceAccountToken": False}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": made}
 
 
 def _same(stage: Stage, name: str) -> JsonObject:
@@ -389,6 +415,9 @@ class TestAttempts:
         stage.patch("deployments", "web", metadata(annotations={"splitter.io/taken-over": None}))
         stage.patch("replicasets", "{parked}", {"spec": {"replicas": 2}})
         stage.create("replicasets", parked_like(stage))
+        stage.create("pods", _placeholder(stage))
+        uid = stage.read("pods", "{pod}")["metadata"]["uid"]
+        stage.evict("{pod}", deleteOptions={"preconditions": {"uid": uid}, "dryRun": ["All"]})
         stage.delete("replicasets", "{parked}")
         stage.delete("deployments", "web-spot")
 

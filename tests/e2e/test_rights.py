@@ -16,6 +16,7 @@ from e2e.conftest import open_shop
 from e2e.controller import SHORT, Controller
 from e2e.database import Database
 from e2e.gateway import Gateway, Request
+from e2e.placed import CLAIM, POLICY, Placed, volume
 from e2e.shop import JsonObject, Shop
 from e2e.test_template_sets import TemplateSet
 from rbac import Right, rules
@@ -147,6 +148,27 @@ def live_as_database(database: Database, fleet: Fleet) -> None:
     database.wait_given_back()
 
 
+def live_as_placed(seen: Seen, fleet: Fleet) -> None:
+    """And of one that is placed, with volumes: moved, lost, moved back, let go."""
+    shop, db = seen.shop, Placed(seen.shop)
+    shop.kubectl("delete", "statefulset", "db")
+    named = [volume(shop, ordinal, None) for ordinal in range(5)]
+    shop.sandbox.kubectl("apply", "-f", POLICY)
+    try:
+        db.create(5, volumeClaimTemplates=[CLAIM])
+        db.label()
+        db.wait_placed([0, 1, 2], [3, 4])
+        fleet.notice(fleet.names("spot"))
+        db.wait_placed([0, 1, 2, 3, 4], [])
+        fleet.withdraw(fleet.names("spot"))
+        db.wait_placed([0, 1, 2], [3, 4])
+        db.unlabel()
+        db.wait_unplaced()
+    finally:
+        shop.sandbox.kubectl("delete", "-f", POLICY)
+        shop.kubectl("delete", "persistentvolume", "--wait=false", *named)
+
+
 def with_image(image: str) -> JsonObject:
     """Return a patch of the database's image."""
     containers = [
@@ -192,6 +214,7 @@ def test_each_right_is_used_and_no_other(seen: Seen, fleet: Fleet) -> None:
     """What a life asks for is what rbac.yaml gives: nothing is missing from it, nothing in it is idle."""
     live(seen.shop, fleet)
     live_as_database(Database(seen.shop), fleet)
+    live_as_placed(seen, fleet)
     with_a_claim(seen.shop)
     with_a_broken_set(seen.shop)
     given = {right for rule in rules() for right in rule.rights}

@@ -405,3 +405,23 @@ class TestFights:
         """A conflict stays, however long ago the fights, until the label goes."""
         given_way = after({"conflict": True})
         assert show(None, observation(split=given_way, now=NOW))["conflict"] is True
+
+
+class TestPlacement:
+    """A StatefulSet in placement mode has no twins: its own pods are counted, by what they stand on."""
+
+    def test_counts_members_by_their_nodes(self) -> None:
+        """One stands in for spot, one waits for a node and may start on spot."""
+        members = [pod(f"db-{k}", ordinal=k, on_spot=k == 3) for k in range(4)]
+        members.append(pod("db-4", Standing.UNBOUND, ordinal=4))
+        only = StatefulView(5, 5, 4, ago(3600))
+        observed = observation(
+            source(5, stateful=only),
+            [replica_set("db", of=members)],
+            split=split(ordinals=(0, 1, 2)),
+        )
+        found = show(steady(wanted_on_demand=2, wanted_spot=3), observed)
+        assert found["onDemand"] == {"wanted": 2, "spec": 3, "ready": 3, "doomed": 0, "pending": 0}
+        assert found["spot"] == {"wanted": 3, "spec": 2, "ready": 1, "doomed": 0, "pending": 1}
+        assert (found["ready"], found["cover"]) == (4, 1)
+        assert conditions(found)["SpotAvailable"]["message"] == "1 of 3 wanted spot replicas are available"

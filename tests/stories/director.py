@@ -10,9 +10,14 @@ from splitter.core.actions import (
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
+    DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
+    EvictPod,
+    HoldRoom,
+    LetRoomGo,
     Park,
+    PlaceOrdinals,
     Reattach,
     ReleaseSource,
     RestoreTemplate,
@@ -282,6 +287,8 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             verb = "create" if action.resource_version is None else "update"
             said = f"{verb} {action.pool} twin as {action.hash} at {action.replicas}"
             return f"{said}{rolled if verb == 'update' else ''}"
+        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+            raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
         case StripMark():

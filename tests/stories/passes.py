@@ -16,10 +16,15 @@ from splitter.core.actions import (
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
+    DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
+    EvictPod,
     HolderKind,
+    HoldRoom,
+    LetRoomGo,
     Park,
+    PlaceOrdinals,
     Reattach,
     ReleaseSource,
     RestoreTemplate,
@@ -162,6 +167,8 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             twin = next((twin for twin in cluster.twins.values() if twin.uid == action.uid), None)
             if twin is not None and twin.pool is not None:
                 cluster.delete_twin(twin.pool)
+        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+            raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
         case StripMark():

@@ -8,10 +8,15 @@ but better known. Source of the rules: handover.md, "Eligibility" and "Neighbour
 
 from collections.abc import Sequence
 
-from splitter.core.eligibility import deployments, statefulsets
-from splitter.core.model import DEPLOYMENT, Note, Observation, Policy, Pool, SourceView
+from splitter.core.eligibility import deployments, placement, statefulsets
+from splitter.core.eligibility.checks import Check
+from splitter.core.eligibility.placement import advice as placement_advice
+from splitter.core.mode import mode_of
+from splitter.core.model import DEPLOYMENT, Mode, Note, Observation, Policy, Pool, SourceView
 from splitter.core.reasons import Reason
 from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
+
+__all__ = ["advice", "objection_while_split", "placement_advice", "refusal"]
 
 
 def refusal(
@@ -30,7 +35,7 @@ def refusal(
             " split only one of them, or rename one"
         )
         return Note(Reason.SPLIT_NAME_TAKEN, message, warning=True)
-    for check in deployments.CHECKS if source.key.kind == DEPLOYMENT else statefulsets.CHECKS:
+    for check in _checks(source, policy):
         if (objection := check(observed, source, policy)) is not None:
             return objection
     return None
@@ -38,13 +43,26 @@ def refusal(
 
 def objection_while_split(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
     """Return why a workload that is split would not be split today; it stays split, and is kept safe."""
-    of_deployment = source.key.kind == DEPLOYMENT
-    checks = deployments.CHECKS_WHILE_SPLIT if of_deployment else statefulsets.CHECKS_WHILE_SPLIT
-    for check in checks:
+    for check in _checks_while_split(observed, source):
         if (objection := check(observed, source, policy)) is not None:
             message = f"{objection.message}. It stays split and is kept safe until its label is removed"
             return Note(objection.reason, message, warning=True)
     return None
+
+
+def _checks(source: SourceView, policy: Policy) -> Sequence[Check]:
+    if source.key.kind == DEPLOYMENT:
+        return deployments.CHECKS
+    return (
+        placement.CHECKS if mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT else statefulsets.CHECKS
+    )
+
+
+def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[Check]:
+    if source.key.kind == DEPLOYMENT:
+        return deployments.CHECKS_WHILE_SPLIT
+    placed = observed.split is not None and observed.split.ordinals is not None
+    return placement.CHECKS if placed else statefulsets.CHECKS_WHILE_SPLIT
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:

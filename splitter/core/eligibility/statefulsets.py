@@ -25,8 +25,8 @@ def _not_by_twins(_: Observation, source: SourceView, policy: Policy) -> Note | 
         return None
     return objection(
         Reason.PLACEMENT_UNSUPPORTED,
-        "a StatefulSet is split by placement unless it says otherwise, and this splitter does not place; to"
-        f" split it into twins, whose pods get other names, annotate {ANNOTATION_MODE}=twins",
+        f"it is split into twins, and no longer annotated {ANNOTATION_MODE}=twins; to have it split by"
+        " placement, remove its label and set it again",
     )
 
 
@@ -93,7 +93,6 @@ def _declared_in_git(_: Observation, source: SourceView, __: Policy) -> Note | N
 
 CHECKS: tuple[Check, ...] = (
     controlled_by_another,
-    _not_by_twins,
     _on_delete,
     _deletes_claims,
     _has_volumes,

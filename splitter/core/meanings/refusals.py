@@ -109,8 +109,11 @@ REFUSALS: Final = {
     ),
     Reason.PLACEMENT_UNSUPPORTED: Meaning(
         "Warning",
-        ("A StatefulSet is split by placement unless it says otherwise, and this splitter does not place."),
-        "Annotate `splitter.io/mode: twins`, if its pods may get other names.",
+        "A StatefulSet is split by placement unless it says otherwise, and the API server does not place"
+        " pods: the policy is not there, or Kubernetes is older than 1.36. Also said of one whose policy"
+        " went, or that changed its mode, while it is split.",
+        "Apply `manifests/admission/placement.yaml`; or annotate `splitter.io/mode: twins`, if its pods may"
+        " get other names.",
     ),
     Reason.SPLIT_NAME_TAKEN: Meaning(
         "Warning",

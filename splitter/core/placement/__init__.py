@@ -8,27 +8,22 @@ to keep more than half of the members ready meanwhile. Soak, back-off and the me
 `rebalance`'s. Source: design, "Placement mode".
 """
 
-from splitter.core.placement.members import (
-    EvictionRefusal,
-    Member,
-    Placeholder,
-    PlacementInput,
-    Reach,
-    spoken,
-)
+from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
 from splitter.core.placement.mover import Eviction, Hold, Room
 from splitter.core.placement.place import Placed, place
+from splitter.core.placement.room import RoomRules, placeholder_manifest, room_hash
 
 __all__ = [
     "Eviction",
-    "EvictionRefusal",
     "Hold",
     "Member",
     "Placed",
     "Placeholder",
     "PlacementInput",
-    "Reach",
     "Room",
+    "RoomRules",
     "place",
+    "placeholder_manifest",
+    "room_hash",
     "spoken",
 ]

@@ -5,26 +5,14 @@ never by the StatefulSet's status. Nothing here decides. Counts are replicas, in
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from splitter.core.model import PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.rebalance import RebalanceInput
 
 _UP = frozenset({Standing.SOUND, Standing.DOOMED, Standing.UNSEEN})
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """On which nodes a member's volumes can be attached; one without volumes goes everywhere."""
-
-    on_demand: bool = True
-    spot: bool = True
-    why: str = ""  # what keeps it, where something does
-
-    def includes(self, pool: Pool) -> bool:
-        """Whether some node of the pool can have it."""
-        return self.on_demand if pool is Pool.ON_DEMAND else self.spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +22,17 @@ class Member:
     ordinal: int
     pod: PodView | None = None
     born: Pool | None = None  # what the admission policy made of the pod; None: it was there before the split
-    reach: Reach = Reach()
+    reach: Reach = field(default_factory=Reach)
 
     @property
     def serves(self) -> bool:
         """Ready, and on a node that has not gone: it may be doomed."""
         pod = self.pod
         return pod is not None and pod.counts and pod.ready_since is not None and pod.standing in _UP
+
+    def may_stand_on(self, pool: Pool) -> bool:
+        """Whether some node of the pool can have its volumes."""
+        return self.reach.on_demand if pool is Pool.ON_DEMAND else self.reach.spot
 
     @property
     def is_sound(self) -> bool:
@@ -91,15 +83,6 @@ class Placeholder:
     ordinal: int  # whose move it waits for
     made_of: str  # a hash of what it was made of: another template asks for other room
     pod: PodView
-
-
-@dataclass(frozen=True, slots=True)
-class EvictionRefusal:
-    """What the API server answered to an eviction: a PodDisruptionBudget stands in its way."""
-
-    pod_uid: str
-    detail: str
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,12 +160,12 @@ def _misplaced(observed: PlacementInput, where: Ordinals) -> tuple[Member | None
     up = [
         m
         for m in observed.members
-        if m.pool is Pool.SPOT and m.ordinal in where.base and m.reach.includes(Pool.ON_DEMAND)
+        if m.pool is Pool.SPOT and m.ordinal in where.base and m.may_stand_on(Pool.ON_DEMAND)
     ]
     down = [
         m
         for m in reversed(observed.members)
-        if m.pool is Pool.ON_DEMAND and m.ordinal not in where.base and m.reach.includes(Pool.SPOT)
+        if m.pool is Pool.ON_DEMAND and m.ordinal not in where.base and m.may_stand_on(Pool.SPOT)
     ]
     if up:
         return _already_held(up, observed.placeholder, Pool.ON_DEMAND), Pool.ON_DEMAND
@@ -187,9 +187,10 @@ def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> 
     unready = [m for m in observed.members if not m.is_sound]
     if unready:
         ready = observed.desired - len(unready)
+        not_yet = "it is not itself" if candidate in unready else f"{_name(observed, unready[0])} is not"
         message = (
-            f"{name} waits to move to {to}: {ready} of {observed.desired} are ready on nodes that stay, not"
-            f" {_name(observed, unready[0])}"
+            f"{name} waits to move to {to}: {ready} of {observed.desired} are ready on nodes that stay,"
+            f" {not_yet}"
         )
         return Hold(Note(Reason.WAITING_FOR_REPLICAS, message))
     if observed.surplus:

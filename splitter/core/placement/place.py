@@ -78,10 +78,13 @@ def place(
         return replace(
             placed, evict=move.step, verdict=note, state=state, notes=(*placed.notes, note), moving=True
         )
+    if vanished:
+        note = _removal(observed, vanished)
+        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True)
     if isinstance(move.step, Hold):
-        return replace(
-            placed, verdict=move.step.note, next_wake_s=_earliest(observed, policy, move.step.wake_s)
-        )
+        note, wake_s = move.step.note, _earliest(observed, policy, move.step.wake_s)
+        told = (*placed.notes, note) if note.warning else placed.notes
+        return replace(placed, verdict=note, notes=told, next_wake_s=wake_s)
     return replace(placed, next_wake_s=_earliest(observed, policy, None))
 
 
@@ -120,6 +123,17 @@ def _vanished(observed: PlacementInput) -> Iterator[PodView]:
     return (pod for pod in pods if pod.vanished and not pod.finished and pod.node is not None)
 
 
+def _removal(observed: PlacementInput, vanished: tuple[PodView, ...]) -> Note:
+    """Say which pods are removed, and why nothing else would."""
+    names = ", ".join(pod.name for pod in vanished)
+    nodes = ", ".join(dict.fromkeys(str(pod.node) for pod in vanished))
+    message = (
+        f"remove {names}: no Node object is left of {nodes}, and a StatefulSet makes no pod anew while one of"
+        f" its name is there; {observed.serving} of {observed.desired} are ready"
+    )
+    return Note(Reason.SPOT_LOST, message, warning=True)
+
+
 def _misborn(observed: PlacementInput) -> tuple[PodView, ...]:
     """Return the pods that wait for on-demand although their ordinal may start on spot by now."""
     return tuple(
@@ -135,6 +149,14 @@ def _misborn(observed: PlacementInput) -> tuple[PodView, ...]:
 
 
 def _standing(observed: PlacementInput, where: Ordinals) -> Note:
+    """Say how it stands when nothing is to be moved."""
+    unready = [member.ordinal for member in observed.members if not member.is_sound]
+    if unready:
+        message = (
+            f"{observed.desired - len(unready)} of {observed.desired} are ready on nodes that stay; waiting"
+            f" for {', '.join(f'{observed.name}-{ordinal}' for ordinal in unready)}"
+        )
+        return Note(Reason.WAITING_FOR_REPLICAS, message)
     message = (
         f"ordinals {spoken(where.in_force)} on on-demand,"
         f" {spoken(set(_ordinals(observed)) - where.in_force)} on spot, as wanted"
@@ -188,7 +210,7 @@ def _next(member: Member, wanted: Pool, move: Move) -> str:
         return ": moves now"
     if member.pool in {None, wanted}:
         return ""
-    if not member.reach.includes(wanted):
+    if not member.may_stand_on(wanted):
         return f": stays ({member.reach.why})"
     if isinstance(move.step, Hold) and move.room is not None and move.room.ordinal == member.ordinal:
         return f": moves next ({move.step.note.reason})"

@@ -48,6 +48,10 @@ ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
 CRD_NAME: Final = "splits.splitter.io"
 ANNOTATION_KEEP: Final = "splitter.io/keep"
 
+# On placeholders, in placement mode: which they are, and the move that they hold room for.
+LABEL_PLACEHOLDER: Final = "splitter.io/placeholder"
+ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
+
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"

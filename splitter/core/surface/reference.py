@@ -102,8 +102,9 @@ ROWS: Final = (
     _Row(
         keys.ANNOTATION_MODE,
         words.MODE,
-        "of StatefulSets: `twins` [splits them as Deployments](../how-to/split-a-statefulset.md), with pods"
-        " of other names; `placement` is to come, and refused until then (`PlacementUnsupported`)",
+        "of StatefulSets: `placement` [places their own pods](../how-to/placement.md), names and volumes"
+        " kept; `twins` [splits them as Deployments](../how-to/split-a-statefulset.md), with pods of other"
+        " names",
         for_statefulsets="StatefulSets: `placement`",
     ),
     _Row(

@@ -5,14 +5,16 @@ from datetime import datetime
 from sys import intern
 
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
-from splitter.core.model import Trouble
+from splitter.core.model import Pool, Trouble
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
+from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL
 from splitter.kube.parse.fields import Raw, condition, controller, instant, quantity
 from splitter.kube.records import PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
+_POOLS = {pool.value: pool for pool in Pool}
 
 
 def pod(raw: Raw) -> PodRecord:
@@ -44,6 +46,8 @@ def pod(raw: Raw) -> PodRecord:
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
         trouble=None if is_ready else _trouble(status, scheduled),
         revision=intern(metadata.get("labels", {}).get(REVISION, "")),
+        born=_POOLS.get(metadata.get("labels", {}).get(LABEL_POOL, "")),
+        held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         requests=_requests(spec),

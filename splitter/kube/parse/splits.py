@@ -24,6 +24,7 @@ def split(raw: Raw) -> SplitRecord:
         conflict=bool(status.get("conflict")),
         fights=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
         fighter=str(status.get("fighter", "")),
+        ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
         rebalance=status.get("rebalance") or {},
         good_annotations=good if isinstance(good, dict) else None,
@@ -33,6 +34,11 @@ def split(raw: Raw) -> SplitRecord:
     name, version = metadata["name"], int(metadata["resourceVersion"])
     key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
     return SplitRecord(metadata["namespace"], metadata["uid"], version, name, key, view)
+
+
+def _ordinals(raw: object) -> tuple[int, ...] | None:
+    """Return the ordinals of a Split in placement mode; None for any other."""
+    return tuple(sorted(one for one in raw if isinstance(one, int))) if isinstance(raw, list) else None
 
 
 def namespace(raw: Raw) -> NamespaceRecord:

@@ -39,8 +39,19 @@ def stateful(raw: Raw) -> StatefulView:
         revision=status.get("updateRevision", ""),
         on_delete=strategy.get("type") == "OnDelete",
         deletes_claims=retention.get("whenScaled") == "Delete",
+        updating=_updating(spec, status),
         claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),
     )
+
+
+def _updating(spec: Raw, status: Raw) -> str:
+    """Say how far its controller is with a new template; empty when it has nothing to do by itself."""
+    if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
+        return ""
+    if status.get("currentRevision") == status.get("updateRevision"):
+        return ""
+    updated, wanted = status.get("updatedReplicas", 0), spec.get("replicas", 1) - partition(spec)
+    return f"{updated} of {wanted} pods have the new template" if updated < wanted else ""
 
 
 def first_ordinal(spec: Raw) -> int:

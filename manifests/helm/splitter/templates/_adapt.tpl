@@ -23,7 +23,7 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 {{- $component := get ($object.metadata.labels | default dict) "app.kubernetes.io/component" | default "" }}
 {{- if and $values.watchNamespaces (eq $component "workload-rights") }}
 {{- include "splitter.roles" . }}
-{{- else if eq $object.kind "PriorityClass" }}
+{{- else if and (eq $object.kind "PriorityClass") (eq $object.metadata.name "splitter") }}
 {{- if $values.priorityClass.create }}
 {{- $_ := set $object.metadata "name" $values.priorityClass.name }}
 {{- include "splitter.yaml" $object }}

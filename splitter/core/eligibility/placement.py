@@ -1,0 +1,53 @@
+"""What stands in the way of splitting a StatefulSet by placement: little, since nothing is written to it.
+
+Its count, its owner, its update strategy and its autoscalers are free. What has to be there is the policy
+inside the API server, and an on-demand node for the volumes of the members that are to be on on-demand.
+"""
+
+from splitter.core.division import base_replicas
+from splitter.core.eligibility.checks import Check, objection
+from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.reasons import Reason
+
+
+def _unsupported(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    if not observed.neighbours.unplaceable:
+        return None
+    return objection(Reason.PLACEMENT_UNSUPPORTED, observed.neighbours.unplaceable)
+
+
+def _no_volume_can_move(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
+    """Object when not one of the members can be on on-demand; fewer are a matter of advice."""
+    reach = observed.neighbours.reach
+    wanted = base_replicas(source.replicas, policy)
+    kept = [k for k in _ordinals(source) if k in reach and not reach[k].on_demand]
+    if not wanted or len(kept) < source.replicas:
+        return None
+    return objection(
+        Reason.VOLUME_ZONE_CONFLICT,
+        f"{wanted} of its {source.replicas} pods are wanted on on-demand, and none can be there:"
+        f" {reach[kept[0]].why}; bring on-demand nodes where the volumes are",
+    )
+
+
+def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
+    """Say which members stay where they are because of their volumes."""
+    reach = observed.neighbours.reach
+    return tuple(
+        Note(
+            Reason.VOLUME_ZONE_CONFLICT,
+            f"{source.key.name}-{k} is not moved: {reach[k].why}",
+            warning=True,
+            about=f"{source.key.name}-{k}",
+        )
+        for k in _ordinals(source)
+        if k in reach and reach[k].why
+    )
+
+
+def _ordinals(source: SourceView) -> range:
+    first = source.stateful.first_ordinal if source.stateful is not None else 0
+    return range(first, first + source.replicas)
+
+
+CHECKS: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

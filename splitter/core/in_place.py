@@ -1,0 +1,232 @@
+"""The steps of a StatefulSet in placement mode: consider it, keep its ordinals in force, let it go.
+
+The planner calls one of these a pass, where `is_in_place` says so. Nothing is written to the workload itself:
+the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way back.
+What moves and why is decided by `placement`; here its answer becomes writes.
+"""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from splitter.core.actions import (
+    Action,
+    DeleteSplit,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EnsureSplit,
+    EvictPod,
+    HoldRoom,
+    LetRoomGo,
+    PlaceOrdinals,
+)
+from splitter.core.eligibility import placement_advice, refusal
+from splitter.core.handover import Step
+from splitter.core.mode import mode_of
+from splitter.core.model import (
+    Mode,
+    Note,
+    Observation,
+    PodView,
+    Policy,
+    Pool,
+    SourceView,
+    Standing,
+    State,
+)
+from splitter.core.placeable import Reach
+from splitter.core.placement import (
+    Member,
+    Placed,
+    Placeholder,
+    PlacementInput,
+    place,
+    placeholder_manifest,
+    room_hash,
+)
+from splitter.core.plan import LOOK_AGAIN_S, Pass, Plan
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState
+from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
+
+
+def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
+    """Whether this workload is split by placement, or is to be; what is split stays as it was taken."""
+    if source.stateful is None:
+        return False
+    if observed.split is not None and observed.split.takes_over:
+        return observed.split.ordinals is not None
+    by_twins = {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & set(source.annotations) or observed.twins
+    labelled = LABEL_SPLIT in source.labels
+    return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
+
+
+def next_step(observed: Observation, source: SourceView) -> Step:
+    """Return the step that is due."""
+    split = observed.split
+    ours = split is not None and split.takes_over
+    if LABEL_SPLIT not in source.labels:
+        return Step.UNPLACE
+    owned = split is not None and source.uid in split.owner_uids
+    return Step.PLACE if ours and owned else Step.CONSIDER
+
+
+def consider(this: Pass) -> Plan:
+    """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
+    if (objection := _objection(this)) is not None:
+        state = State.REFUSED if objection.warning else State.HELD
+        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}
+        says_so = this.observed.split is not None
+        report = () if silent or says_so else (EnsureSplit(takes_over=False),)
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=LOOK_AGAIN_S)
+    placed = _placed(this)
+    wanted = ", ".join(map(str, placed.ordinals)) or "none"
+    note = Note(
+        Reason.TAKEN_OVER,
+        f"split by placement: of {this.source.replicas} pods, ordinals {wanted} are born on on-demand from"
+        " now on; nothing restarts but what has to move, one pod at a time",
+    )
+    notes = (note, *placement_advice(this.observed, this.source))
+    actions = (PlaceOrdinals(placed.ordinals),)
+    return _planned(this, placed, Plan(Step.CONSIDER, State.MOVING, note, actions, notes))
+
+
+def _objection(this: Pass) -> Note | None:
+    if (label := source_label_state(this.source.labels).note) is not None:
+        return label
+    if not this.in_force.valid:
+        return this.in_force.problems[0]
+    return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
+
+
+def keep(this: Pass) -> Plan:
+    """Keep the ordinals in force, remove what no node has any more, move at most one member."""
+    placed = _placed(this)
+    if placed.vanished and not this.rules.delete_pods_of_vanished_nodes:
+        message = "pods whose nodes are no more wait for Kubernetes to collect them: the settings say so"
+        waits = Note(Reason.WAITING_FOR_REPLICAS, message)
+        placed = replace(placed, verdict=waits, notes=(), vanished=(), moving=False)
+    rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
+    actions = _actions(this, placed)
+    state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
+    return _planned(this, placed, Plan(Step.PLACE, state, placed.verdict, actions, placed.notes))
+
+
+def unplace(this: Pass) -> Plan:
+    """Take the Split away, and with it the ordinals: no pod restarts."""
+    note = Note(
+        Reason.GIVEN_BACK,
+        f"its {this.source.replicas} pods stay where they are; those born from now on are placed as its"
+        " manifest says",
+    )
+    gone = tuple(LetRoomGo(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating)
+    return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, DeleteSplit()), (note,))
+
+
+def _planned(this: Pass, placed: Placed, found: Plan) -> Plan:
+    return replace(
+        found,
+        wanted_on_demand=len(placed.base),
+        wanted_spot=max(0, this.source.replicas - len(placed.base)),
+        rebalance=placed.state,
+        wake_after_s=placed.next_wake_s,
+        outlook=placed.outlook,
+    )
+
+
+def _placed(this: Pass) -> Placed:
+    split = this.observed.split
+    persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    return place(placement_input(this), this.policy, persisted, this.rules.tuning)
+
+
+def placement_input(this: Pass) -> PlacementInput:
+    """Return the members of the StatefulSet as `placement` looks at them."""
+    observed, source = this.observed, this.source
+    first = source.stateful.first_ordinal if source.stateful is not None else 0
+    # Of a name that is seen twice for a moment, the one that was made last.
+    known = sorted((pod for own in observed.replica_sets for pod in own.pods), key=_age)
+    pods = {pod.ordinal: pod for pod in known}
+    last = first + source.replicas
+    reach = observed.neighbours.reach
+    split = observed.split
+    made_of = room_hash(json.loads(source.manifest_json), this.rules.room) if this.rules.room else ""
+    members = tuple(
+        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach())) for k in range(first, last)
+    )
+    return PlacementInput(
+        now=observed.now,
+        name=source.key.name,
+        desired=source.replicas,
+        members=members,
+        in_force=(split.ordinals or ()) if split is not None else (),
+        surplus=tuple(pod for k, pod in sorted(pods.items(), key=_order) if k not in range(first, last)),
+        placeholder=_placeholder(observed),
+        made_of=made_of,
+        rolling=source.stateful.updating if source.stateful is not None else "",
+        blocked=observed.blocked,
+        view_broken=observed.view_broken,
+        refused=observed.refused,
+    )
+
+
+def _order(item: tuple[int | None, PodView]) -> int:
+    return item[0] or 0
+
+
+def _age(pod: PodView) -> datetime:
+    return pod.created or datetime.min.replace(tzinfo=UTC)
+
+
+def _born(pod: PodView | None) -> Pool | None:
+    return pod.born if pod is not None else None
+
+
+def _placeholder(observed: Observation) -> Placeholder | None:
+    """Return the placeholder that holds room, if one does: not one that ends."""
+    for pod in observed.placeholders:
+        pool, _, rest = pod.held_for.partition("/")
+        ordinal, _, made_of = rest.partition("/")
+        if pod.counts and pool in {one.value for one in Pool} and ordinal.isdecimal():
+            return Placeholder(Pool(pool), int(ordinal), made_of, pod)
+    return None
+
+
+def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
+    """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
+    split = this.observed.split
+    in_force = set(split.ordinals or ()) if split is not None else set()
+    if set(placed.ordinals) != in_force:
+        return (PlaceOrdinals(placed.ordinals),)
+    actions: list[Action] = []
+    if this.rules.delete_pods_of_vanished_nodes:
+        actions += [
+            DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once=True)
+            for pod in placed.vanished
+            if pod.node is not None
+        ]
+    actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
+    if placed.evict is not None:
+        actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
+    return (*actions, *_room(this, placed))
+
+
+def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
+    """Hold the room that the next move needs, and let go what is of no use, or is about to be used."""
+    rules, wanted = this.rules.room, placed.room
+    held = _placeholder(this.observed)
+    ending = any(pod.terminating for pod in this.observed.placeholders)
+    made_of = room_hash(json.loads(this.source.manifest_json), rules) if rules is not None else ""
+    stays = (
+        held is not None
+        and wanted is not None
+        and (held.pool, held.ordinal, held.made_of) == (wanted.pool, wanted.ordinal, made_of)
+        and held.pod.standing not in {Standing.DOOMED, Standing.LOST}
+    )
+    if held is not None and (not stays or placed.evict is not None):
+        return (LetRoomGo(held.pod.name, held.pod.uid),)
+    if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
+        return ()
+    reach = this.observed.neighbours.reach.get(wanted.ordinal, Reach())
+    spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
+    return (HoldRoom(wanted.pool, wanted.ordinal, made_of, json.dumps(spec)),)

@@ -1,0 +1,97 @@
+"""The placeholder: a pod that asks for what a member asks for, in the pool that the member is to move to.
+
+`in_place` has it made and let go. It proves that there is room (an autoscaler buys a node for it where there
+is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
+It runs nothing but a pause image, reads nothing, and yields to any pod of a higher priority.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from splitter.core.desired import (
+    Manifest,
+    NodePresets,
+    add_tolerations,
+    canonical_json,
+    mapping_at,
+    require_node_affinity,
+    template_hash,
+)
+from splitter.core.desired.manifest import mappings
+from splitter.core.model import Pool
+
+# What of a pod decides on which nodes it may be, beside its resources and volumes.
+_WHERE: Final = ("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName")
+PRIORITY_CLASS: Final = "splitter-placeholder"
+"""Lower than any other, so that placeholders yield (manifests/placeholder.yaml)."""
+
+# The restricted Pod Security Standard asks for all of these.
+_CONTAINER_SECURITY: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_POD_SECURITY: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": 65535,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RoomRules:
+    """What the settings say about placeholders."""
+
+    nodes: NodePresets
+    image: str
+
+
+def room_hash(source: Manifest, rules: RoomRules) -> str:
+    """Return a hash of all that a placeholder of this StatefulSet is made of, its ordinal and pool apart."""
+    return template_hash({"spec": _asked(source, rules)})
+
+
+def placeholder_manifest(
+    source: Manifest, pool: Pool, rules: RoomRules, volume_terms_json: str = ""
+) -> dict[str, object]:
+    """Return the spec of a placeholder for a member of this StatefulSet in a pool.
+
+    `volume_terms_json` are the nodeSelectorTerms of the member's volumes, as a JSON list. Raises ValueError
+    where nothing tells spot nodes from others.
+    """
+    terms = rules.nodes.spot_terms if pool is Pool.SPOT else rules.nodes.on_demand_terms
+    spec = require_node_affinity(_asked(source, rules), terms)
+    if volume_terms_json:
+        spec = require_node_affinity(spec, mappings(json.loads(volume_terms_json)))
+    if pool is Pool.SPOT:
+        spec = add_tolerations(spec, rules.nodes.spot_tolerations)
+    return spec
+
+
+def _asked(source: Manifest, rules: RoomRules) -> dict[str, object]:
+    pod = mapping_at(mapping_at(mapping_at(source, "spec"), "template"), "spec")
+    sidecars = [one for one in mappings(pod.get("initContainers")) if one.get("restartPolicy") == "Always"]
+    holding = [*mappings(pod.get("containers")), *sidecars]
+    spec: dict[str, object] = {key: pod[key] for key in _WHERE if key in pod}
+    spec |= {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 0,
+        "priorityClassName": PRIORITY_CLASS,
+        "securityContext": _POD_SECURITY,
+        "containers": [_container(number, one, rules.image) for number, one in enumerate(holding)],
+    }
+    return json.loads(canonical_json(spec))  # type: ignore[no-any-return]
+
+
+def _container(number: int, one: Mapping[str, object], image: str) -> dict[str, object]:
+    resources = mapping_at(one, "resources")
+    kept = {key: resources[key] for key in ("requests", "limits") if key in resources}
+    return {
+        "name": f"room-{number}",
+        "image": image,
+        "resources": kept,
+        "securityContext": _CONTAINER_SECURITY,
+    }

@@ -1,0 +1,120 @@
+"""On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal.
+
+`neighbours` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
+without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
+writes nothing.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from splitter.core.model import SourceView
+from splitter.core.nodes import NodeState, NodeTerm
+from splitter.core.placeable import Reach
+from splitter.kube.client import ApiError, Client
+from splitter.kube.parse.fields import Raw
+from splitter.kube.parse.pods import expressions
+
+_NO_ANSWER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
+_AT_ONCE = 8
+
+
+async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState]) -> Mapping[int, Reach]:
+    """Return where each pod can go that has volumes bound to nodes. Raises ApiError without an answer."""
+    stateful = source.stateful
+    if stateful is None or not stateful.claim_templates:
+        return {}
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(ordinal: int) -> Reach:
+        async with limit:
+            volumes = [
+                await _volume(client, source, f"{template}-{source.key.name}-{ordinal}")
+                for template in stateful.claim_templates
+            ]
+        return _reach([volume for volume in volumes if volume is not None], nodes)
+
+    ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
+    found = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
+    return {ordinal: reach for ordinal, reach in found.items() if reach != Reach()}
+
+
+async def _volume(client: Client, source: SourceView, claim: str) -> Raw | None:
+    """Return the PersistentVolume that a claim is bound to."""
+    path = f"/api/v1/namespaces/{source.key.namespace}/persistentvolumeclaims/{claim}"
+    found = await _maybe(client, path)
+    name = (found or {}).get("spec", {}).get("volumeName")
+    return await _maybe(client, f"/api/v1/persistentvolumes/{name}") if name else None
+
+
+def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
+    """Return where a pod with these volumes can go; all of them have to be attachable."""
+    fits = list(nodes)
+    all_terms: list[Raw] = []
+    bound = []
+    for volume in volumes:
+        terms = ((volume["spec"].get("nodeAffinity") or {}).get("required") or {}).get(
+            "nodeSelectorTerms"
+        ) or []
+        if not terms:
+            continue
+        parsed = [_term(raw) for raw in terms]
+        fits = [node for node in fits if any(term.matches(node) for term in parsed)]
+        all_terms = _both(all_terms, terms)
+        bound.append(volume["metadata"]["name"])
+    if not bound:
+        return Reach()
+    places = {spot: any(node.is_spot is spot for node in nodes) for spot in (False, True)}
+    reached = {spot: any(node.is_spot is spot for node in fits) for spot in (False, True)}
+    on_demand = reached[False] or not places[False]
+    spot = reached[True] or not places[True]
+    lacking = [pool for pool, there in (("on-demand", on_demand), ("spot", spot)) if not there]
+    why = ""
+    if lacking:
+        where = _where(all_terms)
+        why = (
+            f"volume {', '.join(bound)} can be attached {where}, where there is no"
+            f" {' and no '.join(lacking)} node"
+        )
+    return Reach(on_demand, spot, why, json.dumps(all_terms, sort_keys=True))
+
+
+def _term(raw: Raw) -> NodeTerm:
+    return NodeTerm(expressions(raw.get("matchExpressions")), expressions(raw.get("matchFields")))
+
+
+def _both(ours: list[Raw], others: Sequence[Raw]) -> list[Raw]:
+    """Return terms that match what both lists match: lists are ORed, what is in a term is ANDed."""
+    if not ours:
+        return list(others)
+    return [
+        {
+            key: [*(one.get(key) or ()), *(other.get(key) or ())]
+            for key in ("matchExpressions", "matchFields")
+            if one.get(key) or other.get(key)
+        }
+        for one in ours
+        for other in others
+    ]
+
+
+def _where(terms: Sequence[Raw]) -> str:
+    """Say where, by zones where they are all that is asked for."""
+    asked = [expression for term in terms for expression in term.get("matchExpressions") or ()]
+    zones = {zone for one in asked if one["key"].endswith("/zone") for zone in one.get("values") or ()}
+    others = {one["key"] for one in asked if not one["key"].endswith("/zone")}
+    if zones and not others:
+        return f"in zone {', '.join(sorted(zones))} only"
+    told = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
+    return f"on nodes with {'; '.join(dict.fromkeys(told)) or 'certain names'} only"
+
+
+async def _maybe(client: Client, path: str) -> Raw | None:
+    try:
+        return await client.get(path)
+    except ApiError as error:
+        if error.status in _NO_ANSWER:
+            return None
+        raise

@@ -1,0 +1,335 @@
+"""A StatefulSet in placement mode: from the label to the ordinals, and back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from builders import NOW, ago, free_source, observation, pod, replica_set, split
+from splitter.core.actions import (
+    DeleteSplit,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EnsureSplit,
+    EvictPod,
+    HoldRoom,
+    LetRoomGo,
+    PlaceOrdinals,
+    describe,
+)
+from splitter.core.desired import NodePresets
+from splitter.core.handover import Step
+from splitter.core.model import (
+    STATEFUL_SET,
+    Key,
+    Neighbours,
+    Note,
+    Observation,
+    PodView,
+    Policy,
+    Pool,
+    SourceView,
+    Standing,
+    State,
+    StatefulView,
+    Tie,
+)
+from splitter.core.placeable import Reach
+from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
+from splitter.core.plan import Plan, Rules
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+
+KEY = Key(STATEFUL_SET, "shop", "db")
+NO_TWINS = Note(Reason.TEMPLATE_INVALID, "nobody needs twins here", warning=True)
+SPOT = {"matchExpressions": [{"key": "capacity", "operator": "In", "values": ["spot"]}]}
+ON_DEMAND = {"matchExpressions": [{"key": "capacity", "operator": "NotIn", "values": ["spot"]}]}
+TOLERATED = {"key": "spot", "operator": "Exists"}
+ROOM = RoomRules(NodePresets((SPOT,), (ON_DEMAND,), (TOLERATED,)), "pause:1")
+MANIFEST = {
+    "spec": {
+        "template": {
+            "spec": {
+                "nodeSelector": {"disk": "ssd"},
+                "containers": [
+                    {
+                        "name": "db",
+                        "image": "db:1",
+                        "env": [{"name": "A"}],
+                        "resources": {"requests": {"cpu": "1"}},
+                    }
+                ],
+                "initContainers": [
+                    {"name": "once", "resources": {"requests": {"cpu": "9"}}},
+                    {"name": "beside", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}},
+                ],
+            }
+        }
+    }
+}
+
+
+def db(replicas: int = 5, *, labelled: bool = True, **fields: object) -> SourceView:
+    """Return the StatefulSet."""
+    made = replace(
+        free_source(replicas),
+        key=KEY,
+        uid="uid-db",
+        manifest_json=json.dumps(MANIFEST),
+        stateful=StatefulView(replicas, replicas, replicas, ago(3600)),
+    )
+    if not labelled:
+        made = replace(made, labels={"app": "db"})
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def members(changes: Mapping[int, PodView | None] | None = None, replicas: int = 5) -> tuple[PodView, ...]:
+    """Return its pods at rest, 0-2 on on-demand, with some of them replaced or missing."""
+    at_rest = {k: one(k, on_spot=k > 2) for k in range(replicas)} | dict(changes or {})
+    return tuple(found for found in at_rest.values() if found is not None)
+
+
+def one(ordinal: int, *, on_spot: bool, standing: Standing = Standing.SOUND, **fields: object) -> PodView:
+    """Return one of its pods, on a node of its own."""
+    node = f"{'spot' if on_spot else 'od'}-{ordinal}"
+    fields = (
+        {"node": node, "node_uid": f"uid-{node}"} | fields if standing is not Standing.UNBOUND else fields
+    )
+    return pod(f"db-{ordinal}", standing, on_spot=on_spot, ordinal=ordinal, **fields)  # type: ignore[arg-type]
+
+
+def seen(
+    pods: tuple[PodView, ...],
+    *,
+    source: SourceView | None = None,
+    in_force: object = (0, 1, 2),
+    **fields: object,
+) -> Observation:
+    """Return a StatefulSet that is split by placement."""
+    itself = replica_set("db", of=pods, tie=Tie.PARKED)
+    made = observation(
+        source or db(),
+        [replace(itself, first_ordinal=0)],
+        key=KEY,
+        split=split(owner_uids=("uid-db",), ordinals=in_force),
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def planned(observed: Observation, policy: Policy | None = None, rules: Rules | None = None) -> Plan:
+    """Return the plan of one pass; no twin is ever rendered for it."""
+    rules = rules or Rules(defaults=policy or Policy(), room=ROOM)
+    return plan(observed, policy_in_force(observed, rules.defaults), NO_TWINS, rules)
+
+
+class TestTaking:
+    """From the label to the ordinals."""
+
+    def test_the_split_is_all_there_is_of_ours(self) -> None:
+        """One write, nothing on the StatefulSet itself; a majority by default."""
+        found = planned(seen(members(), split=None))
+        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
+        assert (found.step, found.state) == (Step.CONSIDER, State.MOVING)
+        assert found.verdict.message == (
+            "split by placement: of 5 pods, ordinals 0, 1, 2 are born on on-demand from now on; nothing"
+            " restarts but what has to move, one pod at a time"
+        )
+
+    def test_without_the_policy_it_is_refused(self) -> None:
+        """Said with what to do; a Split that only reports, and a look again after a minute."""
+        around = Neighbours(unplaceable="the policy is not there")
+        found = planned(seen(members(), split=None, neighbours=around))
+        assert found.actions == (EnsureSplit(takes_over=False),)
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
+        assert found.wake_after_s == 60
+
+    def test_a_refusal_is_written_once(self) -> None:
+        """The Split that reports it is there already."""
+        reported = split(owner_uids=("uid-db",), takes_over=False)
+        around = Neighbours(unplaceable="the policy is not there")
+        assert planned(seen(members(), split=reported, neighbours=around)).actions == ()
+
+    def test_volumes_that_none_can_take_along(self) -> None:
+        """Refused; where some can, those are chosen and the others named."""
+        stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
+        found = planned(
+            seen(members(), split=None, neighbours=Neighbours(reach=dict.fromkeys(range(5), stuck)))
+        )
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.VOLUME_ZONE_CONFLICT)
+        some = planned(seen(members(), split=None, neighbours=Neighbours(reach={0: stuck})))
+        assert some.actions == (PlaceOrdinals((1, 2, 3)),)
+        assert [note.message for note in some.notes[1:]] == [
+            "db-0 is not moved: volume v can be attached in zone b only"
+        ]
+
+    def test_owned_by_an_operator_or_on_delete(self) -> None:
+        """Nothing is written to the object, so nobody undoes anything."""
+        source = db(controller="Postgres/db")
+        source = replace(source, stateful=replace(source.stateful, on_delete=True))  # type: ignore[type-var]
+        assert planned(seen(members(), source=source, split=None)).actions == (PlaceOrdinals((0, 1, 2)),)
+
+    def test_twins_may_be_asked_for(self) -> None:
+        """Then placement has no part in it."""
+        source = db(annotations={"splitter.io/mode": "twins"})
+        assert PlaceOrdinals not in map(type, planned(seen((), source=source, split=None)).actions)
+
+    def test_what_is_split_stays_as_it_was_taken(self) -> None:
+        """Another mode counts when the label is set anew."""
+        source = db(annotations={"splitter.io/mode": "twins"})
+        assert planned(seen(members(), source=source)).step is Step.PLACE
+
+    def test_a_namesake_is_considered_anew(self) -> None:
+        """The Split belongs to a StatefulSet of this name that is no more."""
+        found = planned(seen(members(), split=split(owner_uids=("another",), ordinals=(0,))))
+        assert found.step is Step.CONSIDER
+        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
+
+
+class TestKeeping:
+    """What a decision becomes."""
+
+    def test_at_rest_nothing_is_written(self) -> None:
+        """And the counts are those of the policy."""
+        found = planned(seen(members()))
+        assert (found.step, found.state, found.actions) == (Step.PLACE, State.STEADY, ())
+        assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
+        assert len(found.outlook) == 5
+
+    def test_ordinals_alone_in_one_pass(self) -> None:
+        """A pod that ended in the same breath could be born by the old ones."""
+        lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
+        assert planned(seen(members({4: lost}))).actions == (PlaceOrdinals((0, 1, 2, 4)),)
+
+    def test_then_what_has_vanished_goes_by_force(self) -> None:
+        """Nothing of it runs: its Node object is gone, which is looked up once more before."""
+        lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
+        found = planned(seen(members({4: lost}), in_force=(0, 1, 2, 4)))
+        assert found.actions == (DeleteVanishedPod("db-4", "uid-db-4", "spot-4", at_once=True),)
+        assert found.verdict.message == (
+            "remove db-4: no Node object is left of spot-4, and a StatefulSet makes no pod anew while one of"
+            " its name is there; 4 of 5 are ready"
+        )
+
+    def test_the_doomed_are_evicted(self) -> None:
+        """By the eviction API."""
+        doomed = one(4, on_spot=True, standing=Standing.DOOMED)
+        found = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
+        assert found.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
+        assert describe(found.actions[0]) == "evict pod db-4, to start anew on on-demand"
+
+    def test_room_is_held_before_a_move(self) -> None:
+        """A placeholder with what the member asks for."""
+        found = planned(seen(members({4: one(4, on_spot=False)})))
+        (action,) = found.actions
+        assert isinstance(action, HoldRoom)
+        assert (action.pool, action.ordinal, action.made_of) == (Pool.SPOT, 4, room_hash(MANIFEST, ROOM))
+        assert found.state is State.HELD
+
+    def test_it_is_let_go_when_its_member_moves(self) -> None:
+        """Right after the eviction."""
+        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert found.actions == (
+            EvictPod("db-4", "uid-db-4", Pool.SPOT),
+            LetRoomGo("held", "uid-held"),
+        )
+
+    @pytest.mark.parametrize(
+        ("held_for", "standing"),
+        [("spot/4/other", Standing.SOUND), ("on-demand/4/x", Standing.SOUND), ("", Standing.DOOMED)],
+    )
+    def test_one_that_is_of_no_use_goes(self, held_for: str, standing: Standing) -> None:
+        """Made of another template, in another pool, or on a node that goes."""
+        held = placeholder(held_for or f"spot/4/{room_hash(MANIFEST, ROOM)}", standing)
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert found.actions == (LetRoomGo("held", "uid-held"),)
+
+    def test_none_is_made_while_the_last_one_ends(self) -> None:
+        """They have the same name."""
+        held = replace(placeholder("spot/4/old"), terminating=True)
+        assert planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,))).actions == ()
+
+    def test_what_waits_for_the_wrong_pool_is_deleted(self) -> None:
+        """It has never run."""
+        waits = one(4, on_spot=False, standing=Standing.UNBOUND, ready=False, born=Pool.ON_DEMAND)
+        waits = replace(waits, unschedulable_since=ago(10))
+        assert DeleteUnboundPod("db-4", "uid-db-4") in planned(seen(members({4: waits}))).actions
+
+    def test_a_dry_run_only_reports(self) -> None:
+        """With what would be done."""
+        source = db(annotations={"splitter.io/dry-run": "true"})
+        found = planned(seen(members({4: one(4, on_spot=True, standing=Standing.DOOMED)}), source=source))
+        assert found.actions == ()
+        assert found.verdict.message.startswith("would now do: db-4 will be born on on-demand")
+
+    def test_a_policy_that_went_is_reported_and_nothing_else(self) -> None:
+        """It stays split: pods that are born meanwhile are born unsplit."""
+        found = planned(seen(members(), neighbours=Neighbours(unplaceable="the policy is not there")))
+        assert found.state is State.STEADY
+        assert found.objection is not None
+        assert found.objection.reason is Reason.PLACEMENT_UNSUPPORTED
+
+
+class TestLettingGo:
+    """The label is gone."""
+
+    def test_the_split_and_nothing_else(self) -> None:
+        """No pod restarts."""
+        found = planned(seen(members(), source=db(labelled=False)))
+        assert found.actions == (DeleteSplit(),)
+        assert found.verdict.message == (
+            "its 5 pods stay where they are; those born from now on are placed as its manifest says"
+        )
+
+    def test_room_goes_first(self) -> None:
+        """Without a Split nobody would find it."""
+        found = planned(seen(members(), source=db(labelled=False), placeholders=(placeholder("spot/4/x"),)))
+        assert found.actions == (LetRoomGo("held", "uid-held"), DeleteSplit())
+
+    def test_then_nothing_is_left(self) -> None:
+        """As of a workload that was never split."""
+        assert planned(seen(members(), source=db(labelled=False), split=None)).actions == ()
+
+
+class TestPlaceholder:
+    """What holds room."""
+
+    def test_asks_for_what_the_member_asks_for(self) -> None:
+        """Containers and sidecars, where the user's pods may be; it runs nothing of theirs."""
+        spec = placeholder_manifest(MANIFEST, Pool.SPOT, ROOM)
+        containers = spec["containers"]
+        assert isinstance(containers, list)
+        assert [one_["resources"] for one_ in containers] == [
+            {"requests": {"cpu": "1"}},
+            {"requests": {"cpu": "2"}},
+        ]
+        assert {one_["image"] for one_ in containers} == {"pause:1"}
+        assert all("env" not in one_ for one_ in containers)
+        assert spec["nodeSelector"] == {"disk": "ssd"}
+        assert spec["tolerations"] == [TOLERATED]
+        assert (spec["priorityClassName"], spec["terminationGracePeriodSeconds"]) == (
+            "splitter-placeholder",
+            0,
+        )
+        assert terms(spec) == [SPOT]
+
+    def test_heeds_the_volumes_of_the_member(self) -> None:
+        """Room in another zone is none."""
+        zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+        spec = placeholder_manifest(MANIFEST, Pool.ON_DEMAND, ROOM, json.dumps([zone]))
+        assert terms(spec) == [
+            {"matchExpressions": [*ON_DEMAND["matchExpressions"], *zone["matchExpressions"]]}
+        ]
+        assert "tolerations" not in spec
+
+
+def terms(spec: Mapping[str, object]) -> object:
+    """Return the required node selector terms."""
+    affinity = json.loads(json.dumps(spec["affinity"]))
+    return affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+
+def placeholder(held_for: str, standing: Standing = Standing.SOUND) -> PodView:
+    """Return a placeholder that stands on a spot node."""
+    return pod("held", standing, on_spot=True, held_for=held_for, created=NOW)

@@ -1,0 +1,141 @@
+"""A database-shaped StatefulSet in placement mode, and what its recorded pods say about its quorum."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from e2e.database import NAME, Database, manifest, service
+from e2e.shop import CAPACITY, POOL, JsonObject, Shop, Watched
+from splitter.bundled import bundled_path
+from splitter.sandbox.instants import Instant
+
+POLICY = str(bundled_path("manifests/admission/placement.yaml"))
+CLAIM: JsonObject = {
+    "metadata": {"name": "data"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "by-hand",
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+class Placed(Database):
+    """The StatefulSet `db`, which is split where its pods are born."""
+
+    def create(
+        self,
+        replicas: int = 5,
+        annotations: Mapping[str, str] | None = None,
+        **spec: Any,  # noqa: ANN401
+    ) -> None:
+        """Apply it with its headless Service, and wait until all is ready."""
+        self.shop.apply(service())
+        self.shop.apply(manifest(replicas, annotations=annotations or {}, **spec))
+        self.wait_rolled_out()
+
+    def budget(self, name: str = NAME, **spec: object) -> None:
+        """Apply a PodDisruptionBudget over its pods."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": NAME}}, **spec},
+        }
+        self.shop.apply(body)
+
+    def scale(self, replicas: int) -> None:
+        """Scale as anybody does."""
+        self.shop.kubectl("scale", "statefulset", NAME, f"--replicas={replicas}")
+
+    def ordinals(self) -> list[int] | None:
+        """Return the ordinals in force, None without them."""
+        found: list[int] | None = ((self.split() or {}).get("spec") or {}).get("onDemandOrdinals")
+        return found
+
+    def uids(self) -> dict[str, str]:
+        """Return the UID of each pod: who restarted has another one."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.shop.pods(NAME)}
+
+    def pools(self) -> dict[int, str]:
+        """Return where each ready member stands."""
+        nodes = {raw["metadata"]["name"]: raw for raw in self.shop.sandbox.api.list("/api/v1/nodes")}
+        return {
+            int(pod["metadata"]["name"].rpartition("-")[2]): nodes[node]["metadata"]["labels"][CAPACITY]
+            for pod in self.shop.pods(NAME)
+            if (node := pod["spec"].get("nodeName")) in nodes and is_ready(pod) and is_ready(nodes[node])
+        }
+
+    def born(self) -> dict[int, str | None]:
+        """Return for which pool each pod was made."""
+        return {
+            int(pod["metadata"]["name"].rpartition("-")[2]): pod["metadata"]["labels"].get(POOL)
+            for pod in self.shop.pods(NAME)
+        }
+
+    def node_of(self, ordinal: int) -> str:
+        """Return the node of a member."""
+        path = f"/api/v1/namespaces/{self.shop.namespace}/pods/{NAME}-{ordinal}"
+        node: str = self.shop.sandbox.api.get(path)["spec"]["nodeName"]
+        return node
+
+    def placeholders(self) -> list[JsonObject]:
+        """Return the pods that hold room."""
+        path = f"/api/v1/namespaces/{self.shop.namespace}/pods"
+        return self.shop.sandbox.api.list(path, labels="splitter.io/placeholder")
+
+    def wait_placed(self, on_demand: list[int], spot: list[int]) -> None:
+        """Wait until all members stand as said, ready, with just these ordinals in force."""
+        self.shop.until(
+            lambda: self.is_placed(on_demand, spot),
+            f"{NAME} to stand with {on_demand} on on-demand and {spot} on spot",
+        )
+
+    def is_placed(self, on_demand: list[int], spot: list[int]) -> bool:
+        """Whether they do; while none is on spot, a placeholder may try it."""
+        wanted = dict.fromkeys(on_demand, "on-demand") | dict.fromkeys(spot, "spot")
+        at_rest = not spot or not self.placeholders()
+        return self.ordinals() == on_demand and self.pools() == wanted and at_rest
+
+    def wait_unplaced(self) -> None:
+        """Wait until nothing of splitter's is left."""
+        self.shop.until(lambda: self.split() is None and not self.placeholders(), f"{NAME} to be let go")
+
+    def seconds_until_whole(self, watched: Watched, began: Instant, replicas: int = 5) -> float:
+        """Return how long after an instant all were recorded as available, and stayed it until now."""
+        self.shop.until(lambda: len(self.pools()) == replicas, "all to be ready")
+        steps = watched.timeline.available
+        since = [
+            at
+            for at, before, now in zip(steps.times[1:], steps.values, steps.values[1:], strict=False)
+            if before < replicas <= now
+        ]
+        return since[-1] - began.monotonic_s
+
+
+def volume(shop: Shop, ordinal: int, terms: list[dict[str, Any]] | None) -> str:
+    """Make the volume of one member, as a provisioner would, and return its name."""
+    name = f"{shop.namespace}-{ordinal}"
+    spec: dict[str, Any] = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "by-hand",
+        "hostPath": {"path": f"/data/{ordinal}"},
+        "claimRef": {"namespace": shop.namespace, "name": f"data-db-{ordinal}"},
+    }
+    if terms is not None:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+    shop.apply(body)
+    return name
+
+
+def is_ready(raw: JsonObject) -> bool:
+    """Whether a pod or a node is ready."""
+    conditions = raw["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def said(status: JsonObject) -> str:
+    """Return what the Split says, for a failing test."""
+    return json.dumps({key: status.get(key) for key in ("state", "reason", "message")})

@@ -1,0 +1,325 @@
+"""The life of a StatefulSet in placement mode, told by its recorded pods.
+
+Its object, names and count are its user's; more than half of its members are ready at every instant, and no
+member restarts that need not move.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.controller import Controller
+from e2e.placed import CLAIM, POLICY, Placed, volume
+from e2e.shop import Shop
+from e2e.terminal import Terminal
+from e2e.test_crash_at_every_write import Mortal, every, mortal
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import Notice
+
+__all__ = ["mortal"]  # a fixture
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(autouse=True, scope="module")
+def policy(sandbox: Sandbox) -> Iterator[None]:
+    """Have the API server place pods; in other tests it does not."""
+    sandbox.kubectl("apply", "-f", POLICY)
+    yield
+    sandbox.kubectl("delete", "-f", POLICY)
+
+
+@pytest.fixture
+def db(shop: Shop) -> Placed:
+    """Return the StatefulSet of the test's namespace."""
+    return Placed(shop)
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["Parallel", "OrderedReady"])
+def test_label_places_and_its_removal_restarts_nothing(db: Placed, ordered: bool) -> None:
+    """Who stands right stays; the others move, one at a time; letting go touches no pod."""
+    db.create(5, ordered=ordered)
+    before, uids, stood = db.found(), db.uids(), db.pools()
+    with db.watch() as watched:
+        db.label()
+        db.wait_placed([0, 1, 2], [3, 4])
+        assert watched.lowest() >= 4
+        right = {k for k, pool in stood.items() if pool == ("on-demand" if k < 3 else "spot")}
+        moved = db.uids()
+        assert {k for k in range(5) if uids[f"db-{k}"] == moved[f"db-{k}"]} == right
+        since = db.uids()
+        db.unlabel()
+        db.wait_unplaced()
+        assert db.uids() == since
+    assert db.found().spec == before.spec
+    assert db.found().annotations == before.annotations
+    assert db.found().managers - {"kubectl-label"} == before.managers - {"kubectl-label"}
+    assert db.names() == {"db"}
+
+
+@pytest.fixture
+def placed(db: Placed) -> Placed:
+    """Return it split and at rest: 0-2 on on-demand, 3 and 4 on spot."""
+    db.create(5)
+    db.label()
+    db.wait_placed([0, 1, 2], [3, 4])
+    return db
+
+
+def test_all_spot_gone_at_once(placed: Placed, fleet: Fleet) -> None:
+    """Never under 3 of 5 ready, 5 again within start-up + 2 s, and nobody on on-demand restarts."""
+    with placed.watch() as watched:
+        ended = Instant.now()
+        placed.shop.kubectl("delete", "pod", "db-2", "--grace-period=0", "--force")
+        start_up_s = placed.seconds_until_whole(watched, ended)
+    uids = placed.uids()
+    with placed.watch() as watched:
+        took_s = placed.seconds_until_whole(watched, fleet.kill(fleet.names("spot")))
+        assert watched.lowest() >= 3
+    print(f"5 of 5 ready after {took_s:.1f} s; a pod needs {start_up_s:.1f} s")  # noqa: T201 - a measured figure
+    assert took_s <= start_up_s + 2
+    assert placed.ordinals() == [0, 1, 2, 3, 4]
+    assert stayed(placed, uids) == {0, 1, 2}
+    with placed.watch() as watched:
+        fleet.restore(fleet.names("spot"))
+        placed.wait_placed([0, 1, 2], [3, 4])
+        assert watched.lowest() >= 4
+    assert stayed(placed, uids) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("how", [Notice.TAINT, Notice.CONDITION])
+def test_notice(placed: Placed, fleet: Fleet, how: Notice) -> None:
+    """The doomed move one at a time while their nodes live; when these go, nobody is there any more."""
+    uids = placed.uids()
+    with placed.watch() as watched:
+        fleet.notice(fleet.names("spot"), how)
+        placed.wait_placed([0, 1, 2, 3, 4], [])
+        fleet.kill(fleet.names("spot"))
+        assert len(placed.pools()) == 5
+        assert watched.lowest() >= 4
+    assert stayed(placed, uids) == {0, 1, 2}
+    assert placed.events("SpotInterrupted")
+
+
+def test_a_silent_node_keeps_its_pod(placed: Placed, fleet: Fleet) -> None:
+    """NotReady is not gone: no name runs twice. When the Node object goes, the pod is made anew."""
+    uids, node = placed.uids(), placed.node_of(4)
+    with placed.watch() as watched:
+        fleet.lose(node, seen_at_once=True)
+        placed.shop.until(lambda: 4 in (placed.ordinals() or []), "the lost one to be born on on-demand")
+        assert stayed(placed, uids) == {0, 1, 2, 3, 4}
+        fleet.kill(node)
+        placed.shop.until(lambda: placed.pools().get(4) == "on-demand", "db-4 on on-demand")
+        assert watched.lowest() >= 4
+    assert stayed(placed, uids) == {0, 1, 2, 3}
+
+
+def test_flapping(placed: Placed, fleet: Fleet) -> None:
+    """Spot goes and comes again and again: never under 3, and those on on-demand never restart."""
+    uids = placed.uids()
+    with placed.watch() as watched:
+        for _ in range(3):
+            fleet.kill(fleet.names("spot"))
+            placed.shop.until(lambda: len(placed.pools()) == 5, "all five to be ready")
+            fleet.restore(fleet.names("spot"))
+        placed.wait_placed([0, 1, 2], [3, 4])
+        assert watched.lowest() >= 3
+    assert stayed(placed, uids) == {0, 1, 2}
+
+
+def test_update_beside_a_notice(placed: Placed, fleet: Fleet) -> None:
+    """The StatefulSet rolls and its spot nodes go at the same time: never under 3 of 5."""
+    with placed.watch() as watched:
+        image = '[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "db:2"}]'
+        placed.shop.kubectl("patch", "statefulset", "db", "--type=json", "-p", image)
+        fleet.notice(fleet.names("spot"))
+        placed.shop.until(lambda: placed.images() == {"db:2"}, "the new image")
+        placed.wait_placed([0, 1, 2, 3, 4], [])
+        fleet.kill(fleet.names("spot"))
+        fleet.restore(fleet.names("spot"))
+        placed.wait_placed([0, 1, 2], [3, 4])
+        assert watched.lowest() >= 3
+
+
+def test_scaled_by_anyone(placed: Placed) -> None:
+    """5 -> 3 -> 7 -> 3: the ordinals follow, and spec.replicas is nobody's but the user's."""
+    for replicas, on_demand in ((3, [0, 1]), (7, [0, 1, 2, 3]), (3, [0, 1])):
+        with placed.watch() as watched:
+            placed.scale(replicas)
+            placed.wait_placed(on_demand, list(range(len(on_demand), replicas)))
+            assert watched.lowest() > 3 / 2
+    writers = {
+        entry["manager"]
+        for entry in placed.source()["metadata"]["managedFields"]
+        if "f:replicas" in entry.get("fieldsV1", {}).get("f:spec", {})
+    }
+    assert writers == {"kubectl"}
+
+
+def test_ordinals_begin_elsewhere(db: Placed) -> None:
+    """`spec.ordinals.start` is respected."""
+    db.create(3, ordinals={"start": 10})
+    db.label()
+    db.wait_placed([10, 11], [12])
+
+
+def test_a_budget_is_respected(db: Placed) -> None:
+    """A budget that allows no disruption lets nobody move, and the Split says so; a wider one does."""
+    db.create(5)
+    pools = db.pools()
+    db.budget(minAvailable=5)
+    db.annotate(on_demand_base="0" if "on-demand" in pools.values() else "5")
+    db.label()
+    db.shop.until(lambda: db.status().get("reason") == "EvictionRefused", "the refusal to be told")
+    assert "disruption budget" in db.status()["message"]
+    uids = db.uids()
+    with db.watch() as watched:
+        db.budget(minAvailable=4)
+        db.shop.until(lambda: db.uids() != uids, "somebody to move")
+        assert watched.lowest() >= 4
+
+
+def test_two_budgets_are_told(db: Placed) -> None:
+    """The eviction API knows no answer to a pod under two budgets; nobody moves, and people can read why."""
+    db.create(3)
+    pools = db.pools()
+    db.budget(maxUnavailable=1)
+    db.budget("another", maxUnavailable=1)
+    db.annotate(on_demand_base="0" if "on-demand" in pools.values() else "3")
+    db.label()
+    db.shop.until(lambda: db.status().get("reason") == "EvictionRefused", "the refusal to be told")
+    assert "more than one PodDisruptionBudget" in db.status()["message"]
+
+
+def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
+    """status, plan, explain, freeze and uninstall take it; plan says what each pod would do next."""
+    where = ("-n", placed.shop.namespace)
+    told = ""
+    for verb in ("status", "plan", "explain"):
+        told += (answer := admin.splitter(verb, "sts/db", *where)).stdout
+        assert answer.returncode == 0, answer.stderr
+    assert "db-0: on on-demand node" in told
+    assert "majority" in told
+    assert admin.splitter("freeze", "sts/db", *where).returncode == 0
+    placed.shop.until(lambda: placed.status().get("reason") == "Frozen", "the freeze")
+    fleet.notice(fleet.names("spot"))
+    assert admin.splitter("unfreeze", "sts/db", *where).returncode == 0
+    placed.wait_placed([0, 1, 2, 3, 4], [])
+    print(told)  # noqa: T201 - what a person reads
+    uids = placed.uids()
+    assert admin.splitter("uninstall", *where).returncode == 0
+    assert placed.split() is None
+    assert placed.uids() == uids
+
+
+def test_policy_missing(shop: Shop, sandbox: Sandbox) -> None:
+    """Without the policy in the API server it is refused, and left alone; with it, it is split."""
+    db = Placed(shop)
+    sandbox.kubectl("delete", "-f", POLICY)
+    try:
+        db.create(3)
+        uids = db.uids()
+        db.label()
+        shop.until(lambda: db.status().get("state") == "Refused", "the refusal")
+        assert db.status()["reason"] == "PlacementUnsupported"
+        assert "manifests/admission/placement.yaml" in db.status()["message"]
+        assert len(db.events("PlacementUnsupported")) == 1
+        assert db.uids() == uids
+    finally:
+        sandbox.kubectl("apply", "-f", POLICY)
+    db.annotate(grace="20s")  # any event: it is looked at again by itself after a minute
+    db.wait_placed([0, 1], [2])
+
+
+def test_volumes_narrow_the_choice(shop: Shop) -> None:
+    """A member whose volume only spot nodes reach stays on spot, and another takes its place."""
+    db = Placed(shop)
+    spot_only = [
+        {"matchExpressions": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]}
+    ]
+    named = [volume(shop, k, spot_only if k == 1 else None) for k in range(5)]
+    try:
+        db.create(5, volumeClaimTemplates=[CLAIM])
+        uids = db.uids()
+        db.label()
+        db.wait_placed([0, 2, 3], [1, 4])
+        assert 1 in stayed(db, uids)
+        assert any("db-1 is not moved" in note for note in db.events("VolumeZoneConflict"))
+    finally:
+        shop.kubectl("delete", "persistentvolume", "--wait=false", *named)
+
+
+def stayed(db: Placed, before: dict[str, str]) -> set[int]:
+    """Return the ordinals whose pods are still those of before."""
+    now = db.uids()
+    return {int(name.rpartition("-")[2]) for name, uid in before.items() if now.get(name) == uid}
+
+
+class TestWithoutController:
+    """Fail static."""
+
+    @pytest.fixture
+    def stopped(self, placed: Placed, controller: Controller) -> Iterator[Placed]:
+        """Yield it at rest, with the controller stopped; it runs again afterwards."""
+        controller.stop()
+        try:
+            yield placed
+        finally:
+            if not controller.running:
+                controller.start()
+
+    def test_every_pod_comes_back(self, stopped: Placed, fleet: Fleet) -> None:
+        """Pods deleted by hand, spot gone: each is born by the last split, and none stays Pending."""
+        shop = stopped.shop
+        fleet.kill(fleet.names("spot"))
+        shop.kubectl("delete", "pod", "--grace-period=0", "--force", *(f"db-{k}" for k in range(5)))
+        shop.until(lambda: len(stopped.pools()) == 5, "all five to be ready")
+        assert set(stopped.pools().values()) == {"on-demand"}
+        assert stopped.born() == {
+            0: "on-demand",
+            1: "on-demand",
+            2: "on-demand",
+            3: "spot",
+            4: "spot",
+        }
+
+    def test_label_removed_meanwhile(self, stopped: Placed, controller: Controller) -> None:
+        """The same end as if it had been there: no trace, no restart."""
+        uids = stopped.uids()
+        stopped.unlabel()
+        assert stopped.split() is not None
+        controller.start()
+        stopped.wait_unplaced()
+        assert stopped.uids() == uids
+
+
+def test_crash_at_every_write(mortal: Mortal, fleet: Fleet) -> None:
+    """It dies at each of its writes: split, spot gone, back, notice, let go; never under 3 of 5."""
+    db = Placed(mortal.shop)
+    db.create(5)
+    uids, stood = db.uids(), db.pools()
+    mortal.dies_at(every)
+
+    def rests(on_demand: list[int]) -> bool:
+        return db.is_placed(on_demand, [k for k in range(5) if k not in on_demand])
+
+    with db.watch() as watched:
+        db.label()
+        mortal.until(lambda: rests([0, 1, 2]), "the split")
+        fleet.kill(fleet.names("spot"))
+        mortal.until(lambda: rests([0, 1, 2, 3, 4]), "all on on-demand")
+        fleet.restore(fleet.names("spot"))
+        mortal.until(lambda: rests([0, 1, 2]), "the return")
+        fleet.notice(fleet.names("spot"))
+        mortal.until(lambda: rests([0, 1, 2, 3, 4]), "all on on-demand again")
+        db.unlabel()
+        mortal.until(lambda: db.split() is None and not db.placeholders(), "no trace")
+        assert watched.lowest() >= 3
+    mortal.survives()
+    deaths = sum(write.fatal for write in mortal.gateway.writes)
+    print(f"{deaths} deaths")  # noqa: T201 - a measured figure
+    assert deaths >= 10
+    right = {k for k in range(3) if stood[k] == "on-demand"}
+    assert stayed(db, uids) >= right

@@ -1,0 +1,137 @@
+"""Where a member's volumes can be attached, and whether the API server places pods: looked up live."""
+
+import json as text
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from builders import ago, free_source
+from kube.raw import Raw, metadata
+from kube.server import Script, connected, json, refusal
+from splitter.core.model import STATEFUL_SET, Key, Neighbours, SourceView, StatefulView
+from splitter.core.nodes import CapacityClass, NodeState
+from splitter.core.placeable import Reach
+from splitter.kube.neighbours import look_around
+
+HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
+CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+POLICY = f"{ADMISSION}/mutatingadmissionpolicies/splitter-placement"
+BINDING = f"{ADMISSION}/mutatingadmissionpolicybindings/splitter-placement"
+THERE: dict[str, Raw] = {POLICY: {}, BINDING: {}}
+ZONE = "topology.kubernetes.io/zone"
+
+
+def node(name: str, zone: str, *, spot: bool) -> NodeState:
+    """Return a node in a zone."""
+    capacity = CapacityClass.SPOT if spot else CapacityClass.ON_DEMAND
+    return NodeState(name, f"uid-{name}", capacity, labels={ZONE: zone})
+
+
+NODES = (node("od-a", "a", spot=False), node("spot-a", "a", spot=True), node("spot-b", "b", spot=True))
+
+
+def db(*templates: str, replicas: int = 2) -> SourceView:
+    """Return a StatefulSet with these claim templates."""
+    only = StatefulView(replicas, replicas, replicas, ago(3600), claim_templates=templates)
+    return replace(free_source(replicas), key=Key(STATEFUL_SET, "shop", "db"), stateful=only)
+
+
+def claimed(ordinal: int, volume: str) -> dict[str, Raw]:
+    """Return the claim of a member, bound to a volume."""
+    name = f"data-db-{ordinal}"
+    return {f"{CLAIMS}/{name}": {"metadata": metadata(name), "spec": {"volumeName": volume}}}
+
+
+def volume(name: str, *zones: str) -> dict[str, Raw]:
+    """Return a volume that can be attached in these zones; without any, everywhere."""
+    spec: Raw = {}
+    if zones:
+        terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
+        spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    return {f"{VOLUMES}/{name}": {"metadata": metadata(name), "spec": spec}}
+
+
+async def seen(
+    objects: dict[str, Raw],
+    source: SourceView,
+    missing: tuple[int, str] = (404, "NotFound"),
+    nodes: tuple[NodeState, ...] = NODES,
+) -> Neighbours:
+    """Return what is found beside a StatefulSet."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path in objects:
+            return await json(objects[request.path])(request)
+        if request.path == HPAS:
+            return await json({"items": []})(request)
+        return await refusal(missing[0], missing[1], "not here")(request)
+
+    async with connected(Script().then(answer)) as client:
+        return await look_around(client, source, nodes)
+
+
+class TestReach:
+    async def test_bound_to_a_zone_without_on_demand_nodes(self) -> None:
+        """The member stays on spot, and it is said why; its neighbour goes everywhere."""
+        objects = THERE | claimed(0, "v0") | volume("v0", "b") | claimed(1, "v1") | volume("v1", "a")
+        found = (await seen(objects, db("data"))).reach
+        assert (found[0].on_demand, found[0].spot) == (False, True)
+        assert found[0].why == ("volume v0 can be attached in zone b only, where there is no on-demand node")
+        assert (found[1].on_demand, found[1].spot, found[1].why) == (True, True, "")
+        assert text.loads(found[1].terms_json) == [
+            {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
+        ]
+
+    async def test_all_volumes_have_to_be_attachable(self) -> None:
+        """Two in two zones reach no node at all."""
+        other = {f"{CLAIMS}/log-db-0": {"metadata": metadata("log-db-0"), "spec": {"volumeName": "w0"}}}
+        objects = THERE | claimed(0, "v0") | volume("v0", "a") | other | volume("w0", "b")
+        found = (await seen(objects, db("data", "log", replicas=1))).reach[0]
+        assert (found.on_demand, found.spot) == (False, False)
+
+    @pytest.mark.parametrize(
+        "objects",
+        [
+            {},
+            {f"{CLAIMS}/data-db-0": {"metadata": metadata("data-db-0"), "spec": {}}},
+            claimed(0, "v0") | volume("v0"),
+            claimed(0, "v0"),
+        ],
+        ids=["no claim", "not bound", "everywhere", "may not be read"],
+    )
+    async def test_what_keeps_nobody(self, objects: dict[str, Raw]) -> None:
+        """Is not told at all."""
+        assert (await seen(THERE | objects, db("data", replicas=1))).reach == {}
+
+    async def test_a_pool_without_nodes_keeps_nobody(self) -> None:
+        """An autoscaler may buy one where it is needed."""
+        objects = THERE | claimed(0, "v0") | volume("v0", "b")
+        around = await seen(objects, db("data", replicas=1), nodes=NODES[1:])
+        assert around.reach[0] == Reach(terms_json=around.reach[0].terms_json)
+
+
+class TestSupport:
+    async def test_policy_and_binding_are_there(self) -> None:
+        """Then nothing is in the way."""
+        assert (await seen(THERE, db())).unplaceable == ""
+
+    @pytest.mark.parametrize(
+        ("objects", "missing", "words"),
+        [
+            ({}, (404, "NotFound"), "apply manifests/admission/placement.yaml"),
+            ({POLICY: {}}, (404, "NotFound"), "or its binding, is not there"),
+            ({}, (404, ""), "this API server has no MutatingAdmissionPolicy"),
+            ({}, (403, "Forbidden"), "splitter may not see whether policy splitter-placement is there"),
+        ],
+        ids=["no policy", "no binding", "older", "no right"],
+    )
+    async def test_says_what_is_missing(
+        self, objects: dict[str, Raw], missing: tuple[int, str], words: str
+    ) -> None:
+        """And what to do, and that twins may be asked for."""
+        found = (await seen(objects, db(), missing)).unplaceable
+        assert words in found
+        assert "annotate splitter.io/mode=twins" in found

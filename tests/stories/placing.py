@@ -1,0 +1,295 @@
+"""A StatefulSet in placement mode, played second by second around the real planner: what people would see.
+
+The smallest cluster in which time matters: nodes that come and go, pods that take their time to end and to
+start, a placeholder. In every second the machinery runs, then splitter's pass; what changed is told. The
+promise is checked in every second: no eviction leaves half of the members ready or fewer.
+"""
+
+import json
+import math
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from builders import NOW, free_source, observation, pod, replica_set, split
+from splitter.core.actions import (
+    Action,
+    DeleteSplit,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EvictPod,
+    HoldRoom,
+    LetRoomGo,
+    PlaceOrdinals,
+    describe,
+)
+from splitter.core.desired import NodePresets
+from splitter.core.model import (
+    STATEFUL_SET,
+    Key,
+    Note,
+    Observation,
+    PodView,
+    Pool,
+    Standing,
+    StatefulView,
+    Tie,
+)
+from splitter.core.placement import RoomRules
+from splitter.core.plan import Plan, Rules
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState
+
+KEY = Key(STATEFUL_SET, "shop", "db")
+START_S, END_S = 20, 3
+_TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
+RULES = Rules(room=RoomRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
+MANIFEST = json.dumps({"spec": {"template": {"spec": {"containers": [{"name": "db"}]}}}})
+
+
+@dataclass
+class Node:
+    """One machine: `up`, `doomed`, `silent` or `gone`."""
+
+    spot: bool
+    state: str = "up"
+
+
+@dataclass
+class Member:
+    """One pod."""
+
+    uid: str
+    born: Pool | None
+    made_at: int
+    node: str = ""
+    bound_at: int = 0
+    ends_at: int | None = None
+    waits_since: int | None = None
+
+
+@dataclass
+class Placing:
+    """The cluster, the clock and the story so far."""
+
+    replicas: int = 5
+    annotations: dict[str, str] = field(default_factory=dict)
+    now_s: int = 0
+    nodes: dict[str, Node] = field(default_factory=dict)
+    members: dict[int, Member] = field(default_factory=dict)
+    ordinals: tuple[int, ...] | None = None
+    state: RebalanceState = field(default_factory=RebalanceState)
+    held: tuple[str, Member] | None = None
+    on_demand_room: int = 99
+    lines: list[str] = field(default_factory=list)
+    fewest: int = 99
+    _said: str = ""
+    _born: int = 0
+    _looked: str = ""
+    _due_s: int = 0
+
+    def __post_init__(self) -> None:
+        """Begin with a workload that is split since long."""
+        base = self.replicas // 2 + 1
+        self.nodes |= {"od": Node(spot=False)} | {f"spot-{c}": Node(spot=True) for c in "ab"}
+        for k in range(self.replicas):
+            node = "od" if k < base else f"spot-{'ab'[k % 2]}"
+            self.members[k] = Member(f"uid-{k}", self._pool(node), -9999, node, -9999)
+        self.ordinals = tuple(range(base))
+        self.tell(f"split since long: ordinals {self.ordinals} on on-demand")
+
+    def _pool(self, node: str) -> Pool:
+        return Pool.SPOT if self.nodes[node].spot else Pool.ON_DEMAND
+
+    def tell(self, text: str) -> None:
+        """Write a line of the story."""
+        self.lines.append(f"{self.now_s // 60:02}:{self.now_s % 60:02}  {text}")
+
+    # --- what the world does ----------------------------------------------------------------------
+
+    def nodes_are(self, state: str, *names: str) -> None:
+        """Change machines."""
+        for name in names:
+            self.nodes[name].state = state
+        self.tell(f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} {state}")
+
+    def scale(self, replicas: int) -> None:
+        """Scale as anybody does."""
+        self.replicas = replicas
+        self.tell(f"somebody scales the StatefulSet to {replicas}")
+
+    def wait(self, seconds: int) -> None:
+        """Let time pass."""
+        for _ in range(seconds):
+            self.now_s += 1
+            self._machinery()
+            if self._looks() != self._looked or self.now_s >= self._due_s:
+                self._passes()
+            self.fewest = min(self.fewest, self.serving)
+
+    @property
+    def serving(self) -> int:
+        """How many members are ready on nodes that live."""
+        return sum(self._ready(one) for one in self.members.values())
+
+    def _ready(self, one: Member) -> bool:
+        alive = one.node != "" and self.nodes[one.node].state in {"up", "doomed"}
+        return alive and one.ends_at is None and self.now_s >= one.bound_at + START_S
+
+    def _machinery(self) -> None:
+        for k, one in list(self.members.items()):
+            if k >= self.replicas and one.ends_at is None:
+                one.ends_at = self.now_s + END_S
+            alive = one.node == "" or self.nodes[one.node].state in {"up", "doomed"}
+            if one.ends_at is not None and self.now_s >= one.ends_at and alive:
+                del self.members[k]
+        for k in range(self.replicas):
+            if k not in self.members:
+                born = Pool.ON_DEMAND if k in (self.ordinals or ()) else Pool.SPOT
+                self._born += 1
+                self.members[k] = Member(f"uid-{k}-{self._born}", born, self.now_s)
+            one = self.members[k]
+            if one.node == "" and one.ends_at is None:
+                self._schedule(one)
+        if self.held is not None and self.held[1].node == "":
+            self._schedule(self.held[1], only=Pool(self.held[0].split("/")[0]))
+
+    def _schedule(self, one: Member, only: Pool | None = None) -> None:
+        wanted = only or one.born
+        spot = [name for name, node in self.nodes.items() if node.spot and node.state == "up"]
+        taken = sum(other.node == "od" for other in self.members.values())
+        if wanted is Pool.SPOT and spot:
+            one.node = spot[0]
+        elif only is not Pool.SPOT and taken < self.on_demand_room:
+            one.node = "od"
+        if one.node:
+            one.bound_at, one.waits_since = self.now_s, None
+        elif one.waits_since is None:
+            one.waits_since = self.now_s
+
+    # --- splitter ---------------------------------------------------------------------------------
+
+    def _looks(self) -> str:
+        """Return all that an event would tell of."""
+        members = [(one, self._ready(one)) for one in self.members.values()]
+        return repr((self.nodes, members, self.held, self._held_ready(), self.ordinals, self.replicas))
+
+    def _held_ready(self) -> bool:
+        return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
+
+    def _passes(self) -> None:
+        """Pass until nothing is written; the next look comes with an event, or when the plan says."""
+        for _ in range(4):
+            if not self._passed():
+                break
+        self._looked = self._looks()
+
+    def _passed(self) -> bool:
+        found = self._plan()
+        if found.rebalance is not None:
+            self.state = found.rebalance
+        self._due_s = 10**9 if found.wake_after_s is None else self.now_s + math.ceil(found.wake_after_s)
+        said = f"{found.state}: {found.verdict.message} ({found.verdict.reason})"
+        if found.actions or said != self._said:
+            self.tell(f"{self.serving} of {self.replicas} ready  {said}")
+            self._said = said
+        for action in found.actions:
+            self.lines.append(f"    -> {describe(action)}")
+            self._write(action)
+        return bool(found.actions)
+
+    def _plan(self) -> Plan:
+        seen = self._observed()
+        in_force = policy_in_force(seen, RULES.defaults)
+        return plan(seen, in_force, Note(Reason.DRIFT, "no twins"), RULES)
+
+    def _observed(self) -> Observation:
+        now = NOW + timedelta(seconds=self.now_s)
+        source = replace(
+            free_source(self.replicas),
+            key=KEY,
+            uid="uid-db",
+            annotations=self.annotations,
+            manifest_json=MANIFEST,
+            stateful=StatefulView(self.replicas, self.replicas, self.replicas, NOW),
+        )
+        pods = tuple(self._seen(f"db-{k}", one, k) for k, one in sorted(self.members.items()))
+        itself = replace(replica_set("db", of=pods, tie=Tie.PARKED), first_ordinal=0)
+        ours = split(owner_uids=("uid-db",), ordinals=self.ordinals, rebalance=self.state.to_json())
+        held: tuple[PodView, ...] = ()
+        if self.held is not None:
+            view = replace(self._seen("db-placeholder", self.held[1], None), held_for=self.held[0])
+            held = (view,)
+        return observation(
+            source,
+            [itself],
+            key=KEY,
+            now=now,
+            split=ours if self.ordinals is not None else None,
+            placeholders=held,
+        )
+
+    def _seen(self, name: str, one: Member, ordinal: int | None) -> PodView:
+        node = self.nodes.get(one.node)
+        standing = {
+            None: Standing.UNBOUND,
+            "up": Standing.SOUND,
+            "doomed": Standing.DOOMED,
+            "silent": Standing.LOST,
+            "gone": Standing.LOST,
+        }[node.state if node is not None else None]
+        start_s = 1 if ordinal is None else START_S
+        ready_at = (
+            one.bound_at + start_s if node is not None and self.now_s >= one.bound_at + start_s else None
+        )
+        return pod(
+            name,
+            standing,
+            uid=one.uid,
+            node=one.node or None,
+            node_uid=f"uid-{one.node}" if one.node else None,
+            on_spot=node is not None and node.spot,
+            vanished=node is not None and node.state == "gone",
+            ready_since=self._at(ready_at),
+            created=self._at(one.made_at),
+            terminating=one.ends_at is not None,
+            unschedulable_since=self._at(one.waits_since),
+            ordinal=ordinal,
+            born=one.born,
+            signal="an interruption notice" if node is not None and node.state == "doomed" else "",
+        )
+
+    @staticmethod
+    def _at(second: int | None) -> object:
+        return None if second is None else NOW + timedelta(seconds=second)
+
+    def _write(self, action: Action) -> None:
+        match action:
+            case PlaceOrdinals():
+                self.ordinals = action.ordinals
+            case EvictPod():
+                self._end(action)
+            case DeleteVanishedPod() | DeleteUnboundPod():
+                self._remove(action.pod, action.uid)
+            case HoldRoom():
+                made = Member("uid-held", None, self.now_s)
+                self.held = (f"{action.pool}/{action.ordinal}/{action.made_of}", made)
+                self._schedule(made, only=action.pool)
+            case LetRoomGo():
+                self.held = None
+            case DeleteSplit():
+                self.ordinals = None
+            case _:
+                raise AssertionError(f"not a write of placement: {action}")
+
+    def _end(self, action: EvictPod) -> None:
+        one = self.members[int(action.pod.rpartition("-")[2])]
+        assert one.uid == action.uid
+        served = self._ready(one)
+        one.ends_at = self.now_s + END_S
+        assert not served or self.serving * 2 > self.replicas, "an eviction took the majority"
+
+    def _remove(self, name: str, uid: str) -> None:
+        ordinal = int(name.rpartition("-")[2])
+        assert self.members[ordinal].uid == uid
+        del self.members[ordinal]
