@@ -168,7 +168,8 @@ class DeleteVanishedPod:
     """Delete, gracefully, a pod whose Node object is gone (after a live GET answered 404).
 
     With a `successor` the GET may also find that very node: a later one under the same name, by its UID.
-    A StatefulSet waits for the object to go before it makes the same pod again: `at_once` takes it away.
+    A StatefulSet waits for the object to go before it makes the same pod again: `at_once` takes it away,
+    where no node has that name.
     """
 
     pod: str

@@ -322,7 +322,11 @@ class Writer:
         self._cache.pods.upsert(answer)
 
     async def _delete_vanished(self, namespace: str, action: DeleteVanishedPod) -> None:
-        """Delete the pod only when a live look-up says that its node is really not there."""
+        """Delete the pod only when a live look-up says that its node is really not there.
+
+        By force only when no node has that name: a successor's kubelet may be the old one, registered anew.
+        """
+        at_once = action.at_once
         try:
             there = await self._client.get(f"/api/v1/nodes/{action.node}")
         except ApiError as error:
@@ -331,17 +335,18 @@ class Writer:
         else:
             if there["metadata"]["uid"] != action.successor:
                 return
+            at_once = False
         path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
         try:
             body: Json = {"preconditions": {"uid": action.uid}}
-            if action.at_once:
+            if at_once:
                 body["gracePeriodSeconds"] = 0
             answer = await self._client.send("DELETE", path, body)
         except ApiError as error:
             if error.status not in LOST_RACE:
                 raise
             return
-        if answer.get("kind") == "Pod" and not action.at_once:
+        if answer.get("kind") == "Pod" and not at_once:
             self._cache.pods.upsert(answer)
         else:
             self._cache.pods.forget(action.uid)

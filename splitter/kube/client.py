@@ -187,6 +187,8 @@ class Client:
         sent = asyncio.create_task(self._answer(request, min(timeout_s, left_s)))
         self._under_way.add(sent)
         sent.add_done_callback(self._under_way.discard)
+        # Whose caller was cancelled fails unheard; asyncio would print a traceback.
+        sent.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(sent)
 
     async def _answer(self, request: "_Request", timeout_s: float) -> Json:

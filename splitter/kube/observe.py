@@ -36,7 +36,7 @@ from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.neighbours import look_around
-from splitter.kube.records import PodRecord, ReplicaSetRecord, TwinRecord
+from splitter.kube.records import NodeRecord, PodRecord, ReplicaSetRecord, TwinRecord
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -278,8 +278,8 @@ class Observer:
         successor = ""
         if node is not None and record.bound_since is not None and record.bound_since < node.created:
             # Bound to a node of this name that was there before: clouds use names again.
-            state = replace(gone(node.state), uid=f"before-{node.uid}")
             successor = self._cache.successors.get(node.state.name, "")
+            state = _before(node, seen=bool(successor))
         return PodView(
             name=record.name,
             uid=record.uid,
@@ -326,6 +326,19 @@ def _revision(
         created=twin.created,
         pods=tuple(pods),
     )
+
+
+def _before(node: NodeRecord, *, seen: bool) -> NodeState:
+    """Return the state of the node that had this one's name before.
+
+    Nobody who did not see it go can tell whether its pods run: the machine may have registered anew. So they
+    are taken for doomed then, covered first and let go afterwards; to Kubernetes nothing is wrong with them.
+    """
+    uid = f"before-{node.uid}"
+    if seen:
+        return replace(gone(node.state), uid=uid)
+    signal = "its node was made after it was bound there"
+    return replace(node.state, uid=uid, health=Health.DOOMED, signal=signal, deadline=None, voluntary=True)
 
 
 def _is_losing(twin: TwinView) -> bool:

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from splitter.core.model import Key
+from splitter.core.model import Key, PodView, Standing
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
+from splitter.kube.observe import Observer
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -87,11 +88,28 @@ class TestNamesUsedAgain:
         found.nodes.upsert(later)
         assert found.successors == {"spot-a": "uid-later"}
 
-    def test_a_node_that_nobody_saw_before_succeeds_nobody(self) -> None:
-        """Without the end of another one nothing is known about its name."""
+    @staticmethod
+    def seen(bound: str) -> PodView:
+        """Return how a pod, bound at a time, is seen on a node that was made at 08:00; nobody saw another."""
         found = cache()
         found.nodes.upsert(node("spot-a", 10))
-        assert found.successors == {}
+        raw = pod_on("spot-a", "a", 9)
+        conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": bound}]
+        raw["status"] = {"conditions": conditions}
+        found.pods.upsert(raw)
+        [record] = found.pods.values()
+        return Observer(None, found)._pod(record, NOW)  # type: ignore[arg-type] # noqa: SLF001
+
+    def test_a_node_that_nobody_saw_before(self) -> None:
+        """Who starts after the name was used again covers its pods and lets them go, and deletes none."""
+        view = self.seen("2026-01-05T07:59:59Z")
+        assert (view.standing, view.voluntary, view.vanished) == (Standing.DOOMED, True, False)
+        assert view.successor == ""
+
+    def test_a_pod_of_this_one(self) -> None:
+        """Bound in the same second or later, it stands on the node that is there."""
+        view = self.seen("2026-01-05T08:00:00Z")
+        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
 
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)

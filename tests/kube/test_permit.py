@@ -1,6 +1,7 @@
 """Writes under a permit: none is sent when it has run out, and one that was sent is let end."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -82,6 +83,29 @@ class TestAllows:
             assert not await writing.settled(0.01)
             go_on.set()
             assert await writing.settled(DEADLINE_S)
+
+    async def test_to_a_bad_end(self) -> None:
+        """One that fails after its pass was cancelled is nobody's any more: no traceback in the log."""
+        arrived, go_on = asyncio.Event(), asyncio.Event()
+        loud: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: loud.append(context))
+
+        async def badly(request: object) -> object:
+            arrived.set()
+            await go_on.wait()
+            return await json({"message": "no"}, 500)(request)  # type: ignore[arg-type]
+
+        async with connected(Script().then(badly)) as client:  # type: ignore[arg-type]
+            writing = client.under(Granted(30))
+            passing = asyncio.create_task(writing.send("PATCH", PATH, {"a": 1}))
+            await asyncio.wait_for(arrived.wait(), DEADLINE_S)
+            passing.cancel()
+            await asyncio.wait((passing,))
+            go_on.set()
+            assert await writing.settled(DEADLINE_S)
+            del passing  # its traceback holds the write
+            gc.collect()
+        assert not loud
 
     async def test_nothing_under_way(self) -> None:
         """With nothing under way there is nothing to wait for."""

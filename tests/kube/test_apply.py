@@ -1,0 +1,48 @@
+"""The writer where it has to look before it writes: pods whose node is gone."""
+
+import pytest
+
+from builders import observation
+from kube.server import Answer, Script, connected, json, refusal
+from splitter.core.actions import DeleteVanishedPod
+from splitter.core.nodes import assess
+from splitter.kube.apply import Writer
+from splitter.kube.cache import Cache
+
+POD = {"kind": "Pod", "metadata": {"name": "db-0", "uid": "uid-db-0"}}
+GONE = refusal(404, "NotFound", 'nodes "spot-a" not found')
+PLAIN = {"preconditions": {"uid": "uid-db-0"}}
+
+
+def node(uid: str) -> Answer:
+    """Answer with the node of the name."""
+    return json({"metadata": {"name": "spot-a", "uid": uid}})
+
+
+async def sent(there: Answer, *, at_once: bool, successor: str = "") -> list[object]:
+    """Return the bodies of the deletions that are sent, with this answer to the look-up of the node."""
+    script = Script().then(there, json({"kind": "Status"}))
+    action = DeleteVanishedPod("db-0", "uid-db-0", "spot-a", successor, at_once)
+    async with connected(script) as client:
+        await Writer(client, Cache(assess, lambda *_, **__: None)).apply(observation(), (action,))
+    return [asked.body for asked in script.asked if asked.method == "DELETE"]
+
+
+class TestVanished:
+    """What is deleted is deleted by its UID, and by force only where no kubelet can be left to end it."""
+
+    @pytest.mark.parametrize(
+        ("at_once", "body"), [(False, PLAIN), (True, {**PLAIN, "gracePeriodSeconds": 0})]
+    )
+    async def test_no_node_of_that_name(self, at_once: bool, body: object) -> None:
+        """A ReplicaSet has replaced it by then; a StatefulSet waits for it to go, so it goes at once."""
+        assert await sent(GONE, at_once=at_once) == [body]
+
+    async def test_another_node_bears_the_name(self) -> None:
+        """Its kubelet may be the old one, registered anew: two pods of one identity must never run."""
+        assert await sent(node("uid-later"), at_once=True, successor="uid-later") == [PLAIN]
+
+    async def test_the_node_is_there(self) -> None:
+        """Our view was wrong: nothing is deleted."""
+        assert await sent(node("uid-it"), at_once=True) == []
+        assert await sent(node("uid-it"), at_once=False, successor="uid-later") == []
