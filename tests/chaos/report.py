@@ -11,8 +11,9 @@ from chaos.suite import Round
 def line_of(played: Round, seed: int) -> str:
     """Return one round in a line, and a line more for each promise that was broken."""
     parts = ", ".join(
-        f"{each.terms.namespace.removeprefix('chaos-')} {each.lowest}..{each.highest}"
-        f" (promised {each.terms.floor - each.excused}..{each.terms.bound + each.starting})"
+        f"{each.terms.namespace.removeprefix('chaos-')} served >= {each.lowest}"
+        f" ({each.terms.floor} less {each.excused} taken), staying <= {each.highest}"
+        f" ({each.terms.bound} and {each.starting} starting)"
         for each in played.verdicts
     )
     steady = "never steady" if played.steady_s is None else f"steady after {played.steady_s:.0f} s"
