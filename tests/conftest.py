@@ -1,10 +1,15 @@
-"""What end-to-end tests of every folder share: one real control plane for the whole session."""
+"""What tests of every folder share: one real control plane for the session, and properties without a clock."""
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from splitter.sandbox import Sandbox
+
+# How long one example takes says how busy the machine is, and nothing about the property.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

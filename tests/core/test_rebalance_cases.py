@@ -556,7 +556,7 @@ class TestAnyStory:
         start_s=st.tuples(*[st.sampled_from([20, 60, 120])] * 2),
         events=st.lists(st.tuples(OUTAGES, st.integers(1, 12), st.integers(1, 100)), max_size=12),
     )
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_never_grows_beyond_the_surge(
         self, desired: int, max_surge: int, start_s: tuple[int, int], events: list[tuple[str, int, int]]
     ) -> None:
@@ -577,7 +577,7 @@ class TestAnyStory:
         events=st.lists(st.tuples(EVENTS, st.integers(1, 12)), max_size=25),
         percent=st.sampled_from([50, 80, 100]),
     )
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_ends_divided(
         self, desired: int, max_surge: int, max_unavailable: int, events: list[tuple[str, int]], percent: int
     ) -> None:
