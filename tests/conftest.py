@@ -1,4 +1,4 @@
-"""What tests of every folder share: one real control plane for the session, and properties without a clock."""
+"""What tests of every folder share: one real control plane for the session; properties without a clock."""
 
 from collections.abc import Iterator
 
