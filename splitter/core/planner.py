@@ -111,7 +111,7 @@ def plan(
     placed = in_place.is_in_place(observed, source, in_force.policy)
     act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
     found = with_troubles(observed, act(this), this.policy.grace_s)
-    if step is Step.CREATE_SPLIT:
+    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         found = replace(found, actions=(*_urgent(this), *found.actions))
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
@@ -131,11 +131,15 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
 
 
 def _urgent(this: Pass) -> tuple[Action, ...]:
-    """Return the raises that a report must not hold up: without its kind no Split can be written at all."""
+    """Return the raises that neither a report nor a slow controller of the source may hold up.
+
+    Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
+    controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
+    """
     at_home = this.observed.tied(Tie.ATTACHED) or this.observed.tied(Tie.RETURNING)
     stateful = this.source.stateful
     held = (
-        this.source.paused and this.source.observed
+        this.source.paused
         if stateful is None
         else stateful.saved is not None and not stateful.is_written_by_others
     )

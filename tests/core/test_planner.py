@@ -422,6 +422,25 @@ class TestWithoutItsReport:
         assert planned(at_rest(split=None, on_demand=crowded)).actions == (EnsureSplit(takes_over=True),)
 
 
+class TestWhileTheControllerLags:
+    """An image or another N is written to the source, and its controller has not seen that yet."""
+
+    def test_a_loss_is_covered_all_the_same(self) -> None:
+        """It never touches twins: what it has to catch up with is no reason to leave replicas missing."""
+        going = twin(Pool.SPOT, pods(2, doomed=4))
+        found = planned(at_rest(source=source(10, observed=False), spot=going))
+        assert found.actions == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),)
+        assert found.verdict.reason is Reason.WAITING_FOR_CONTROLLER
+
+    def test_not_beside_pods_of_its_own(self) -> None:
+        """While the source holds pods, or may take some back, nobody can count what there will be."""
+        going = twin(Pool.SPOT, pods(2, doomed=4))
+        for tie in (Tie.ATTACHED, Tie.RETURNING):
+            sets = (replica_set("web-2", spec=0, tie=tie),)
+            found = planned(at_rest(source=source(10, observed=False), spot=going, replica_sets=sets))
+            assert found.actions == ()
+
+
 class TestCreatedAnew:
     """A source that was never paused was resumed by nobody."""
 

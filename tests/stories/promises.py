@@ -180,8 +180,10 @@ class Promises:
 
     def _ceiling(self) -> int:
         cluster, source = self.cluster, self.cluster.source
-        going = sum(1 for pod in cluster.pods.values() if pod.active and pod.node and not self._sound(pod))
-        emergency = source.replicas if going or self._short() else 0
+        hurt = [pod for pod in cluster.pods.values() if pod.node and not self._sound(pod)]
+        going = sum(1 for pod in hurt if pod.active)
+        # One that is ending already was lost all the same, and may not have been answered yet.
+        emergency = source.replicas if hurt or self._short() else 0
         return source.replicas + max(1, source.max_surge) + going + emergency
 
     def _sound(self, pod: Pod) -> bool:
