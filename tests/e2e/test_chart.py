@@ -148,7 +148,9 @@ class TestRendering:
         egress = found["NetworkPolicy", "elsewhere", "splitter"]["spec"]["egress"]
         assert egress[-1]["to"] == [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
         kinds = {kind for kind, _, _ in found}
-        assert not kinds & {"PriorityClass", "PodDisruptionBudget", "CustomResourceDefinition"}
+        assert not kinds & {"PodDisruptionBudget", "CustomResourceDefinition"}
+        # That of the placeholders stays: no other class will do for them.
+        assert [name for kind, _, name in found if kind == "PriorityClass"] == ["splitter-placeholder"]
         assert "MutatingAdmissionPolicy" in kinds
         assert "ValidatingAdmissionPolicy" not in kinds
         assert NAMESPACE not in text
