@@ -252,8 +252,12 @@ class TestLife:
                     assert watched.lowest() >= N
                 assert not shop.leftovers()
                 assert shop.deployments() == {"web"}
-        left = cluster.kubectl("get", "all,configmaps,serviceaccounts,roles,rolebindings", "-n", NAMESPACE)
-        assert "splitter" not in left.replace(NAMESPACE, "")
+        kinds = "all,configmaps,serviceaccounts,roles,rolebindings"
+        wait_until(  # its pods take their time to end
+            lambda: "splitter" not in cluster.kubectl("get", kinds, "-n", NAMESPACE).replace(NAMESPACE, ""),
+            what="everything of the release to be gone",
+            deadline_s=60,
+        )
         assert cluster.api.get(CRD)["metadata"]["annotations"][KEEP] == "keep"
         installed(*INSTALL)
 
