@@ -4,7 +4,7 @@ No controller runs in these tests: the policies alone answer.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -123,6 +123,14 @@ class Server:
             raise AssertionError(f"{refusal.status} {who}") from refusal
         return ""
 
+    @staticmethod
+    def looks_alike(holds: Callable[[], bool]) -> bool:
+        """Whether something about the policies holds, and goes on holding.
+
+        An API server was seen to let two requests pass right after it had refused the first.
+        """
+        return all(holds() for _ in range(25))
+
     def annotated(self, path: str, annotations: Mapping[str, str]) -> str:
         """Return what it says to annotations."""
         return self.answer(path, {"metadata": {"annotations": dict(annotations)}})
@@ -167,8 +175,7 @@ def server(sandbox: Sandbox) -> Iterator[Server]:
     def in_force() -> bool:
         if not one.warning({"splitter.io/colour": "red"}):
             return False
-        # An API server was seen to let two requests pass right after it had refused the first.
-        return all(one.annotated(one.deployment, {key: "?"}) for _ in range(25))
+        return one.looks_alike(lambda: bool(one.annotated(one.deployment, {key: "?"})))
 
     wait_until(in_force, what="the policies to be in force", deadline_s=30)
     yield one
@@ -262,14 +269,18 @@ class TestNobodyIsLockedOut:
         body = manifest("old", 0, annotations=bad, labels={"splitter.io/split": "yes"})
         with without_policies(sandbox):
             wait_until(
-                lambda: not server.annotated(server.deployment, {"splitter.io/soak": "?"}),
+                lambda: server.looks_alike(
+                    lambda: not server.annotated(server.deployment, {"splitter.io/soak": "?"})
+                ),
                 what="the policies to be gone",
                 deadline_s=30,
             )
             server.kubectl("apply", "-f", "-", stdin=json.dumps(body))
         path = f"{server.apps}/deployments/old"
         wait_until(
-            lambda: server.annotated(server.deployment, {"splitter.io/soak": "?"}),
+            lambda: server.looks_alike(
+                lambda: bool(server.annotated(server.deployment, {"splitter.io/soak": "?"}))
+            ),
             what="the policies to be in force again",
             deadline_s=30,
         )
