@@ -22,6 +22,7 @@ from splitter.core.model import (
     Pool,
     Rendered,
     SourceView,
+    Standing,
     State,
     Tie,
     seconds_between,
@@ -111,8 +112,12 @@ def plan(
     placed = in_place.is_in_place(observed, source, in_force.policy)
     act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
     found = with_troubles(observed, act(this), this.policy.grace_s)
-    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
-        found = replace(found, actions=(*_urgent(this), *found.actions))
+    if step is Step.CREATE_SPLIT:
+        found = replace(found, actions=(*_raises(_urgent(this)), *found.actions))
+    if step is Step.WAIT_CONTROLLER and _is_losing(observed):
+        urgent = _urgent(this)
+        if raises := _raises(urgent):
+            found = replace(urgent, actions=raises, wake_after_s=found.wake_after_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
@@ -130,8 +135,19 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     return next_step(columns_of(observed, source))
 
 
-def _urgent(this: Pass) -> tuple[Action, ...]:
-    """Return the raises that neither a report nor a slow controller of the source may hold up.
+def _is_losing(observed: Observation) -> bool:
+    going = {Standing.DOOMED, Standing.LOST}
+    return any(pod.standing in going for twin in observed.twins for pod in twin.pods)
+
+
+def _raises(found: Plan) -> tuple[Action, ...]:
+    return tuple(
+        action for action in found.actions if isinstance(action, Scale) and action.replicas > action.was
+    )
+
+
+def _urgent(this: Pass) -> Plan:
+    """Return what would be done if neither a report nor a slow controller of the source held it up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
     controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
@@ -144,12 +160,8 @@ def _urgent(this: Pass) -> tuple[Action, ...]:
         else stateful.saved is not None and not stateful.is_written_by_others
     )
     if at_home or not (this.observed.twins and held):
-        return ()
-    return tuple(
-        action
-        for action in running.run(this).actions
-        if isinstance(action, Scale) and action.replicas > action.was
-    )
+        return Plan(Step.RUN, State.HELD, Note(Reason.WAITING_FOR_CONTROLLER, "pods of the source's own"))
+    return running.run(this)
 
 
 def _drifted(

@@ -430,7 +430,11 @@ class TestWhileTheControllerLags:
         going = twin(Pool.SPOT, pods(2, doomed=4))
         found = planned(at_rest(source=source(10, observed=False), spot=going))
         assert found.actions == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),)
-        assert found.verdict.reason is Reason.WAITING_FOR_CONTROLLER
+        assert found.verdict.reason is Reason.SPOT_INTERRUPTED
+
+    def test_what_is_scaled_waits(self) -> None:
+        """Another N is no emergency: it is answered, and explained, once the controller has seen it."""
+        assert planned(at_rest(source=source(12, observed=False))).actions == ()
 
     def test_not_beside_pods_of_its_own(self) -> None:
         """While the source holds pods, or may take some back, nobody can count what there will be."""
