@@ -188,7 +188,7 @@ class Stage:
         source = self.deployments.objects.get(name, {}).get("metadata", {})
         return (
             status.get("state") == "Steady"
-            and status.get("observedGeneration") == source.get("generation")
+            and status.get("sourceGeneration") == source.get("generation")
             and status.get("cover") == 0
             and status.get("ready") == self.replicas[name]
             and self.at_rest(name)
