@@ -227,7 +227,7 @@ class Reconciler:
             logger.debug("not leading workload=%s", key)
             self._queue.add_after(key, _RETRY_S)
             return
-        if error.reason == KIND_MISSING:
+        if error.reason == KIND_MISSING or "custom resource definition is terminating" in error.message:
             # The reflector has said so, once; and no event will tell of the day it is back.
             logger.debug("no Splits workload=%s because=%s", key, error)
             self._queue.add_after(key, _KIND_MISSING_S)
