@@ -22,9 +22,9 @@ from prometheus_client import start_http_server
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.access import check_access
+from splitter.kube.access import check_access, probe
 from splitter.kube.apply import Writer
-from splitter.kube.client import ApiError, Client, connect, probe
+from splitter.kube.client import ApiError, Client, connect
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
 from splitter.kube.records import TemplateSetRecord

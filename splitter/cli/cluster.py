@@ -20,7 +20,8 @@ from splitter.cli.completion import contexts, namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
 from splitter.core.model import Key
-from splitter.kube.client import ApiError, Client, connect, probe
+from splitter.kube.access import probe
+from splitter.kube.client import ApiError, Client, connect
 from splitter.kube.kubeconfig import namespace_of
 from splitter.settings import Settings, load_settings
 

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
-from splitter.core.model import Key, State
-from splitter.core.reasons import Reason
+from splitter.core.model import Key
+from splitter.core.reasons import Reason, State
 from splitter.kube.client import ApiError, Client, Json
 
 _HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")

@@ -18,7 +18,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits, status_of, table
 from splitter.cli.target import Target
-from splitter.core.model import State
+from splitter.core.reasons import State
 from splitter.kube.client import ApiError, Json
 
 _LOOK_S = 1.0

@@ -20,9 +20,9 @@ from splitter.core.actions import (
     StripMark,
 )
 from splitter.core.handover import Step, hand_back_of, is_rolling
-from splitter.core.model import Note, ReplicaSetView, SourceView, State, Tie
+from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.rollout import kept_numbers
 from splitter.core.running import moving, restored_costs, rolled
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT

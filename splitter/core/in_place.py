@@ -23,17 +23,7 @@ from splitter.core.actions import (
 from splitter.core.eligibility import placement_advice, refusal
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
-from splitter.core.model import (
-    Mode,
-    Note,
-    Observation,
-    PodView,
-    Policy,
-    Pool,
-    SourceView,
-    Standing,
-    State,
-)
+from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
 from splitter.core.placeable import Reach
 from splitter.core.placement import (
     Member,
@@ -45,7 +35,7 @@ from splitter.core.placement import (
     room_hash,
 )
 from splitter.core.plan import LOOK_AGAIN_S, Pass, Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
 
@@ -221,7 +211,7 @@ def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
         held is not None
         and wanted is not None
         and (held.pool, held.ordinal, held.made_of) == (wanted.pool, wanted.ordinal, made_of)
-        and held.pod.standing not in {Standing.DOOMED, Standing.LOST}
+        and not held.pod.going
     )
     if held is not None and (not stays or placed.evict is not None):
         return (LetRoomGo(held.pod.name, held.pod.uid),)

@@ -160,6 +160,11 @@ class PodView:
         return self.counts and self.ready_since is not None and self.standing is Standing.SOUND
 
     @property
+    def going(self) -> bool:
+        """Whether its node is about to go, or gone."""
+        return self.standing in {Standing.DOOMED, Standing.LOST}
+
+    @property
     def serves_but_doomed(self) -> bool:
         """Up now on a node that is about to go."""
         return self.counts and self.standing is Standing.DOOMED
@@ -245,6 +250,11 @@ class TwinView:
     def pods(self) -> tuple[PodView, ...]:
         """All pods of all its ReplicaSets."""
         return tuple(pod for replica_set in self.replica_sets for pod in replica_set.pods)
+
+    @property
+    def is_losing(self) -> bool:
+        """Whether a node goes, or is gone, under a pod of it."""
+        return any(pod.going for pod in self.pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,17 +394,3 @@ class Observation:
     def tied(self, tie: Tie) -> tuple[ReplicaSetView, ...]:
         """Return the source's ReplicaSets that hang on it this way."""
         return tuple(replica_set for replica_set in self.replica_sets if replica_set.tie is tie)
-
-
-@unique
-class State(StrEnum):
-    """What a Split shows in its STATE column."""
-
-    REFUSED = "Refused"
-    TAKING_OVER = "TakingOver"
-    STEADY = "Steady"
-    MOVING = "Moving"
-    ROLLING = "Rolling"
-    HELD = "Held"
-    GIVING_BACK = "GivingBack"
-    CONFLICT = "Conflict"

@@ -7,10 +7,11 @@ decides.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from splitter.core.actions import Action, ApplyTwin, SetMark
+from splitter.core.actions import Action, ApplyTwin, Scale, SetMark
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, State
+from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.placement import RoomRules
+from splitter.core.reasons import State
 from splitter.core.rebalance import RebalanceState, Tuning
 from splitter.core.surface import Level
 
@@ -62,6 +63,11 @@ class Plan:
     voluntary: bool = False  # a move that begins now and could as well be made later
     wake_after_s: float | None = None
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
+
+    @property
+    def raises(self) -> tuple[Scale, ...]:
+        """The writes that ask for more replicas somewhere."""
+        return tuple(one for one in self.actions if isinstance(one, Scale) and one.replicas > one.was)
 
 
 def begins(found: Plan) -> bool:

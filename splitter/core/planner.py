@@ -10,25 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import giving, in_place, running, scaling, taking, transfer, zeroing
-from splitter.core.actions import Action, ApplyTwin, EnsureSplit, Scale
+from splitter.core.actions import Action, ApplyTwin, EnsureSplit
 from splitter.core.division import caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
-from splitter.core.model import (
-    Note,
-    Observation,
-    Policy,
-    Pool,
-    Rendered,
-    SourceView,
-    Standing,
-    State,
-    Tie,
-    seconds_between,
-)
+from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
@@ -111,13 +100,10 @@ def plan(
     this = Pass(observed, source, in_force, rendered, rules)
     placed = in_place.is_in_place(observed, source, in_force.policy)
     act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
-    found = with_troubles(observed, act(this), this.policy.grace_s)
-    if step is Step.CREATE_SPLIT:
-        found = replace(found, actions=(*_raises(_urgent(this)), *found.actions))
-    if step is Step.WAIT_CONTROLLER and _is_losing(observed):
-        urgent = _urgent(this)
-        if raises := _raises(urgent):
-            found = replace(urgent, actions=raises, wake_after_s=found.wake_after_s)
+    found = act(this)
+    if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
+        found = _with_raises(this, step, found)
+    found = with_troubles(observed, found, this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
@@ -135,33 +121,27 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     return next_step(columns_of(observed, source))
 
 
-def _is_losing(observed: Observation) -> bool:
-    going = {Standing.DOOMED, Standing.LOST}
-    return any(pod.standing in going for twin in observed.twins for pod in twin.pods)
-
-
-def _raises(found: Plan) -> tuple[Action, ...]:
-    return tuple(
-        action for action in found.actions if isinstance(action, Scale) and action.replicas > action.was
-    )
-
-
-def _urgent(this: Pass) -> Plan:
-    """Return what would be done if neither a report nor a slow controller of the source held it up.
+def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:
+    """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
     controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
     """
-    at_home = this.observed.tied(Tie.ATTACHED) or this.observed.tied(Tie.RETURNING)
-    stateful = this.source.stateful
+    observed, stateful = this.observed, this.source.stateful
+    at_home = observed.tied(Tie.ATTACHED) or observed.tied(Tie.RETURNING)
     held = (
         this.source.paused
         if stateful is None
         else stateful.saved is not None and not stateful.is_written_by_others
     )
-    if at_home or not (this.observed.twins and held):
-        return Plan(Step.RUN, State.HELD, Note(Reason.WAITING_FOR_CONTROLLER, "pods of the source's own"))
-    return running.run(this)
+    if at_home or not (observed.twins and held):
+        return found
+    meant = running.run(this)
+    if step is Step.CREATE_SPLIT:
+        return replace(found, actions=(*meant.raises, *found.actions))
+    if not meant.raises or not any(twin.is_losing for twin in observed.twins):
+        return found
+    return replace(meant, actions=meant.raises, wake_after_s=found.wake_after_s)
 
 
 def _drifted(

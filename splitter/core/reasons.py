@@ -105,3 +105,17 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"
     ANOTHER_LEADS = "AnotherLeads"
     API_UNREACHABLE = "ApiUnreachable"
+
+
+@unique
+class State(StrEnum):
+    """What a Split shows in its STATE column."""
+
+    REFUSED = "Refused"
+    TAKING_OVER = "TakingOver"
+    STEADY = "Steady"
+    MOVING = "Moving"
+    ROLLING = "Rolling"
+    HELD = "Held"
+    GIVING_BACK = "GivingBack"
+    CONFLICT = "Conflict"

@@ -28,13 +28,12 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     Standing,
-    State,
     Tie,
     TwinView,
     seconds_between,
 )
 from splitter.core.plan import POLL_S, Pass, Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Decision, RebalanceState, decide
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
@@ -224,9 +223,8 @@ def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
 
 def _restored(on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
     """Put a twin's last available template back before it is raised while spot is going or gone."""
-    emergency = any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in spot.pods)
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
-    good = last_available(on_demand) if emergency and raised else None
+    good = last_available(on_demand) if spot.is_losing and raised else None
     if good is None:
         return ()
     return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
@@ -312,13 +310,12 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
 def _cost(pod: PodView) -> SetDeletionCost | None:
     if pod.ordinal is not None:
         return None  # a StatefulSet does not look at it
-    going = pod.standing in {Standing.DOOMED, Standing.LOST}
     cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
-    if going and pod.deletion_cost != cost:
+    if pod.going and pod.deletion_cost != cost:
         ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
         before = pod.cost_before if ours else pod.deletion_cost
         return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
-    if not going and pod.standing is Standing.SOUND and pod.cost_before is not None:
+    if not pod.going and pod.standing is Standing.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     return None
 

@@ -93,9 +93,6 @@ def _lost_nodes(spot: TwinView) -> tuple[str, ...]:
     found = {
         pod.node_uid
         for pod in spot.pods
-        if pod.node_uid is not None
-        and pod.on_spot
-        and not pod.voluntary
-        and pod.standing in {Standing.DOOMED, Standing.LOST}
+        if pod.node_uid is not None and pod.on_spot and not pod.voluntary and pod.going
     }
     return tuple(sorted(found))

@@ -9,18 +9,9 @@ from datetime import datetime
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
-from splitter.core.model import (
-    Note,
-    Observation,
-    ReplicaSetView,
-    SourceView,
-    SplitView,
-    State,
-    Tie,
-    seconds_between,
-)
+from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
 from splitter.core.plan import LOOK_AGAIN_S, POLL_S, Pass, Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
 

@@ -17,13 +17,12 @@ from splitter.core.model import (
     PodView,
     ReplicaSetView,
     Standing,
-    State,
     Tie,
     Trouble,
     seconds_between,
 )
 from splitter.core.plan import Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 
 # What replicas do, and what to do about it. In the order in which the gravest is named first.
 _SAID: Mapping[Reason, tuple[str, str]] = {

@@ -7,9 +7,9 @@ rollout, or when `splitter rollout` asks for them. Source of the rule: handover.
 """
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Note, State, TwinView
+from splitter.core.model import Note, TwinView
 from splitter.core.plan import Pass, Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Decision
 
 # On the way: soaking takes its time, and nobody else has to wait for that.

@@ -1,7 +1,8 @@
-"""Asks the API server, before anything starts, whether we may do what we will have to do.
+"""Asks the API server, before anything starts, who it is and whether we may do what we will have to do.
 
-`operator.run` calls `check_access` once. Each missing right and a missing CRD is named with the file
-that grants it: a right that is found missing in the middle of a hand-over is an outage.
+`operator.run` calls `probe` and `check_access` once, the command line `probe`. Each missing right and a
+missing CRD is named with the file that grants it: a right that is found missing in the middle of a hand-over
+is an outage.
 """
 
 import asyncio
@@ -32,6 +33,9 @@ _CLUSTER: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "nodes", ("get", 
 _LEASE: tuple[tuple[str, str], ...] = (("create", ""), ("get", NAME), ("update", NAME))
 # A namespaced install has no defaults on namespaces (docs/limits.md).
 _CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces", ("list", "watch")),)
+# A request's deadline runs while it waits for a connection: hundreds at once (some 40 rights in each of many
+# namespaces) would be late before they are sent.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,30 @@ class _Right:
     verb: str
     namespace: str = ""
     name: str = ""
+
+
+async def probe(client: Client) -> str:
+    """Return the server's version; the first thing `run` asks, before kopf starts.
+
+    Raises SplitterError: ApiUnreachable or Forbidden, with what to check.
+    """
+    try:
+        async with asyncio.timeout(15):
+            version = await client.get("/version")
+    except (ApiError, TimeoutError) as error:
+        status = error.status if isinstance(error, ApiError) else 0
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            raise SplitterError(
+                Reason.FORBIDDEN,
+                f"the API server {client.server} refuses these credentials ({error}); they may have"
+                " expired: check the kubeconfig's user or the service account's token",
+            ) from error
+        raise SplitterError(
+            Reason.API_UNREACHABLE,
+            f"the API server {client.server} does not answer ({error}); check its address in the"
+            " kubeconfig and the network between here and there",
+        ) from error
+    return str(version.get("gitVersion", "unknown"))
 
 
 async def check_access(client: Client, namespaces: Sequence[str], lease_namespace: str = "") -> None:
@@ -60,8 +88,9 @@ async def check_access(client: Client, namespaces: Sequence[str], lease_namespac
         wanted += [
             _Right("coordination.k8s.io", "leases", verb, lease_namespace, name) for verb, name in _LEASE
         ]
+    at_once = asyncio.Semaphore(_AT_ONCE)
     try:
-        answers = await asyncio.gather(*(_allowed(client, right) for right in wanted))
+        answers = await asyncio.gather(*(_allowed(client, right, at_once) for right in wanted))
         missing = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
         if missing:
             raise SplitterError(
@@ -81,7 +110,7 @@ async def check_access(client: Client, namespaces: Sequence[str], lease_namespac
         ) from error
 
 
-async def _allowed(client: Client, right: _Right) -> bool:
+async def _allowed(client: Client, right: _Right, at_once: asyncio.Semaphore) -> bool:
     name, _, subresource = right.resource.partition("/")
     attributes = {"group": right.group, "resource": name, "verb": right.verb, "namespace": right.namespace}
     if subresource:
@@ -93,7 +122,8 @@ async def _allowed(client: Client, right: _Right) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = await client.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+    async with at_once:
+        answer = await client.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
     return bool(answer.get("status", {}).get("allowed"))
 
 

@@ -162,6 +162,18 @@ class Client:
                 return await self.send("GET", path, query=query)
         raise AssertionError  # AsyncRetrying returns or raises
 
+    async def find(self, path: str) -> Json | None:
+        """GET one object or list; None when it, or its kind, is not there or not for us to see.
+
+        Raises ApiError for anything else.
+        """
+        try:
+            return await self.get(path)
+        except ApiError as error:
+            if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
+                return None
+            raise
+
     async def send(
         self,
         method: str,
@@ -374,27 +386,3 @@ def _must_be_readable(kubeconfig: Path) -> None:
     for path in str(kubeconfig).split(os.pathsep):
         with Path(path).open(encoding="utf-8"):
             pass
-
-
-async def probe(client: Client) -> str:
-    """Return the server's version; the first thing `run` asks, before kopf starts.
-
-    Raises SplitterError: ApiUnreachable or Forbidden, with what to check.
-    """
-    try:
-        async with asyncio.timeout(15):
-            version = await client.get("/version")
-    except (ApiError, TimeoutError) as error:
-        status = error.status if isinstance(error, ApiError) else 0
-        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            raise SplitterError(
-                Reason.FORBIDDEN,
-                f"the API server {client.server} refuses these credentials ({error}); they may have"
-                " expired: check the kubeconfig's user or the service account's token",
-            ) from error
-        raise SplitterError(
-            Reason.API_UNREACHABLE,
-            f"the API server {client.server} does not answer ({error}); check its address in the"
-            " kubeconfig and the network between here and there",
-        ) from error
-    return str(version.get("gitVersion", "unknown"))

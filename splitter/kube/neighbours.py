@@ -20,7 +20,6 @@ from splitter.kube.volumes import reach_of
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-_NO_ANSWER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
 
 
 async def look_around(client: Client, source: SourceView, nodes: Sequence[NodeState] = ()) -> Neighbours:
@@ -77,7 +76,7 @@ async def _taken_names(client: Client, key: Key) -> tuple[str, ...]:
     taken = []
     for pool in Pool:
         name = twin_name(key.name, pool)
-        found = await _maybe(client, workload_path(key, name))
+        found = await client.find(workload_path(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)
     return tuple(taken)
@@ -98,7 +97,7 @@ async def _scaled_by(client: Client, key: Key, autoscalers: Sequence[_Aimed]) ->
     if (found := next((one.who for one in autoscalers if one.aim == key.name), "")) != "":
         return found
     path = f"/apis/autoscaling.k8s.io/v1/namespaces/{key.namespace}/verticalpodautoscalers"
-    vertical = await _maybe(client, path)
+    vertical = await client.find(path)
     for raw in vertical["items"] if vertical else ():
         aim = raw.get("spec", {}).get("targetRef", {})
         mode = (raw["spec"].get("updatePolicy") or {}).get("updateMode", "Auto")
@@ -110,7 +109,7 @@ async def _scaled_by(client: Client, key: Key, autoscalers: Sequence[_Aimed]) ->
 async def _autoscalers(client: Client, namespace: str) -> list[_Aimed]:
     """Return each autoscaler of a Deployment or StatefulSet."""
     hpas = await client.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
-    keda = await _maybe(client, f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
+    keda = await client.find(f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
     return [
         *_aimed("HorizontalPodAutoscaler", hpas["items"]),
         *_aimed("ScaledObject", keda["items"] if keda else ()),
@@ -143,17 +142,8 @@ def _tolerates(autoscaler: Raw) -> bool:
 async def _one_node_claim(client: Client, namespace: str, source: SourceView) -> str:
     """Return a claim of the pod template that only one node may mount, and the pods of both twins need."""
     for name in source.claims:
-        found = await _maybe(client, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+        found = await client.find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
         modes = set(found["spec"].get("accessModes") or ()) if found else set()
         if modes and modes <= _ONE_NODE:
             return name
     return ""
-
-
-async def _maybe(client: Client, path: str) -> Raw | None:
-    try:
-        return await client.get(path)
-    except ApiError as error:
-        if error.status in _NO_ANSWER:
-            return None
-        raise

@@ -22,7 +22,6 @@ from splitter.core.model import (
     SourceView,
     SplitView,
     Standing,
-    State,
     StatefulView,
     Tie,
     Trouble,
@@ -30,6 +29,7 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.nodes import Blocked, Health, NodeState, free_room, gone
+from splitter.core.reasons import State
 from splitter.core.surface import split_name
 from splitter.kube import parse
 from splitter.kube.bodies import workload_path
@@ -121,7 +121,7 @@ class Observer:
             return await self._look_around(source)
         looked = self._looked_around.get(key)
         due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
-        calm = split.state == State.STEADY and not any(_is_losing(twin) for twin in twins)
+        calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         volumes = (
             split.ordinals is not None and source.stateful is not None and source.stateful.claim_templates
@@ -341,10 +341,6 @@ def _before(node: NodeRecord, *, seen: bool) -> NodeState:
     return replace(node.state, uid=uid, health=Health.DOOMED, signal=signal, deadline=None, voluntary=True)
 
 
-def _is_losing(twin: TwinView) -> bool:
-    return any(pod.standing in {Standing.DOOMED, Standing.LOST} for pod in twin.pods)
-
-
 def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:
     return any(pod.counts and pod.unschedulable_since is not None for rs in replica_sets for pod in rs.pods)
 
@@ -385,4 +381,4 @@ def _fit_matters(split: SplitView | None, spot: TwinView, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
     if blocked or (split is not None and split.rebalance.get("lost")):
         return True
-    return _is_losing(spot)
+    return spot.is_losing

@@ -8,16 +8,14 @@ writes nothing.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 
 from splitter.core.model import SourceView
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import Client
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions
 
-_NO_ANSWER = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN})
 _AT_ONCE = 8
 
 
@@ -44,9 +42,9 @@ async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState
 async def _volume(client: Client, source: SourceView, claim: str) -> Raw | None:
     """Return the PersistentVolume that a claim is bound to."""
     path = f"/api/v1/namespaces/{source.key.namespace}/persistentvolumeclaims/{claim}"
-    found = await _maybe(client, path)
+    found = await client.find(path)
     name = (found or {}).get("spec", {}).get("volumeName")
-    return await _maybe(client, f"/api/v1/persistentvolumes/{name}") if name else None
+    return await client.find(f"/api/v1/persistentvolumes/{name}") if name else None
 
 
 def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:
@@ -109,12 +107,3 @@ def _where(terms: Sequence[Raw]) -> str:
         return f"in zone {', '.join(sorted(zones))} only"
     told = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
     return f"on nodes with {'; '.join(dict.fromkeys(told)) or 'certain names'} only"
-
-
-async def _maybe(client: Client, path: str) -> Raw | None:
-    try:
-        return await client.get(path)
-    except ApiError as error:
-        if error.status in _NO_ANSWER:
-            return None
-        raise

@@ -16,13 +16,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import EvictPod, Scale
+from splitter.core.actions import EvictPod
 from splitter.core.handover import Step
-from splitter.core.model import Key, Note, Observation, Pool, Rendered, State
+from splitter.core.model import Key, Note, Observation, Pool, Rendered
 from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
@@ -141,7 +141,7 @@ class Reconciler:
                 self._moving.discard(key)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
             raise
-        if _raises(found) and (waited_s := self._queue.waited_s(key)) is not None:
+        if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
             metrics.reacted(found.verdict.reason, waited_s)
         self._promise(key, observed, found)
         told = self._report(observed, found, in_force)
@@ -260,17 +260,10 @@ class Reconciler:
     def _promise(self, key: Key, observed: Observation, found: Plan) -> None:
         spot = observed.spot
         raised = sum(
-            action.replicas - action.was
-            for action in found.actions
-            if isinstance(action, Scale) and spot is not None and action.name == spot.name
+            one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
         )
         if raised > 0:
             self._promises.append((time.monotonic(), key, raised))
-
-
-def _raises(found: Plan) -> bool:
-    """Whether a plan asks for more replicas somewhere."""
-    return any(isinstance(action, Scale) and action.replicas > action.was for action in found.actions)
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from splitter.core.model import Note, Observation, PodView, Policy, Standing, State, TwinView
+from splitter.core.model import Note, Observation, PodView, Policy, Standing, TwinView
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_FREEZE,

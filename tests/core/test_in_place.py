@@ -31,7 +31,6 @@ from splitter.core.model import (
     Pool,
     SourceView,
     Standing,
-    State,
     StatefulView,
     Tie,
 )
@@ -39,7 +38,7 @@ from splitter.core.placeable import Reach
 from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 NO_TWINS = Note(Reason.TEMPLATE_INVALID, "nobody needs twins here", warning=True)

@@ -22,10 +22,10 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool, State, Tie
+from splitter.core.model import Note, Observation, Policy, Pool, Tie
 from splitter.core.plan import LOOK_AGAIN_S, Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)

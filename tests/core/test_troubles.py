@@ -8,9 +8,9 @@ import pytest
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
 from splitter.core.actions import DeleteTwin
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, PodView, Pool, Standing, State, Tie, Trouble
+from splitter.core.model import Note, Observation, PodView, Pool, Standing, Tie, Trouble
 from splitter.core.plan import Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.core.troubles import troubles, with_troubles
 
 GRACE_S = 180.0

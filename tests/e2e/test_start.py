@@ -146,6 +146,12 @@ class TestReachability:
         assert "certificate" in sentence.lower()
 
 
+class Server(ThreadingHTTPServer):
+    """A server that lets many connections wait, as a real one: by default the sixth must try again."""
+
+    request_queue_size = 128
+
+
 @contextmanager
 def fake_api(may: Callable[[dict[str, str]], bool], paths: AbstractSet[str]) -> Iterator[str]:
     """Serve the questions that are asked at the start: version, rights, and which of `paths` exist."""
@@ -173,7 +179,7 @@ def fake_api(may: Callable[[dict[str, str]], bool], paths: AbstractSet[str]) -> 
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     serving = threading.Thread(target=server.serve_forever)
     serving.start()
     try:

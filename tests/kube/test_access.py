@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from rbac import Right, rules
 from splitter.core.errors import SplitterError
 from splitter.kube.access import check_access
@@ -16,13 +18,19 @@ class Interrogated(Client):
 
     def __init__(self) -> None:
         self.asked: set[Right] = set()
+        self.under_way = 0
+        self.most_under_way = 0
 
     async def send(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Answer a SelfSubjectAccessReview with no."""
+        """Answer a SelfSubjectAccessReview with no, after everybody else had a turn."""
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
         assert (method, path) == ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
         about = body["spec"]["resourceAttributes"]
         resource = "/".join(part for part in (about["resource"], about.get("subresource")) if part)
-        self.asked.add(Right(about["namespace"], about["group"], resource, about["verb"]))
+        right = Right(about["namespace"], about["group"], resource, about["verb"])
+        await asyncio.to_thread(self.asked.add, right)
+        self.under_way -= 1
         return {"status": {"allowed": False}}
 
 
@@ -72,6 +80,14 @@ class TestStart:
         found, _ = asked("shop", "cart")
         assert {right for right in found if right.namespace} == there
         assert {right.resource for right in found if not right.namespace} == {"nodes"}
+
+    def test_asks_a_few_at_a_time(self) -> None:
+        """Fifty namespaces, two thousand questions: none waits in line while its deadline runs."""
+        server = Interrogated()
+        with pytest.raises(SplitterError):
+            asyncio.run(check_access(server, [f"shop-{number}" for number in range(50)]))
+        assert len(server.asked) > 1_000
+        assert server.most_under_way <= 8
 
     def test_asks_for_the_lease_where_a_leader_is_elected(self) -> None:
         """With an election, the rights on the Lease beside splitter are asked for too, and no others."""

@@ -26,7 +26,8 @@ from kube.server import (
 )
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.client import KIND_MISSING, ApiError, connect, probe
+from splitter.kube.access import probe
+from splitter.kube.client import KIND_MISSING, ApiError, connect
 
 PATH = "/apis/apps/v1/namespaces/shop/deployments/web"
 

@@ -10,9 +10,9 @@ import pytest
 from builders import KEY
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.handover import Step
-from splitter.core.model import Note, State
+from splitter.core.model import Note
 from splitter.core.plan import Plan
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.report.log import handler, pass_fields
 
 MOVED = Plan(

@@ -12,9 +12,9 @@ from prometheus_client import REGISTRY
 from builders import KEY, observation, pods, replica_set, split, twin
 from report.shown import series, served, value
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool, State
+from splitter.core.model import Note, Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.report import metrics
 from splitter.report.status import build
 

@@ -43,7 +43,7 @@ class Member:
     def is_doomed(self) -> bool:
         """Its spot node is about to go, or has gone, and not by somebody's choice."""
         pod = self.pod
-        going = pod is not None and pod.standing in {Standing.DOOMED, Standing.LOST}
+        going = pod is not None and pod.going
         return going and pod is not None and pod.on_spot and not pod.voluntary
 
     @property
@@ -146,7 +146,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     lost = {
         pod.node_uid
         for pod in (*on_spot, *proof)
-        if pod.node_uid is not None and not pod.voluntary and pod.standing in {Standing.DOOMED, Standing.LOST}
+        if pod.node_uid is not None and not pod.voluntary and pod.going
     }
     return RebalanceInput(
         now=observed.now,
