@@ -208,6 +208,19 @@ class TestOtherDocuments:
         assert [twin["metadata"]["name"] for twin in twins] == ["db-on-demand", "db-spot"]
         assert [twin["spec"]["ordinals"] for twin in twins] == [{"start": 0}, {"start": 1000}]
 
+    def test_placed_stateful_sets_have_no_twins(self) -> None:
+        """Said with what to do, and skipped; with nothing else in the file that is the end."""
+        manifest = Path(__file__).parent / "templates" / "statefulset.input.yaml"
+        text = manifest.read_text(encoding="utf-8").replace("    splitter.io/mode: twins\n", "")
+        code, twins, said = render(f"{DEPLOYMENT}---\n{text}")
+        assert (code, [twin["metadata"]["name"] for twin in twins]) == (0, ["web-on-demand", "web-spot"])
+        assert "StatefulSet db is skipped; it is split by placement, which makes no twins" in said
+        code, _, said = render(text)
+        assert code == 1
+        assert said.endswith("splitter render: standard input holds nothing that is split into twins\n")
+        code, twins, _ = render(text, "--annotation", "mode=twins")
+        assert (code, len(twins)) == (0, 2)
+
     def test_may_be_a_list(self) -> None:
         """What `kubectl get -o yaml` prints; a twin is not split again."""
         twin = DEPLOYMENT.replace("  name: web\n", "  name: web-spot\n  labels: {splitter.io/split: twin}\n")

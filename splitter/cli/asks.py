@@ -1,7 +1,8 @@
 """`splitter restart`, `rollout`, `freeze`, `unfreeze`: the annotations a person would write, written.
 
 Each asks the running controller for something by an annotation on the source; nothing else is touched, and
-it is the user's own right that counts. What comes of it is seen with `splitter status`.
+it is the user's own right that counts. What comes of it is seen with `splitter status`. A StatefulSet that is
+split by placement runs its own pods: what Kubernetes does with them already is said, and not asked for.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from splitter.core.surface import (
     ANNOTATION_ROLLOUT_AT,
     LABEL_SPLIT,
 )
-from splitter.kube.as_user import annotate
+from splitter.kube.as_user import annotate, is_placed
 
 
 def _now() -> str:
@@ -38,6 +39,9 @@ class _Ask:
     value: Callable[[], str | None]
     comes: str
     says: str
+    placed: str = (
+        ""  # why nothing would come of it for a StatefulSet split by placement, and what does instead
+    )
 
 
 _ASKS = (
@@ -47,7 +51,9 @@ _ASKS = (
         _now,
         "restarts",
         "Replace every pod, one twin after the other."
-        "\n\n`kubectl rollout restart` cannot do it while the workload is split.",
+        "\n\n`kubectl rollout restart` cannot do it while a workload is split into twins; of a"
+        " StatefulSet that is split by placement it can, and this cannot.",
+        "its pods are its own; restart them with `kubectl rollout restart {target} -n {namespace}`",
     ),
     _Ask(
         "rollout",
@@ -55,6 +61,7 @@ _ASKS = (
         _now,
         "gets its template set",
         "Roll a changed template set out now.\n\nWithout it, it comes with the workload's next rollout.",
+        "no template set is used, so there is none to roll out",
     ),
     _Ask(
         "freeze",
@@ -76,7 +83,8 @@ _ASKS = (
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
     for ask in _ASKS:
-        text = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split."
+        refuses = "; 1 when one is split by placement" if ask.placed else ""
+        text = f"{ask.says}\n\nExit code 0; 3 when a workload that was named is not split{refuses}."
         app.command(name=ask.verb, help=text)(_verb(ask))
 
 
@@ -90,21 +98,26 @@ def _verb(ask: _Ask) -> Callable[..., None]:
         cluster: Cluster,
     ) -> None:
         targets = [cluster.target(one) for one in workload]
-        if not asyncio.run(_all_asked(ask, targets, cluster)):
-            raise typer.Exit(Exit.NOT_SPLIT)
+        if (code := asyncio.run(_all_asked(ask, targets, cluster))) is not Exit.DONE:
+            raise typer.Exit(code)
 
     return verb
 
 
-async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> bool:
-    """Write each annotation and say so; return whether all that were named are split."""
-    every = True
+async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit:
+    """Write each annotation and say so; return how the last that could not be asked failed."""
+    code = Exit.DONE
     async with cluster.connected() as (client, _):
         for target in targets:
-            if await annotate(client, target.key, {ask.annotation: ask.value()}):
+            if ask.placed and await is_placed(client, target.key):
+                key = target.key
+                instead = ask.placed.format(target=f"{key.kind.lower()}/{key.name}", namespace=key.namespace)
+                sys.stderr.write(f"{target.words} is split by placement: {instead}\n")
+                code = Exit.MENDABLE
+            elif await annotate(client, target.key, {ask.annotation: ask.value()}):
                 see = f"splitter status {target.short} -n {target.key.namespace}"
                 typer.echo(f"{target.words} {ask.comes}; see: {see}")
             else:
                 sys.stderr.write(f"{target.words} is not split: it has no label {LABEL_SPLIT}\n")
-                every = False
-    return every
+                code = Exit.NOT_SPLIT
+    return code

@@ -20,6 +20,7 @@ from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
 from splitter.cli.target import Target
 from splitter.core.meanings import MEANINGS
+from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
@@ -39,6 +40,7 @@ _POLICY = (
     ("templateSet", "template"),
     ("rolloutOrder", "rollout-order"),
 )
+_OF_TWINS = frozenset({"spot-affinity", "template", "rollout-order"})  # they mean nothing to placement
 _LEVELS = {
     "Source": "on the workload",
     "Namespace": "on the Namespace",
@@ -117,7 +119,11 @@ def explained(split: Json) -> list[str]:
     lines += _wrapped(str(status.get("message", "")), "  ")
     lines += _section("Replicas", _replicas(status))
     lines += _section("Nodes that go (UTC)", _nodes(status))
-    lines += _section("Policy in force", _policy(status))
+    ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
+    if ordinals is not None:
+        born = f"  {spoken(ordinals)} are born on on-demand, the others on spot where they can"
+        lines += _section("Ordinals", iter([born]))
+    lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
     lines += _section("Spot", _spot(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
@@ -151,9 +157,13 @@ def _nodes(status: Json) -> Iterator[str]:
         yield f"  {node.get('name', '-')}: {replicas}, {when}: {node.get('signal', '-')}"
 
 
-def _policy(status: Json) -> Iterator[str]:
+def _policy(status: Json, *, placed: bool) -> Iterator[str]:
     policy, levels = status.get("policy") or {}, status.get("policyFrom") or {}
-    shown = [(name, _word(policy[field]), levels.get(field)) for field, name in _POLICY if field in policy]
+    shown = [
+        (name, _word(policy[field]), levels.get(field))
+        for field, name in _POLICY
+        if field in policy and not (placed and name in _OF_TWINS)
+    ]
     width = max((len(value) for _, value, _ in shown), default=0)
     for name, value, level in shown:
         yield f"  {name:<15} {value:<{width}}  {_LEVELS.get(str(level), '-')}"

@@ -25,7 +25,8 @@ from splitter.cli.render_cluster import told as diff_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Policy, Pool, Rendered
+from splitter.core.mode import mode_of
+from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Mode, Policy, Pool, Rendered
 from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
 from splitter.render import Renderer
@@ -104,6 +105,8 @@ def _of_file(
         for document in workloads
         for part in _twins(document, name, over, defaults, renderer, pools, brought)
     ]
+    if not parts:
+        raise ValueError(f"{name} holds nothing that is split into twins")
     return "---\n".join(parts)
 
 
@@ -165,6 +168,12 @@ def _twins(
         raise ValueError(f"{file}, line {document.line}: spec.replicas is {replicas!r}; it must be a number")
     defaults = defaults_for(str(document.manifest.get("kind")), defaults)
     policy = _policy(document, annotations, over, defaults, replicas, file)
+    if mode_of(str(document.manifest.get("kind")), policy.mode) is Mode.PLACEMENT:
+        sys.stderr.write(
+            f"{file}, line {document.line}: {document.title} is skipped; it is split by placement, which"
+            " makes no twins; to render those that it would have as such, add --annotation mode=twins\n"
+        )
+        return []
     if brought and policy.template_set not in brought:
         sys.stderr.write(
             f"{file}, line {document.line}: {document.title} uses the template set {policy.template_set};"

@@ -18,7 +18,8 @@ from splitter.cli.target import Target
 from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
-from splitter.core.model import Key, Note, Observation, Policy, Pool, Rendered
+from splitter.core.mode import mode_of
+from splitter.core.model import Key, Mode, Note, Observation, Policy, Pool, Rendered
 from splitter.core.planner import policy_in_force
 from splitter.core.surface import ANNOTATION_TEMPLATE
 from splitter.kube.client import Client, Json
@@ -79,6 +80,12 @@ async def _rendered(
         raise ValueError(
             f"{key} uses the template set {in_force.policy.template_set}, which is not in {templates};"
             f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
+        )
+    if not observed.twins and mode_of(key.kind, in_force.policy.mode) is Mode.PLACEMENT:
+        raise ValueError(
+            f"{target.words} is split by placement, which makes no twins: `splitter plan {target.short} -n"
+            f" {key.namespace}` says where each pod stands and is wanted. To render the twins that it would"
+            " have as such, add --annotation mode=twins"
         )
     name = in_force.policy.template_set
     if renderer.template_set(name) is None and cache.template_sets.unread:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from splitter.core.model import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
+from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT, split_name
 from splitter.kube.bodies import workload_path
 from splitter.kube.client import ApiError, Client, Json
 
@@ -42,6 +42,21 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     body: Json = {"metadata": {"uid": found["metadata"]["uid"], "annotations": dict(annotations)}}
     await client.send("PATCH", path, body, patch="merge")
     return True
+
+
+async def is_placed(client: Client, key: Key) -> bool:
+    """Whether a workload is split by placement: its Split says which ordinals on-demand has.
+
+    Raises ApiError.
+    """
+    path = f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
+    try:
+        found = await client.get(path)
+    except ApiError as error:
+        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
+            return False
+        raise
+    return "onDemandOrdinals" in found.get("spec", {})
 
 
 async def let_crd_go(client: Client) -> bool:
