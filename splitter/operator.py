@@ -276,12 +276,13 @@ class _Doorway:
             await asyncio.sleep(_AGAIN_S)
 
     async def _reconcile(self) -> None:
+        rules = rules_of(self._settings)
         self._reconciler = reconciler = Reconciler(
             self._queue,
-            Observer(self._client, self._cache),
+            Observer(self._client, self._cache, rules.room),
             Writer(self._writing, self._cache),
             self._renderer,
-            rules=rules_of(self._settings),
+            rules=rules,
             resync_s=self._settings.resync_s,
         )
         for record in list(self._cache.template_sets.store.values()):

@@ -153,10 +153,20 @@ def placement_input(this: Pass) -> PlacementInput:
         surplus=tuple(pod for k, pod in sorted(pods.items(), key=_order) if k not in range(first, last)),
         placeholder=_placeholder(observed),
         made_of=made_of,
-        rolling=source.stateful.updating if source.stateful is not None else "",
+        rolling=_rolling(source),
         blocked=observed.blocked,
+        fit_spot=observed.fit_spot,
         view_broken=observed.view_broken,
         refused=observed.refused,
+    )
+
+
+def _rolling(source: SourceView) -> str:
+    """Say how far the StatefulSet's own update is; a change that its controller has not seen may be one."""
+    if source.stateful is None:
+        return ""
+    return source.stateful.updating or (
+        "" if source.observed else "its controller has not seen the last change"
     )
 
 

@@ -5,6 +5,13 @@ Plain data on the Observation; `kube` finds it out, `placement` reads it. Nothin
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+
+# With fewer members than this, one that restarts leaves no majority.
+FEWEST: Final = 3
+FEW_REMEDY: Final = (
+    "To have it moved, scale it to 3 members or more, or split it into twins (splitter.io/mode: twins)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,13 +50,8 @@ async def is_placed(client: Client, key: Key) -> bool:
     Raises ApiError.
     """
     path = f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
-    try:
-        found = await client.get(path)
-    except ApiError as error:
-        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
-            return False
-        raise
-    return "onDemandOrdinals" in found.get("spec", {})
+    found = await client.find(path)
+    return found is not None and "onDemandOrdinals" in found.get("spec", {})
 
 
 async def let_crd_go(client: Client) -> bool:

@@ -27,6 +27,7 @@ from splitter.core.nodes import (
     kind_of,
     slim,
 )
+from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
@@ -313,6 +314,9 @@ class Cache:
         for twin in self.twins.values():
             if twin.pool is Pool.SPOT and twin.available_replicas < twin.spec_replicas:
                 self._wake(twin.source, urgent=False)
+        for split in self.splits.values():
+            if split.view.ordinals is not None and split.view.state != State.STEADY:
+                self._wake(split.source, urgent=False)
 
     def _wake_owners_on(self, node_name: str) -> None:
         for pod in self.pods.find("node", node_name):

@@ -4,6 +4,7 @@ The reconciler calls `observe` at the start of each pass. It looks up the standi
 reads live only what no watch tells us (a source whose label is gone; its `neighbours`), and never decides.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +29,8 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.nodes import Blocked, Health, NodeState, free_room, gone
+from splitter.core.nodes import Blocked, Health, NodeState, PodRequest, free_room, gone
+from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.surface import split_name
 from splitter.kube import parse
@@ -36,7 +38,7 @@ from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.neighbours import look_around
-from splitter.kube.records import NodeRecord, PodRecord, ReplicaSetRecord, TwinRecord
+from splitter.kube.records import NodeRecord, PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -45,9 +47,10 @@ _LOOK_AGAIN_S = 300.0
 class Observer:
     """Makes Observations out of the cache."""
 
-    def __init__(self, client: Client, cache: Cache) -> None:
+    def __init__(self, client: Client, cache: Cache, room: RoomRules | None = None) -> None:
         self._client = client
         self._cache = cache
+        self._room = room  # what placeholders are made of, in placement mode
         self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
@@ -67,12 +70,13 @@ class Observer:
         twins = {pool: self._twin(record, now) for pool, record in records.items()}
         namespace = cache.namespaces.one("name", key.namespace)
         spot = twins.get(Pool.SPOT)
-        refused = cache.spot_blocked(records[Pool.SPOT].request, now) if spot is not None else None
+        request = records[Pool.SPOT].request if spot is not None else self._held_request(source, split)
+        refused = cache.spot_blocked(request, now) if request is not None else None
         own = self._replica_sets(source, now) if source else ()
         members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
-        fits = spot is not None and _fit_matters(split.view if split else None, spot, blocked)
+        fits = request if _fit_matters(split.view if split else None, spot, blocked) else None
         around = Neighbours()
         if source is not None:
             around = await self._neighbours(source, split.view if split else None, twins.values(), now)
@@ -89,7 +93,7 @@ class Observer:
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
             neighbours=around,
-            fit_spot=self._fit(records[Pool.SPOT], source, promised, now) if fits else 0,
+            fit_spot=self._fit(fits, source, promised, now) if fits is not None else 0,
             blocked=blocked,
             heard_until=self._heard_until(
                 [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
@@ -306,10 +310,18 @@ class Observer:
             cost_before=record.cost_before,
         )
 
-    def _fit(self, record: TwinRecord, source: SourceView | None, promised: int, now: datetime) -> int:
+    def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
+        """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
+        placed = split is not None and split.view.ordinals is not None
+        if source is None or self._room is None or not placed:
+            return None
+        manifest = json.loads(source.manifest_json)
+        return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._room))
+
+    def _fit(self, request: PodRequest, source: SourceView | None, promised: int, now: datetime) -> int:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
         enough = source.replicas if source is not None else 0
-        return free_room(record.request, self._cache.spot_rooms(now), promised, enough)
+        return free_room(request, self._cache.spot_rooms(now), promised, enough)
 
 
 def _revision(
@@ -377,8 +389,7 @@ def _standing(record: PodRecord, state: NodeState | None) -> Standing:
             assert_never(state.health)
 
 
-def _fit_matters(split: SplitView | None, spot: TwinView, blocked: str) -> bool:
+def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
-    if blocked or (split is not None and split.rebalance.get("lost")):
-        return True
-    return spot.is_losing
+    lost = split is not None and bool(split.rebalance.get("lost"))
+    return bool(blocked) or (spot is not None and (lost or spot.is_losing))

@@ -48,7 +48,7 @@ async def preview(
     Raises ApiError when the cluster cannot be read.
     """
     await _look(client, cache, namespaces)
-    observer, rendering = Observer(client, cache), Rendering(renderer)
+    observer, rendering = Observer(client, cache, rules.room), Rendering(renderer)
     found = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
         observed = await observer.observe(key, datetime.now(UTC))

@@ -162,6 +162,18 @@ class TestTaking:
             "db-0 is not moved: volume v can be attached in zone b only"
         ]
 
+    @pytest.mark.parametrize(("replicas", "told"), [(0, False), (1, True), (2, True), (3, False)])
+    def test_few_are_told_that_they_are_never_moved(self, replicas: int, told: bool) -> None:
+        """Once, as an Event beside the take-over, with what to do."""
+        found = planned(seen(members(replicas=replicas), source=db(replicas), split=None))
+        assert (Reason.QUORUM_HELD in {note.reason for note in found.notes}) is told
+        if told:
+            assert found.notes[1].message == (
+                f"of {replicas} no majority is left while one restarts: none is moved, not even on notice; it"
+                " is born where it is wanted when it is made anew. To have it moved, scale it to 3 members or"
+                " more, or split it into twins (splitter.io/mode: twins)"
+            )
+
     def test_owned_by_an_operator_or_on_delete(self) -> None:
         """Nothing is written to the object, so nobody undoes anything."""
         source = db(controller="Postgres/db")
@@ -216,6 +228,21 @@ class TestKeeping:
         found = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
         assert found.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
         assert describe(found.actions[0]) == "evict pod db-4, to start anew on on-demand"
+
+    def test_a_change_that_its_controller_has_not_seen_may_be_an_update(self) -> None:
+        """It may take a member in this very moment: of three that is one too many, of five it is not."""
+        for replicas, moved in ((3, False), (5, True)):
+            last = replicas - 1
+            doomed = one(last, on_spot=True, standing=Standing.DOOMED)
+            rest = {k: one(k, on_spot=False) for k in range(last)}
+            observed = seen(
+                members({**rest, last: doomed}, replicas),
+                source=db(replicas, observed=False),
+                in_force=tuple(range(replicas)),
+            )
+            found = planned(observed)
+            assert (EvictPod in map(type, found.actions)) is moved
+            assert (found.verdict.reason is Reason.QUORUM_HELD) is not moved
 
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""

@@ -24,6 +24,7 @@ from splitter.core.rebalance import RebalanceState
 
 MAJORITY = Policy(on_demand_base="majority")
 OD, SPOT = False, True
+SAYS_NOTHING = "which has gone or says nothing"
 
 
 def member(
@@ -422,7 +423,8 @@ class TestMisplaced:
         [
             ({"rolling": "2 of 5 updated"}, Reason.ROLLOUT_IN_PROGRESS),
             ({"surplus": (pod("db-5"),)}, Reason.WAITING_FOR_REPLICAS),
-            ({"blocked": "the autoscaler says no"}, Reason.SPOT_BLOCKED),
+            ({"blocked": "the autoscaler says no", "placeholder": None}, Reason.SPOT_BLOCKED),
+            ({"placeholder": room(4, hinted=True)}, Reason.SPOT_BLOCKED),
             ({"refused": EvictionRefusal("uid-db-4", "no", NOW)}, Reason.EVICTION_REFUSED),
             ({"made_of": "another template"}, Reason.WAITING_FOR_ROOM),
         ],
@@ -433,6 +435,27 @@ class TestMisplaced:
         placed = place(seen, MAJORITY, RebalanceState())
         assert placed.evict is None
         assert placed.verdict.reason is reason
+
+    def test_no_room_is_asked_for_while_spot_cannot_be_had(self) -> None:
+        """What an autoscaler refuses it would refuse again: a placeholder that found no node is let go."""
+        waiting = room(4, standing=Standing.UNBOUND, ready=False)
+        for held in (None, waiting):
+            seen = observed(*self.returned, blocked="Karpenter finds no spot machine", placeholder=held)
+            placed = place(seen, MAJORITY, RebalanceState())
+            assert (placed.evict, placed.room) == (None, None)
+            assert said(placed) == (
+                "SpotBlocked: db-4 stays on on-demand, and no room on spot is asked for: Karpenter finds no"
+                " spot machine"
+            )
+            assert placed.outlook[4] == ("db-4: on on-demand node od-4; wanted on spot: waits (SpotBlocked)")
+
+    @pytest.mark.parametrize(
+        "fields", [{"fit_spot": 1}, {"placeholder": room(4)}], ids=["there is room", "it is held"]
+    )
+    def test_room_that_is_there_needs_no_autoscaler(self, fields: dict[str, object]) -> None:
+        """Else one that never stops asking for others would keep members on on-demand for ever."""
+        seen = replace(observed(*self.returned, blocked="cluster-autoscaler backs off"), **fields)  # type: ignore[arg-type]
+        assert place(seen, MAJORITY, RebalanceState()).room == Room(Pool.SPOT, 4)
 
     def test_all_others_have_to_be_ready(self) -> None:
         """Counted from pods."""
@@ -451,6 +474,33 @@ class TestMisplaced:
         assert placed.evict is None
         assert placed.room is None
         assert placed.verdict.reason is Reason.QUORUM_HELD
+        assert "scale it to 3 members or more, or split it into twins" in placed.verdict.message
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_too_few_are_not_moved_on_notice(self, n: int) -> None:
+        """It is said, with what to do; where they are born changes all the same."""
+        members = tuple(member(k, SPOT, Standing.DOOMED) for k in range(n))
+        joined = place(observed(*members, in_force=()), MAJORITY, RebalanceState())
+        assert joined.ordinals == tuple(range(n))
+        placed = place(observed(*members, in_force=joined.ordinals), MAJORITY, RebalanceState())
+        assert placed.evict is None
+        assert said(placed) == (
+            f"QuorumHeld: db-0 stays on doomed node spot-0: without it {n - 1} of {n} would be ready, no"
+            " majority; it is born on on-demand when it is made anew. To have it moved, scale it to 3 members"
+            " or more, or split it into twins (splitter.io/mode: twins)"
+        )
+        assert placed.verdict.warning
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_too_few_are_made_anew_after_a_loss(self, n: int) -> None:
+        """Nothing of them runs any more: there is no majority to keep by waiting."""
+        members = tuple(member(k, SPOT, Standing.LOST, vanished=True) for k in range(n))
+        placed = place(observed(*members, in_force=tuple(range(n))), MAJORITY, RebalanceState())
+        assert [one.name for one in placed.vanished] == [f"db-{k}" for k in range(n)]
+        assert placed.outlook[0] == (
+            "db-0: on node spot-0, which has gone or says nothing; wanted on on-demand: removed now, and made"
+            " anew"
+        )
 
     def test_a_volume_keeps_its_member(self) -> None:
         """Who cannot go to spot stays, and is not asked about."""
@@ -491,6 +541,54 @@ def views() -> st.SearchStrategy[PodView | None]:
             st.booleans(),
         ),
     )
+
+
+class TestTheOutlook:
+    """What each member would do next, as `splitter plan` shows it."""
+
+    @pytest.mark.parametrize(
+        ("one", "next_"),
+        [
+            (member(4, SPOT), "on spot node spot-4; wanted on spot"),
+            (Member(4), "not there now; wanted on spot: the StatefulSet makes it anew"),
+            (
+                member(4, SPOT, terminating=True),
+                "ending on node spot-4; wanted on spot: the StatefulSet makes it anew",
+            ),
+            (
+                member(4, SPOT, Standing.LOST, node="s"),
+                f"on node s, {SAYS_NOTHING}; wanted on on-demand: made anew when Node s is gone",
+            ),
+            (
+                member(4, SPOT, Standing.DOOMED, voluntary=True),
+                "on doomed node spot-4; wanted on spot: left to whoever drains the node",
+            ),
+            (member(4, SPOT, Standing.DOOMED), "on doomed node spot-4; wanted on on-demand: moves now"),
+        ],
+    )
+    def test_of_one(self, one: Member, next_: str) -> None:
+        """Where it stands, where it is wanted, what comes next."""
+        in_force = (0, 1, 2, 4) if one.is_doomed else (0, 1, 2)
+        placed = place(observed(*five(one), in_force=in_force), MAJORITY, RebalanceState())
+        assert placed.outlook[4] == f"db-4: {next_}"
+
+    def test_of_the_doomed_one_at_a_time(self) -> None:
+        """Who is not first waits its turn; while one restarts, the other does."""
+        doomed = five(*(member(k, SPOT, Standing.DOOMED) for k in (3, 4)))
+        placed = place(observed(*doomed, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState())
+        assert [one.partition("; ")[2] for one in placed.outlook[3:]] == [
+            "wanted on on-demand: moves now",
+            "wanted on on-demand: moves later",
+        ]
+        moved = five(Member(3), member(4, SPOT, Standing.DOOMED))
+        placed = place(observed(*moved, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState())
+        assert placed.outlook[4].endswith("wanted on on-demand: waits (WaitingForReplicas)")
+
+    def test_while_frozen(self) -> None:
+        """It is said of each where it stands; nobody moves."""
+        frozen = replace(MAJORITY, freeze=True)
+        placed = place(observed(*five(member(4, OD))), frozen, RebalanceState())
+        assert placed.outlook[4] == "db-4: on on-demand node od-4; wanted on spot: waits (Frozen)"
 
 
 class TestAlways:

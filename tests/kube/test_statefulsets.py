@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kube.raw import CREATED, Raw, metadata, owner
+from splitter.assembly import rules_of
 from splitter.core.actions import SaveReplicas
 from splitter.core.model import STATEFUL_SET, Key, Pool, Tie
 from splitter.core.nodes import assess
@@ -15,6 +16,7 @@ from splitter.kube import parse
 from splitter.kube.bodies import released, saved_replicas, template_of_revision, workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
+from splitter.settings import Settings
 
 NOW = parse.instant("2026-01-05T10:00:00Z")
 DB = Key(STATEFUL_SET, "shop", "db")
@@ -210,3 +212,49 @@ class TestObservation:
             [listed], None, 9
         )
         assert {record.view.key.kind for record in cache.sources.values()} == {"Deployment", STATEFUL_SET}
+
+
+class TestThePlaceholder:
+    """What a placeholder on spot would ask an autoscaler for."""
+
+    @staticmethod
+    def split(**spec: Any) -> Raw:  # noqa: ANN401 - fields of a spec
+        """Return the Split of db."""
+        source = {"kind": STATEFUL_SET, "name": "db"}
+        return {
+            "metadata": metadata("db-sts"),
+            "spec": {"source": source, "takeOver": True, **spec},
+            "status": {"state": "Held"},
+        }
+
+    @pytest.mark.parametrize(("ordinals", "asks"), [([0], True), ([], True), (None, False)])
+    async def test_is_known_before_there_is_one(self, ordinals: list[int] | None, asks: bool) -> None:
+        """Spot nodes only, with what they have to be tolerated for; of twins there is none."""
+        room = rules_of(Settings()).room
+        observer = Observer(None, Cache(partial(assess), nobody), room)  # type: ignore[arg-type]
+        source = parse.source(stateful_set(labels={LABEL_SPLIT: "enabled"})).view
+        split = parse.split(self.split(**({} if ordinals is None else {"onDemandOrdinals": ordinals})))
+        found = observer._held_request(source, split)  # noqa: SLF001
+        assert (found is not None) is asks
+        if found is not None:
+            assert found.affinity
+            assert {one.key for one in found.tolerations} >= {"cloud.google.com/gke-spot"}
+
+    @pytest.mark.parametrize(("state", "woken"), [("Held", [DB]), ("Steady", [])])
+    async def test_news_of_capacity_wake_who_waits(self, state: str, woken: list[Key]) -> None:
+        """Who stands where it is wanted has nothing to hear."""
+        calls: list[Key] = []
+
+        def wake(key: Key, *, urgent: bool) -> None:
+            assert not urgent
+            calls.append(key)
+
+        cache = Cache(partial(assess), wake)
+        raw = self.split(onDemandOrdinals=[0])
+        raw["status"]["state"] = state
+        cache.splits.upsert(raw)
+        calls.clear()
+        event = {"reason": "InsufficientCapacityError", "message": "no spot", "lastTimestamp": CREATED}
+        about = {"kind": "NodeClaim", "name": "claim", "uid": "uid-claim"}
+        cache.voices.refusals.upsert({"metadata": metadata("refused"), "involvedObject": about, **event})
+        assert calls == woken

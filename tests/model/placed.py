@@ -55,6 +55,7 @@ class World:
     faults: int = 0  # still to come
     crashed: bool = False  # by the application: nobody promises a majority any more
     updating: bool = False
+    refused: bool = False  # no spot machine can be had, an autoscaler says
 
     def pod(self, ordinal: int) -> Pod | None:
         """Return a member's pod."""
@@ -93,7 +94,7 @@ class Config:
     @property
     def is_ours_alone(self) -> bool:
         """Whether only spot fails: then a majority serves at every instant."""
-        return set(self.kinds) <= {"doom", "silence", "take", "full"}
+        return set(self.kinds) <= {"doom", "silence", "take", "full", "refuse"}
 
 
 Moves = Iterator[tuple[str, World]]
@@ -152,6 +153,7 @@ def seen(world: World, config: Config) -> PlacementInput:
         held,
         rolling=f"{old} to go" if world.updating else "",
         ordered=config.ordered,
+        blocked="no spot machine" if world.refused else "",
     )
 
 
@@ -294,6 +296,8 @@ def _of_nodes(world: World, left: World, config: Config) -> Moves:
                 yield f"{SPOT[i]} {after}", replace(left, nodes=_with(world.nodes, i, after))
         if "take" in config.kinds and state != GONE:
             yield f"{SPOT[i]} gone", replace(left, nodes=_with(world.nodes, i, GONE))
+    if "refuse" in config.kinds and not world.refused:
+        yield "spot is refused", replace(left, refused=True)
     if "full" in config.kinds and not world.full:
         yield "on-demand is full", replace(left, full=True)
 
@@ -312,6 +316,8 @@ def recovery(world: World) -> Moves:
             yield f"{SPOT[i]} is back", replace(world, nodes=_with(world.nodes, i, UP))
     if world.full:
         yield "on-demand has room", replace(world, full=False)
+    if world.refused:
+        yield "spot can be had", replace(world, refused=False)
 
 
 @dataclass(slots=True)

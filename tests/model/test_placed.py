@@ -20,6 +20,7 @@ COMPLETE = (
     Config(faults=2, ordered=True),
     Config(faults=1, kinds=("doom", "take", "crash"), policy=NONE),
     Config(faults=1, kinds=("doom", "update")),
+    Config(faults=2, kinds=("take", "refuse")),
     Config(replicas=1, faults=2, policy=NONE, kinds=("doom", "silence", "take", "crash")),
     Config(replicas=2, faults=1, policy=NONE, kinds=("doom", "silence", "take", "crash")),
 )

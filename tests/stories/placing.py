@@ -81,6 +81,7 @@ class Placing:
     state: RebalanceState = field(default_factory=RebalanceState)
     held: tuple[str, Member] | None = None
     on_demand_room: int = 99
+    blocked: str = ""
     lines: list[str] = field(default_factory=list)
     fewest: int = 99
     _said: str = ""
@@ -117,6 +118,11 @@ class Placing:
         """Scale as anybody does."""
         self.replicas = replicas
         self.tell(f"somebody scales the StatefulSet to {replicas}")
+
+    def refused(self, why: str) -> None:
+        """Have an autoscaler say that spot cannot be had, or nothing more."""
+        self.blocked = why
+        self.tell(why or "the autoscaler has no more to say about spot")
 
     def wait(self, seconds: int) -> None:
         """Let time pass."""
@@ -172,7 +178,9 @@ class Placing:
     def _looks(self) -> str:
         """Return all that an event would tell of."""
         members = [(one, self._ready(one)) for one in self.members.values()]
-        return repr((self.nodes, members, self.held, self._held_ready(), self.ordinals, self.replicas))
+        return repr(
+            (self.nodes, members, self.held, self._held_ready(), self.ordinals, self.replicas, self.blocked)
+        )
 
     def _held_ready(self) -> bool:
         return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
@@ -227,6 +235,7 @@ class Placing:
             now=now,
             split=ours if self.ordinals is not None else None,
             placeholders=held,
+            blocked=self.blocked,
         )
 
     def _seen(self, name: str, one: Member, ordinal: int | None) -> PodView:

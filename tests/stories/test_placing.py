@@ -98,10 +98,32 @@ def test_on_demand_without_room() -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_few(replicas: int) -> None:
-    """One or two members are never moved; a loss is made good, and nothing more."""
+    """One or two members are never moved, not even on notice; a loss is made good, and nothing more."""
     story = Placing(replicas=replicas, annotations={"splitter.io/on-demand-base": "0"})
     story.wait(60)
+    for k in range(replicas):
+        story.members[k].ends_at = story.now_s
+    story.tell("all end by themselves")
+    story.wait(60)
+    story.nodes_are("doomed", *BOTH)
+    story.wait(60)
+    story.nodes_are("gone", *BOTH)
+    story.wait(60)
+    assert len(story.members) == replicas
     golden(f"placing-few-{replicas}", story.lines)
+
+
+def test_refused() -> None:
+    """While nobody can get a spot machine no room is asked for; when that ends, all is as ever."""
+    story = Placing()
+    story.nodes_are("gone", *BOTH)
+    story.refused("Karpenter finds no spot machine")
+    story.wait(300)
+    story.refused("")
+    story.wait(60)
+    returned(story)
+    assert story.fewest == 3
+    golden("placing-refused", story.lines)
 
 
 def test_frozen() -> None:

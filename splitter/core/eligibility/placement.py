@@ -7,6 +7,7 @@ inside the API server, and an on-demand node for the volumes of the members that
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
 from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.reasons import Reason
 
 
@@ -31,9 +32,17 @@ def _no_volume_can_move(observed: Observation, source: SourceView, policy: Polic
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
-    """Say which members stay where they are because of their volumes."""
+    """Say which members stay where they are: because of their volumes, or because they are too few."""
     reach = observed.neighbours.reach
-    return tuple(
+    few = (
+        Note(
+            Reason.QUORUM_HELD,
+            f"of {source.replicas} no majority is left while one restarts: none is moved, not even on notice;"
+            f" it is born where it is wanted when it is made anew. {FEW_REMEDY}",
+            warning=True,
+        ),
+    )
+    return (few if 0 < source.replicas < FEWEST else ()) + tuple(
         Note(
             Reason.VOLUME_ZONE_CONFLICT,
             f"{source.key.name}-{k} is not moved: {reach[k].why}",

@@ -160,8 +160,8 @@ REBALANCING: Final = {
             "not moved. A Warning where a node is about to go."
         ),
         (
-            "With one or two members: delete the pod yourself when that suits. Else: look at the "
-            "members that are not ready."
+            "With one or two members: scale to 3 or more, split it into twins, or delete the pod "
+            "yourself when that suits. Else: look at the members that are not ready."
         ),
     ),
     Reason.WAITING_FOR_ROOM: Meaning(

@@ -107,6 +107,9 @@ class PlacementInput:
     ordered: bool = True
     """podManagementPolicy OrderedReady: a member that is not ready keeps those behind it from being made."""
     blocked: str = ""
+    """Why no spot machine can be had now, or should not be asked for."""
+    fit_spot: int = 0
+    """The members for which the spot nodes that there are have room; counted only while spot is blocked."""
     view_broken: bool = False
     refused: EvictionRefusal | None = None
 
@@ -114,6 +117,14 @@ class PlacementInput:
     def serving(self) -> int:
         """Return the members that are ready now, on doomed nodes too."""
         return sum(member.serves for member in self.members)
+
+    @property
+    def on_spot(self) -> tuple[PodView, ...]:
+        """Return the pods of members on spot nodes."""
+        pods = (member.pod for member in self.members)
+        return tuple(
+            pod for pod in pods if pod is not None and pod.on_spot and pod.standing is not Standing.UNBOUND
+        )
 
     def keeps_majority_without(self, leaving: int) -> bool:
         """Say whether more than half of N members are ready after so many have left.
@@ -130,8 +141,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     The placeholder on spot counts as a replica there: it is what proves spot while no member may try it.
     """
     in_force = frozenset(observed.in_force)
-    pods = [member.pod for member in observed.members if member.pod is not None]
-    on_spot = [pod for pod in pods if pod.on_spot and pod.standing is not Standing.UNBOUND]
+    on_spot = observed.on_spot
     held = observed.placeholder
     proof = [held.pod] if held is not None and held.pod.on_spot else []
     ready_since = [

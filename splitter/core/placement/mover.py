@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from splitter.core.model import Note, Policy, Pool
+from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.reasons import Reason
@@ -18,8 +19,6 @@ from splitter.core.rebalance import RebalanceState, Tuning
 
 # An eviction that a PodDisruptionBudget refused is asked again after this.
 ASK_AGAIN_S = 10.0
-# With fewer members than this, one that restarts leaves no majority.
-FEWEST = 3
 _DOUBLINGS = 10
 
 
@@ -71,14 +70,12 @@ def next_move(
         message = (
             f"{_name(observed, candidate)} stands on {_other(to)} and is wanted on {to}: without it"
             f" {observed.desired - 1} of {observed.desired} would be ready, no majority; it moves when it is"
-            " made anew, by itself or by you"
+            f" made anew, by itself or by you. {FEW_REMEDY}"
         )
         return Move(Hold(Note(Reason.QUORUM_HELD, message)))
     held = observed.placeholder
-    settles_s = _left_s(observed.now, state.last_loss, tuning.settle_s) if to is Pool.SPOT else 0.0
-    if settles_s and held is None:
-        message = f"{_name(observed, candidate)} waits on {_other(to)}: spot was lost a moment ago"
-        return Move(Hold(Note(Reason.SPOT_LOST, message), settles_s))
+    if to is Pool.SPOT and (early := _too_early(observed, candidate, held, state, tuning)) is not None:
+        return Move(early)
     room = Room(to, candidate.ordinal)
     hold = _waits_for_others(observed, candidate, to) or _waits_for_room(observed, candidate, to, held)
     if hold is None and to is Pool.SPOT and held is not None:
@@ -118,6 +115,8 @@ def _urgent(observed: PlacementInput, where: Ordinals, policy: Policy) -> Move:
             f"{name} stays on doomed node {node}: without it{update} {observed.serving - leaving} of"
             f" {observed.desired} would be ready, no majority"
         )
+        if observed.desired < FEWEST:
+            message += f"; it is born on on-demand when it is made anew. {FEW_REMEDY}"
         return Move(Hold(Note(Reason.QUORUM_HELD, message, warning=True)))
     if (refused := _refused(observed, first)) is not None:
         return Move(refused)
@@ -210,6 +209,29 @@ def _refused(observed: PlacementInput, candidate: Member) -> Hold | None:
     return Hold(Note(Reason.EVICTION_REFUSED, message, warning=True), left_s)
 
 
+def _too_early(
+    observed: PlacementInput,
+    candidate: Member,
+    held: Placeholder | None,
+    state: RebalanceState,
+    tuning: Tuning,
+) -> Hold | None:
+    """Return why no room on spot is asked for yet: it was lost just now, or nobody can get a machine.
+
+    Room that is held already proves more than what an autoscaler says, and so do machines that have room.
+    """
+    name = _name(observed, candidate)
+    settles_s = _left_s(observed.now, state.last_loss, tuning.settle_s)
+    if settles_s and held is None:
+        message = f"{name} waits on on-demand: spot was lost a moment ago"
+        return Hold(Note(Reason.SPOT_LOST, message), settles_s)
+    standing = held is not None and held.pool is Pool.SPOT and held.pod.available
+    if not observed.blocked or observed.fit_spot or standing:
+        return None
+    message = f"{name} stays on on-demand, and no room on spot is asked for: {observed.blocked}"
+    return Hold(Note(Reason.SPOT_BLOCKED, message))
+
+
 def _waits_for_room(
     observed: PlacementInput, candidate: Member, to: Pool, held: Placeholder | None
 ) -> Hold | None:
@@ -237,8 +259,9 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
 ) -> Hold | None:
     """Return why spot is not trusted yet, with the soak and the back-off that twins know too."""
     name = _name(observed, candidate)
-    if observed.blocked or held.pod.hinted:
-        message = f"{name} stays on on-demand: {observed.blocked or held.pod.signal}"
+    hinted = next((pod for pod in (*observed.on_spot, held.pod) if pod.hinted and pod.counts), None)
+    if hinted is not None:
+        message = f"{name} stays on on-demand: {hinted.node}: {hinted.signal}"
         return Hold(Note(Reason.SPOT_BLOCKED, message))
     soak_s = 0.0
     if state.last_loss is not None:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from splitter.core.model import Note, PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
-from splitter.core.placement.mover import FEWEST, Eviction, Hold, Move, Room, judged, next_move
+from splitter.core.placement.mover import Eviction, Hold, Move, Room, judged, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning, losses
@@ -114,8 +115,9 @@ def _held(
             " nodes are NotReady too, so our view of the cluster is broken, not spot",
             warning=True,
         )
-    base = ordinals(observed, policy, state).base
-    return Placed(kept, base, note, state, vanished=vanished)
+    where = replace(ordinals(observed, policy, state), in_force=frozenset(kept))
+    outlook = tuple(_outlook(observed, where, Move(Hold(note))))
+    return Placed(kept, where.base, note, state, vanished=vanished, outlook=outlook)
 
 
 def _vanished(observed: PlacementInput) -> Iterator[PodView]:
@@ -206,12 +208,28 @@ def _stands(member: Member) -> str:
 
 
 def _next(member: Member, wanted: Pool, move: Move) -> str:
+    """Say what would happen to a member next; nothing where it stands as wanted."""
     if isinstance(move.step, Eviction) and move.step.ordinal == member.ordinal:
         return ": moves now"
-    if member.pool in {None, wanted}:
+    if (without_us := _by_itself(member)) is not None:
+        return without_us
+    if not member.is_doomed and member.pool in {None, wanted}:
         return ""
     if not member.may_stand_on(wanted):
         return f": stays ({member.reach.why})"
-    if isinstance(move.step, Hold) and move.room is not None and move.room.ordinal == member.ordinal:
-        return f": moves next ({move.step.note.reason})"
-    return ": moves later"
+    holds = isinstance(move.step, Hold) and (move.room is None or move.room.ordinal == member.ordinal)
+    if not isinstance(move.step, Hold) or not holds:
+        return ": moves later"
+    return f": {'waits' if move.room is None else 'moves next'} ({move.step.note.reason})"
+
+
+def _by_itself(member: Member) -> str | None:
+    """Say what happens to a member whose pod has ended or whose node goes by choice; None of any other."""
+    pod = member.pod
+    if pod is None or (pod.terminating and not member.is_lost):
+        return ": the StatefulSet makes it anew"
+    if member.is_lost:
+        return ": removed now, and made anew" if pod.vanished else f": made anew when Node {pod.node} is gone"
+    if pod.standing is Standing.DOOMED and not member.is_doomed:
+        return ": left to whoever drains the node"
+    return None

@@ -7,7 +7,7 @@ Kubernetes itself defaults them; nothing here judges. A module a kind; `fields` 
 from splitter.kube.parse.edits import owned
 from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node_facts
-from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
 from splitter.kube.parse.splits import namespace, split
 from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.voices import (
@@ -34,6 +34,7 @@ __all__ = [
     "node_facts",
     "owned",
     "pod",
+    "pod_request",
     "quantity",
     "refusal",
     "replica_set",
