@@ -99,7 +99,10 @@ def keep(this: Pass) -> Plan:
     rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
     actions = _actions(this, placed)
     state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
-    return _planned(this, placed, Plan(Step.PLACE, state, placed.verdict, actions, placed.notes))
+    # Said at the take-over too; here for members that came later, and for words that went with a crash.
+    advice = placement_advice(this.observed, this.source)
+    found = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    return _planned(this, placed, found)
 
 
 def unplace(this: Pass) -> Plan:

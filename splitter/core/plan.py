@@ -57,6 +57,7 @@ class Plan:
     wanted_spot: int = 0
     rebalance: RebalanceState | None = None  # None: leave what is persisted
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
+    advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
     fight: bool = False  # count one when the actions have been written
     fighter: str = ""  # with whom, where that is known: only the fights with one and the same count together
     objection: Note | None = None  # why this workload, which is split, would be refused today

@@ -203,7 +203,7 @@ class Reconciler:
         done, stands = (
             (found.notes, ()) if found.actions and objection is not found.verdict else ((), found.notes)
         )
-        standing = (*stands, *found.troubles, *objections, *problems)
+        standing = (*stands, *found.troubles, *found.advice, *objections, *problems)
         return self._herald.tell(observed.source, observed.now, done, standing)
 
     def _report_failure(

@@ -207,6 +207,18 @@ class TestKeeping:
         assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
         assert len(found.outlook) == 5
 
+    def test_who_cannot_move_is_named_at_rest(self) -> None:
+        """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
+        stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
+        found = planned(seen(members(), neighbours=Neighbours(reach={4: stuck})))
+        assert (found.state, found.actions, found.notes) == (State.STEADY, (), ())
+        assert [(note.reason, note.message) for note in found.advice] == [
+            (
+                Reason.VOLUME_ZONE_CONFLICT,
+                "db-4 is not moved: volume v can be attached in zone b only",
+            )
+        ]
+
     def test_ordinals_alone_in_one_pass(self) -> None:
         """A pod that ended in the same breath could be born by the old ones."""
         lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
