@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import cast
 
 from splitter.core.actions import (
     Action,
@@ -36,7 +35,6 @@ from splitter.core.model import (
     Rendered,
     ReplicaSetView,
     SourceView,
-    SplitView,
     Standing,
     StatefulView,
     Tie,
@@ -51,6 +49,7 @@ from splitter.core.surface import (
     saved_value,
 )
 from stories.cluster import START, LostRaceError, Node, Split
+from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, STOP_S, COLLECTED_S = 5, 2, 40
@@ -322,7 +321,7 @@ def observe(quorum: Quorum) -> Observation:
         key=KEY,
         now=quorum.instant(quorum.now),
         source=_source(quorum),
-        split=_split(split) if split is not None else None,
+        split=split_view(split),
         replica_sets=(_itself(quorum),),
         on_demand=_twin(quorum, quorum.twins.get(Pool.ON_DEMAND)),
         spot=_twin(quorum, quorum.twins.get(Pool.SPOT)),
@@ -362,24 +361,6 @@ def _source(quorum: Quorum) -> SourceView:
             partition=source.partition,
             service="db",
         ),
-    )
-
-
-def _split(split: Split) -> SplitView:
-    status = split.status
-    good = status.get("policyAnnotations")
-    return SplitView(
-        uid=split.uid,
-        owner_uids=(split.owner,),
-        takes_over=split.takes_over,
-        state=str(status.get("state", "")),
-        conflict=bool(status.get("conflict")),
-        fights=tuple(datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))),
-        fighter=str(status.get("fighter", "")),
-        replicas=split.replicas,
-        rebalance=cast("dict[str, object]", status.get("rebalance", {})),
-        good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
-        status_json=json.dumps(status, sort_keys=True),
     )
 
 

@@ -19,7 +19,7 @@ from splitter.core.model import (
     TwinView,
 )
 from splitter.core.reasons import Reason
-from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
+from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 
 KEY = Key("Deployment", "shop", "web")
 
@@ -36,7 +36,7 @@ def observe(cluster: Cluster) -> Observation:
         key=KEY,
         now=cluster.instant(cluster.now),
         source=_source(source),
-        split=_split(cluster),
+        split=split_view(cluster.split),
         replica_sets=tuple(views),
         on_demand=_twin(cluster, cluster.twins.get(Pool.ON_DEMAND)),
         spot=_twin(cluster, spot),
@@ -84,8 +84,8 @@ def _source(source: Deployment) -> SourceView:
     )
 
 
-def _split(cluster: Cluster) -> SplitView | None:
-    split = cluster.split
+def split_view(split: Split | None) -> SplitView | None:
+    """Return what is seen of the Split; of a StatefulSet's too."""
     if split is None:
         return None
     status = split.status
@@ -97,6 +97,8 @@ def _split(cluster: Cluster) -> SplitView | None:
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
         fights=tuple(datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))),
+        fighter=str(status.get("fighter", "")),
+        replicas=split.replicas,
         rebalance=cast("dict[str, object]", status.get("rebalance", {})),
         good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
         status_json=json.dumps(status, sort_keys=True),
