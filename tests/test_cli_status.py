@@ -258,10 +258,11 @@ class Server(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer."""
+        api = {"namespace": "bank", "name": "api", "uid": "1"}
         answers: dict[str, Any] = {
             "/version": {"gitVersion": "v1.36.3"},
             "/api/v1/namespaces": {"items": [{"metadata": {"name": name}} for name in ("bank", "shop")]},
-            "/apis/apps/v1/deployments": {"items": [{"metadata": {"namespace": "bank", "name": "api"}}]},
+            "/apis/apps/v1/deployments": {"items": [{"metadata": api}]},
             "/apis/apps/v1/statefulsets": {"items": []},
             "/apis/splitter.io/v1alpha1/splits": {"items": [split(), split("api", "bank")]},
             "/apis/splitter.io/v1alpha1/namespaces/shop/splits": {"items": [split()]},

@@ -89,15 +89,17 @@ def register(app: typer.Typer) -> None:
 
 
 def _verb(ask: _Ask) -> Callable[..., None]:
-    @asks_cluster(without=("everywhere", "selector"))
+    @asks_cluster()
     def verb(
-        workload: list[str] = typer.Argument(
-            ..., help="deploy/NAME or sts/NAME, one or several.", autocompletion=workloads
+        workload: list[str] | None = typer.Argument(
+            None, help="deploy/NAME or sts/NAME, one or several; or -l, or -A.", autocompletion=workloads
         ),
         *,
         cluster: Cluster,
     ) -> None:
-        targets = [cluster.target(one) for one in workload]
+        if not (workload or cluster.selector or cluster.everywhere):
+            raise typer.BadParameter("name a workload, or choose several by -l or -A")
+        targets = [cluster.target(one) for one in workload or (None,)]
         if (code := asyncio.run(_all_asked(ask, targets, cluster))) is not Exit.DONE:
             raise typer.Exit(code)
 
@@ -107,7 +109,13 @@ def _verb(ask: _Ask) -> Callable[..., None]:
 async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit:
     """Write each annotation and say so; return how the last that could not be asked failed."""
     code = Exit.DONE
-    async with cluster.connected() as (client, _):
+    async with cluster.connected() as (client, settings):
+        if [target.name for target in targets] == [None]:
+            namespaces = targets[0].namespaces or settings.watch_namespaces
+            sources = await cluster.sources(client, namespaces)
+            targets = [Target(key.namespace, key.name, key.kind) for key in sources]
+            if not targets:
+                sys.stderr.write("no split workload was chosen: nothing is changed\n")
         for target in targets:
             if ask.placed and await is_placed(client, target.key):
                 key = target.key

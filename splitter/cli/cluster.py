@@ -20,6 +20,7 @@ from splitter.cli.completion import contexts, namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
 from splitter.core.model import Key
+from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import probe
 from splitter.kube.client import ApiError, Client, connect
 from splitter.kube.kubeconfig import namespace_of
@@ -77,15 +78,28 @@ class Cluster:
         """
         if self.selector is None:
             return target.includes
-        scope = f"/namespaces/{target.namespace}" if target.namespace else ""
-        keys = {
-            Key(kind, one["metadata"]["namespace"], one["metadata"]["name"])
-            for kind, plural in _KINDS.items()
-            for one in (await client.get(f"/apis/apps/v1{scope}/{plural}", labelSelector=self.selector))[
-                "items"
-            ]
-        }
+        keys = await labelled(client, target.namespaces, self.selector)
         return lambda key: target.includes(key) and key in keys
+
+    async def sources(self, client: Client, namespaces: tuple[str, ...]) -> dict[Key, str]:
+        """Return the UID of each split workload that is asked about with `-l`, `-A` or a namespace alone.
+
+        `namespaces`: where to look; none means all. Raises ApiError as `chosen`.
+        """
+        asked = ",".join(filter(None, (SOURCES_SELECTOR, self.selector)))
+        return await labelled(client, namespaces, asked)
+
+
+async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
+    """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
+    scopes = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
+    found = {
+        Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
+        for kind, plural in _KINDS.items()
+        for scope in scopes
+        for one in (await client.get(f"/apis/apps/v1{scope}/{plural}", labelSelector=selector))["items"]
+    }
+    return dict(sorted(found.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
 
 
 def kubeconfig_path() -> Path | None:

@@ -3,6 +3,7 @@
 It removes the label a user would remove; the running controller does the rest. With no controller
 there, nothing would happen, so it says who is still split when the time is over, and how to go on.
 When nothing is split in any namespace, it lets the CRD be deleted (manifests/admission/keep-crd.yaml).
+With `-l` it is about the workloads with these labels alone.
 """
 
 import asyncio
@@ -11,16 +12,17 @@ import time
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster, asks_cluster, labelled
 from splitter.cli.exits import Exit
+from splitter.cli.splits import key_of
 from splitter.cli.target import Target
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, SOURCES_SELECTOR
+from splitter.core.model import Key
+from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME
 from splitter.kube.as_user import let_crd_go, remove_label
-from splitter.kube.client import Client, Json
+from splitter.kube.client import Client
 from splitter.kube.lease import leading_elsewhere
 
 _LOOK_S = 1.0
-_SOURCES = ("deployments", "statefulsets")
 
 
 def register(app: typer.Typer) -> None:
@@ -28,7 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="uninstall")(uninstall)
 
 
-@asks_cluster(without=("selector",))
+@asks_cluster()
 def uninstall(
     timeout_s: float = typer.Option(600, "--timeout", min=1, help="Seconds to wait."), *, cluster: Cluster
 ) -> None:
@@ -51,22 +53,30 @@ def uninstall(
             " (kubectl -n splitter-system get pods)? Without it: docs/how-to/give-back-by-hand.md\n"
         )
         raise typer.Exit(Exit.NOT_ALL_BACK)
-    typer.echo("everything is given back; the controller, manifests/rbac.yaml and the CRD may go now")
+    typer.echo(
+        "everything is given back; the controller, manifests/rbac.yaml and the CRD may go now"
+        if cluster.selector is None
+        else f"every workload with {cluster.selector} is given back"
+    )
 
 
 async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list[str]:
     async with cluster.connected() as (client, settings):
         namespaces = target.namespaces or settings.watch_namespaces
-        for resource in _SOURCES:
-            for source in await _list(client, namespaces, "apis/apps/v1", resource, SOURCES_SELECTOR):
-                named = await remove_label(client, resource, source)
-                typer.echo(f"label removed from {resource.removesuffix('s')} {named}")
+        # Asked once: who they were, whatever becomes of their labels.
+        selector = cluster.selector
+        chosen = None if selector is None else await labelled(client, namespaces, selector)
+        for key, uid in (await cluster.sources(client, namespaces)).items():
+            await remove_label(client, key, uid)
+            typer.echo(f"label removed from {key.kind.lower()} {key.namespace}/{key.name}")
         deadline = time.monotonic() + timeout_s
-        while left := await _list(client, namespaces, "apis/splitter.io/v1alpha1", "splits", ""):
+        while left := [key for key in await _split(client, namespaces) if chosen is None or key in chosen]:
             if time.monotonic() > deadline:
                 await _tell_leader(client, settings.own_namespace)
-                return [f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in left]
+                return [str(key) for key in left]
             await asyncio.sleep(_LOOK_S)
+        if chosen is not None:
+            return []
         if target.namespace is None and not await let_crd_go(client):
             sys.stderr.write(
                 f"you may not change the CRD {CRD_NAME}; somebody who may has to let it go:"
@@ -84,10 +94,8 @@ async def _tell_leader(client: Client, own_namespace: str) -> None:
     sys.stderr.write(f"{found} (kubectl -n {own_namespace} get lease splitter)\n")
 
 
-async def _list(
-    client: Client, namespaces: tuple[str, ...], api: str, kind: str, selector: str
-) -> list[Json]:
-    query = {"labelSelector": selector} if selector else {}
+async def _split(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
+    """Return the workloads that still have a Split."""
     scopes = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
-    pages = [await client.get(f"/{api}{scope}/{kind}", **query) for scope in scopes]
-    return [one for page in pages for one in page["items"]]
+    pages = [await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits") for scope in scopes]
+    return [key_of(one) for page in pages for one in page["items"]]

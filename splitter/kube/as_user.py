@@ -13,16 +13,13 @@ from splitter.kube.bodies import workload_path
 from splitter.kube.client import ApiError, Client, Json
 
 
-async def remove_label(client: Client, resource: str, source: Json) -> str:
-    """Take `splitter.io/split` away from a source and return `namespace/name`; `resource`: "deployments".
+async def remove_label(client: Client, key: Key, uid: str) -> None:
+    """Take `splitter.io/split` away from a source.
 
     Raises ApiError; 409 when it is another object under the same name by now.
     """
-    metadata = source["metadata"]
-    path = f"/apis/apps/v1/namespaces/{metadata['namespace']}/{resource}/{metadata['name']}"
-    body: Json = {"metadata": {"uid": metadata["uid"], "labels": {LABEL_SPLIT: None}}}
-    await client.send("PATCH", path, body, patch="merge")
-    return f"{metadata['namespace']}/{metadata['name']}"
+    body: Json = {"metadata": {"uid": uid, "labels": {LABEL_SPLIT: None}}}
+    await client.send("PATCH", workload_path(key), body, patch="merge")
 
 
 async def annotate(client: Client, key: Key, annotations: Mapping[str, str | None]) -> bool:

@@ -24,14 +24,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from splitter.sandbox import toolchain
+from splitter.sandbox import toolchain, versions
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.processes import Nursery, last_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-KUBERNETES_VERSION = "1.36.3"
 KWOK_VERSION = "0.8.0"
 KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
 HELM_VERSION = "4.3.1"
@@ -89,7 +88,7 @@ def module_sources(module: str = "controlplane") -> dict[str, bytes]:
 def build_key(
     sources: Mapping[str, bytes],
     *,
-    kubernetes: str = KUBERNETES_VERSION,
+    kubernetes: str = versions.PINNED,
     kwok: str = KWOK_VERSION,
     system: str = _SYSTEM,
 ) -> str:
@@ -118,11 +117,13 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
     """Return the sandbox's programs, building those that are missing.
 
     Takes no time when they are in the cache, about 6 minutes on 2 cores when nothing is. With
-    KUBEBUILDER_ASSETS set, the Kubernetes programs are taken from there and only KWOK is built.
-    Raises SandboxError when there is no Go, when a build fails (with the compiler's last lines), or when
-    KUBEBUILDER_ASSETS lacks a program.
+    SPLITTER_KUBERNETES set it is that version. With KUBEBUILDER_ASSETS set, the Kubernetes programs are taken
+    from there and only KWOK is built.
+    Raises SandboxError when there is no Go, when a build fails (with the compiler's last lines), when there
+    is no such version, or when KUBEBUILDER_ASSETS lacks a program.
     """
     cache = cache_directory(environment)
+    version = versions.kubernetes_version(environment)
     sources = module_sources()
     go = _GoOnDemand(sources["go.mod"].decode(), cache, progress)
     assets = environment.get("KUBEBUILDER_ASSETS")
@@ -131,14 +132,13 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
         home = cache / f"kwok-{KWOK_VERSION}-{_SYSTEM}"
         _once(home, progress, lambda into: _build_kwok(go, into, progress))
         return Programs(*(*ready_made, home / "kwok"))
-    home = cache / build_key(sources)
+    home = cache / build_key(sources, kubernetes=version)
 
     def build_both(into: Path) -> None:
         progress(
-            f"building Kubernetes {KUBERNETES_VERSION} and KWOK {KWOK_VERSION} once: "
-            "about 6 minutes on 2 cores ..."
+            f"building Kubernetes {version} and KWOK {KWOK_VERSION} once: about 6 minutes on 2 cores ..."
         )
-        _build_control_plane(go, sources, into, progress)
+        _build_control_plane(go, version, sources, into, progress=progress)
         _build_kwok(go, into, progress)
 
     _once(home, progress, build_both)
@@ -237,15 +237,26 @@ def _lock(path: Path, progress: Callable[[str], None]) -> Iterator[None]:
 
 
 def _build_control_plane(
-    go: _GoOnDemand, sources: Mapping[str, bytes], into: Path, progress: Callable[[str], None]
+    go: _GoOnDemand,
+    version: str,
+    sources: Mapping[str, bytes],
+    into: Path,
+    *,
+    progress: Callable[[str], None],
 ) -> None:
-    major, minor, _ = KUBERNETES_VERSION.split(".")
-    stamps = {"gitVersion": f"v{KUBERNETES_VERSION}", "gitMajor": major, "gitMinor": minor}
+    major, minor, _ = version.split(".")
+    stamps = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
     # Without the stamps kubectl and the API server call themselves v0.0.0.
     linker = " ".join(["-s -w", *(f"-X {_STAMP}.{name}={value}" for name, value in stamps.items())])
     command = [go.command(), *_BUILD, linker, "-o", str(into / "controlplane"), "."]
     with _copied(sources) as module:
-        _run_go(f"Kubernetes {KUBERNETES_VERSION}", command, progress, directory=module, logs=into.parent)
+        if version != versions.PINNED:
+            line = ".".join(map(str, toolchain.required_version(go.go_mod)))
+            (module / "go.sum").unlink()
+            text = versions.derived_go_mod(version, go.command(), f"go {line}", module)
+            (module / "go.mod").write_text(text)
+            command.insert(2, "-mod=mod")  # it completes both files
+        _run_go(f"Kubernetes {version}", command, progress, directory=module, logs=into.parent)
     for name in NAMES:
         (into / name).symlink_to("controlplane")
 

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from splitter.sandbox.build import KUBERNETES_VERSION
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING
+from splitter.sandbox.versions import kubernetes_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ def node(
                 "containerRuntimeVersion": "kwok://sandbox",
                 "kernelVersion": "sandbox",
                 "kubeProxyVersion": "",
-                "kubeletVersion": f"v{KUBERNETES_VERSION}",
+                "kubeletVersion": f"v{kubernetes_version()}",
                 "machineID": "",
                 "operatingSystem": "linux",
                 "osImage": "sandbox",

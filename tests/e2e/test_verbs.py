@@ -199,6 +199,29 @@ class TestAsks:
         told(admin.splitter("unfreeze", "web", "-n", shop.namespace))
         shop.wait_split(on_demand=1, spot=4)
 
+    def test_by_label(self, shop: Shop, admin: Terminal) -> None:
+        """`-l` freezes, and gives back, those with the label and nobody else; nobody chosen is said."""
+        here = ("-n", shop.namespace)
+        for name in ("web", "cart"):
+            shop.deploy(name=name, replicas=REPLICAS, annotations=ASKED, labels={"team": name})
+            shop.label(name)
+        for name in ("web", "cart"):
+            shop.wait_split(on_demand=1, spot=2, name=name)
+        text = told(admin.splitter("freeze", "-l", "team=web", *here))
+        assert f"deployment {shop.namespace}/web is frozen" in text
+        assert "cart" not in text
+        assert "splitter.io/freeze" not in shop.deployment("cart")["metadata"]["annotations"]
+        told(admin.splitter("unfreeze", "-l", "team", *here))
+        assert "splitter.io/freeze" not in shop.deployment()["metadata"]["annotations"]
+        nobody = admin.splitter("freeze", "-l", "team=nobody", *here)
+        assert (nobody.returncode, nobody.stdout) == (0, "")
+        assert nobody.stderr == "no split workload was chosen: nothing is changed\n"
+        assert "choose several by -l or -A" in admin.splitter("freeze", *here).stderr
+        text = told(admin.splitter("uninstall", "-l", "team=web", *here, "--timeout", "80"))
+        assert text.splitlines()[-1] == "every workload with team=web is given back"
+        assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
+        assert admin.splitter("status", "cart", *here).returncode == 0
+
     @pytest.mark.parametrize("verb", ["restart", "rollout", "freeze", "unfreeze"])
     def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal, verb: str) -> None:
         """Nothing is written on a Deployment without the label, nor where there is none."""

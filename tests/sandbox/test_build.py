@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.sandbox import SandboxError, build
+from splitter.sandbox import SandboxError, build, versions
 from splitter.sandbox.build import (
     NAMES,
     build_key,
@@ -104,7 +104,7 @@ class TestTheCache:
         assert 'Get "https://(host)/x": broken' in str(caught.value)
         assert "about 6 minutes" in told[0]
         left = {path.name for path in (tmp_path / "splitter" / "sandbox").iterdir()}
-        assert left == {"build.lock", f"kubernetes-{build.KUBERNETES_VERSION}-build.log"}
+        assert left == {"build.lock", f"kubernetes-{versions.PINNED}-build.log"}
 
 
 class TestReadyMadePrograms:
