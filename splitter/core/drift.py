@@ -7,17 +7,28 @@ decided by the hash (`desired.rendered_hash`).
 """
 
 import json
-from collections.abc import Sequence
-
-from deepdiff import DeepDiff
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from splitter.core.model import Edit, Rendered
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
 # They differ because something else does.
 _MARKS = (ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF)
+Path = tuple[str, ...]
+
 _SHOWN = 5
 _VALUE = 60
+
+
+class _Absent:
+    """No value."""
+
+    def __repr__(self) -> str:
+        return "not present"
+
+
+_ABSENT = _Absent()
 
 
 def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
@@ -27,15 +38,55 @@ def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
     >>> changed_fields(old, new)
     ("spec.image: 'a' -> 'b'",)
     """
-    delta = DeepDiff(json.loads(before.manifest_json), json.loads(after.manifest_json), view="tree")
-    found = sorted(
-        f"{_path(path)}: {_short(level.t1)} -> {_short(level.t2)}"
-        for levels in delta.values()
-        for level in levels
-        if (path := level.path(output_format="list"))[-1] not in _MARKS
+    if before.manifest_json == after.manifest_json:
+        return ()
+    changes = _changes((), json.loads(before.manifest_json), json.loads(after.manifest_json))
+    found = (
+        f"{_path(path)}: {_short(old)} -> {_short(new)}"
+        for path, old, new in changes
+        if path[-1] not in _MARKS
     )
-    more = len(found) - _SHOWN
-    return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
+    shown = tuple(islice(found, _SHOWN))
+    more = sum(1 for _ in found)
+    return (*shown, *((f"{more} more",) if more else ()))
+
+
+def _changes(path: Path, before: object, after: object) -> Iterator[tuple[Path, object, object]]:
+    """Yield path, old and new value of each leaf that differs, in the order of the paths.
+
+    Our own: a library for this took 25 ms for a twin of two containers, most of what a roll of all
+    workloads cost (docs/performance.md).
+    """
+    if before == after:
+        return
+    olds, news = _parts_of(before, after)
+    if not olds and not news:
+        yield path, before, after
+    for part in sorted(olds.keys() | news.keys()):
+        yield from _changes((*path, part), olds.get(part, _ABSENT), news.get(part, _ABSENT))
+
+
+def _parts_of(before: object, after: object) -> tuple[dict[str, object], dict[str, object]]:
+    """Return what two objects, or two lists, are made of; nothing for values that are told as they are."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before, after
+    if isinstance(before, list) and isinstance(after, list):
+        olds, news = _by_name(before), _by_name(after)
+        if [name for name in olds if name in news] != [name for name in news if name in olds]:
+            olds = news = {}  # another order is what changed
+        return (olds, news) if olds and news else (_by_number(before), _by_number(after))
+    return {}, {}
+
+
+def _by_name(items: list[object]) -> dict[str, object]:
+    found: dict[str, object] = {
+        str(item["name"]): item for item in items if isinstance(item, dict) and "name" in item
+    }
+    return found if len(found) == len(items) else {}
+
+
+def _by_number(items: list[object]) -> dict[str, object]:
+    return {str(number): item for number, item in enumerate(items)}
 
 
 def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
@@ -75,8 +126,8 @@ def _name(part: str) -> str:
     return "/".join(map(str, json.loads(part).values())) if part.startswith("{") else part
 
 
-def _path(parts: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in parts)
+def _path(parts: Sequence[str]) -> str:
+    return ".".join(parts)
 
 
 def _short(value: object) -> str:

@@ -28,6 +28,7 @@ from yaml import YAMLError
 from splitter import __version__
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
+from splitter.kube.kubeconfig import environment_proxy
 
 PATCHES = {
     "merge": "application/merge-patch+json",
@@ -356,6 +357,8 @@ async def connect(
     configuration = Configuration()
     configuration.connection_pool_maxsize = connections
     configuration.trace_configs = [at_the_last_moment()]
+    # The library would have aiohttp look at the environment and at ~/.netrc for each request, in threads.
+    configuration.client_session_kwargs = {"trust_env": False}
     try:
         if kubeconfig is not None:
             await asyncio.to_thread(_must_be_readable, kubeconfig)
@@ -378,6 +381,7 @@ async def connect(
             Reason.API_UNREACHABLE,
             f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",
         ) from error
+    configuration.proxy = configuration.proxy or environment_proxy(configuration.host)
     return Client(ApiClient(configuration=configuration), timeout_s, answered)
 
 

@@ -1,4 +1,4 @@
-"""Reads names out of a kubeconfig: its contexts, and the namespace of one.
+"""Reads names out of a kubeconfig: its contexts, and the namespace of one; and the proxy on the way there.
 
 The command line asks, for the default of `-n` and for shell completion, before it connects and whether it
 connects or not. Credentials are not looked at: `client.connect` leaves those to the library, which takes
@@ -8,6 +8,8 @@ half a second to import.
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
@@ -41,6 +43,14 @@ def namespace_of(path: Path | None, context: str | None) -> str:
             if found.get("name") == wanted and isinstance(details, dict):
                 return str(details.get("namespace") or DEFAULT_NAMESPACE)
     return DEFAULT_NAMESPACE
+
+
+def environment_proxy(server: str) -> str | None:
+    """Return the proxy that the environment names for a server (HTTPS_PROXY, NO_PROXY), None without one."""
+    address = urlsplit(server)
+    if address.hostname is None or proxy_bypass(address.hostname):
+        return None
+    return getproxies().get(address.scheme)
 
 
 def _parts(path: Path | None) -> Iterator[dict[str, object]]:

@@ -21,6 +21,43 @@ class TestChangedFields:
         """Nothing changed, nothing said."""
         assert changed_fields(rendered(a=1), rendered(a=1)) == ()
 
+    def test_calls_items_by_their_names(self) -> None:
+        """A container is told by its name, as people call it, wherever it stands in the list."""
+        web, log = {"name": "web", "image": "web:1"}, {"name": "log", "image": "log:1"}
+        before, after = rendered(c=[web]), rendered(c=[log, {**web, "image": "web:2"}])
+        assert changed_fields(before, after) == (
+            "spec.c.log: not present -> {'name': 'log', 'image': 'log:1'}",
+            "spec.c.web.image: 'web:1' -> 'web:2'",
+        )
+
+    def test_calls_other_items_by_their_number(self) -> None:
+        """Items that have no name, or one name twice, are told by where they stand."""
+        twice = [{"name": "a", "v": 1}, {"name": "a", "v": 2}]
+        before, after = rendered(args=["x", "y"], e=twice), rendered(args=["x", "z"], e=twice[:1])
+        assert changed_fields(before, after) == (
+            "spec.args.1: 'y' -> 'z'",
+            "spec.e.1: {'name': 'a', 'v': 2} -> not present",
+        )
+
+    def test_tells_another_order(self) -> None:
+        """Containers in another order are another template, and roll."""
+        web, log = {"name": "web"}, {"name": "log"}
+        assert changed_fields(rendered(c=[web, log]), rendered(c=[log, web])) == (
+            "spec.c.0.name: 'web' -> 'log'",
+            "spec.c.1.name: 'log' -> 'web'",
+        )
+
+    def test_tells_an_object_that_became_empty(self) -> None:
+        """What is empty has no parts, and is told itself."""
+        assert changed_fields(rendered(a={}), rendered(a=[])) == ("spec.a: {} -> []",)
+
+    def test_tells_what_came_and_what_went(self) -> None:
+        """A field without a value on one side says so."""
+        assert changed_fields(rendered(a=1), rendered(b=None)) == (
+            "spec.a: 1 -> not present",
+            "spec.b: not present -> None",
+        )
+
     def test_leaves_out_our_marks(self) -> None:
         """The hashes differ because something else does: that is what is said."""
         before, after = (

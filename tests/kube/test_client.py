@@ -1,5 +1,6 @@
 """The client: what is sent, what is tried again, and in which words a failure comes back."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -354,6 +355,28 @@ class TestConnecting:
             await connect(path, context, 1.0, 4)
         assert caught.value.reason is Reason.API_UNREACHABLE
         assert str(path) in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("without", "used"), [("", "http://proxy.example:3128"), ("10.0.0.1", None), ("*", None)]
+    )
+    async def test_proxy_of_the_environment(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, without: str, used: str | None
+    ) -> None:
+        """The proxy that the environment names is used, for kopf too, unless the server is excepted."""
+        monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+        monkeypatch.setenv("no_proxy", without)
+        client = await connect(kubeconfig(tmp_path, "https://10.0.0.1:6443"), None, 1.0, 4)
+        credentials = await client.credentials()
+        await client.close()
+        assert credentials.proxy_url == used
+
+    async def test_a_request_starts_no_thread(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The environment is looked at once; for each request it cost more than sending it."""
+        async with serve(Script().then(json({"gitVersion": "v1.36.3"}))) as address:
+            client = await connect(kubeconfig(tmp_path, address), None, 5.0, 4)
+            monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", None)
+            assert await client.get("/version") == {"gitVersion": "v1.36.3"}
+            await client.close()
 
     async def test_no_credentials(self) -> None:
         """Without a kubeconfig and outside a pod there is nothing to connect with."""
