@@ -47,8 +47,8 @@ _TRY_AGAIN = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
-# Our own kind is not there: its CRD was deleted while we run. The server has two ways to say so, and both
-# differ from what it says of an object that is not there.
+# The kind is not there: our CRD was deleted while we run, or the server is too old to know it. There are
+# two ways to say so; both differ from what is said of an object that is not there.
 KIND_MISSING = "KindMissing"
 _OUR_KINDS = "/apis/splitter.io/"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
@@ -335,9 +335,9 @@ def _error(path: str, status: int, content: bytes) -> ApiError:
         found = ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (orjson.JSONDecodeError, AttributeError):
         found = ApiError(status, "", content[:300].decode(errors="replace").strip())
-    if status == HTTPStatus.NOT_FOUND and path.startswith(_OUR_KINDS) and found.message in _NO_KIND:
-        message = "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml"
-        return ApiError(status, KIND_MISSING, message)
+    if status == HTTPStatus.NOT_FOUND and found.message in _NO_KIND:
+        ours = "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml"
+        return ApiError(status, KIND_MISSING, ours if path.startswith(_OUR_KINDS) else found.message)
     return found
 
 

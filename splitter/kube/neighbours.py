@@ -14,7 +14,7 @@ from splitter.core.model import DEPLOYMENT, Key, Neighbours, Pool, SourceView
 from splitter.core.nodes import NodeState
 from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.kube.bodies import workload_path
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import KIND_MISSING, ApiError, Client
 from splitter.kube.parse.fields import Raw
 from splitter.kube.volumes import reach_of
 
@@ -59,7 +59,7 @@ async def _unplaceable(client: Client) -> str:
             )
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-        if error.reason != "NotFound":  # the path itself is unknown
+        if error.reason == KIND_MISSING:
             return (
                 "this API server has no MutatingAdmissionPolicy (admissionregistration.k8s.io/v1: Kubernetes"
                 f" 1.36), which places the pods; upgrade it, {twins}"

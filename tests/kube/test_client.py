@@ -151,6 +151,18 @@ class TestFailures:
                 await client.send("PATCH", "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web", {})
         assert (caught.value.status, caught.value.reason) == (404, KIND_MISSING)
 
+    async def test_another_kind_is_missing(self) -> None:
+        """An older server that lacks a kind is told from an object that is not there."""
+        unknown = refusal(404, "NotFound", "the server could not find the requested resource")
+        path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/splitter-placement"
+        async with connected(Script().then(unknown)) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.get(path)
+        assert (caught.value.reason, caught.value.message) == (
+            KIND_MISSING,
+            "the server could not find the requested resource",
+        )
+
     async def test_long_answers_are_cut(self) -> None:
         """A page of HTML does not end up in a log line."""
         async with connected(Script().then(text("x" * 5000, 404))) as client:

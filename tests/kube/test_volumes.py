@@ -12,6 +12,7 @@ from kube.server import Script, connected, json, refusal
 from splitter.core.model import STATEFUL_SET, Key, Neighbours, SourceView, StatefulView
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
+from splitter.kube.client import KIND_MISSING
 from splitter.kube.neighbours import look_around
 
 HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
@@ -123,7 +124,7 @@ class TestSupport:
         [
             ({}, (404, "NotFound"), "apply manifests/admission/placement.yaml"),
             ({POLICY: {}}, (404, "NotFound"), "or its binding, is not there"),
-            ({}, (404, ""), "this API server has no MutatingAdmissionPolicy"),
+            ({}, (404, KIND_MISSING), "this API server has no MutatingAdmissionPolicy"),
             ({}, (403, "Forbidden"), "splitter may not see whether policy splitter-placement is there"),
         ],
         ids=["no policy", "no binding", "older", "no right"],
