@@ -1,13 +1,14 @@
 """The Split statuses that are decided and not yet written: coalesced, and never in an emergency's way.
 
-The reconciler posts a status after each pass that changed it; one task writes them, each workload at
-most once a second, and none while an emergency goes on. Until a status is written, `overlay` lets the next
-pass see it as if it were, so that the rebalancing never forgets what it has just decided. Lost in a crash,
-a few seconds of soak are forgotten, which only delays a return.
+The reconciler posts a status after each pass that changed it; one task writes them, each workload at most
+once a second, more seldom while there are many, and none while an emergency goes on. Until a status is
+written, `overlay` lets the next pass see it as if it were, so that the rebalancing never forgets what it has
+just decided. Lost in a crash, some seconds of soak are forgotten, which only delays a return.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,7 +23,10 @@ from splitter.kube.client import NOT_LEADING, ApiError
 
 logger = logging.getLogger("splitter.status")
 
-_INTERVAL_S = 1.0
+_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 10.0
+# Statuses take a third of the time at most: while 1,000 workloads are taken over, a status after each step
+# of each is as many writes as the steps are, and the API server has no time for both.
+_PAUSE = 2.0
 _AT_ONCE = 4  # connections left free for passes
 
 
@@ -78,8 +82,11 @@ class StatusBoard:
         while True:
             await self._something.wait()
             self._something.clear()
+            began = time.monotonic()
             await self._write_all(self._calm)
-            await asyncio.sleep(_INTERVAL_S)  # the rate: one write a workload and second
+            await asyncio.sleep(
+                pause_s(time.monotonic() - began)
+            )  # the rate: what changes meanwhile is one write
 
     async def flush(self) -> None:
         """Write everything posted now."""
@@ -109,6 +116,15 @@ class StatusBoard:
             logger.log(level, "status of %s not written: %s", key, error)
         if self._posted.get(key) is posted:
             del self._posted[key]
+
+
+def pause_s(took_s: float) -> float:
+    """Return how long to leave statuses unwritten after writing all of them took so long.
+
+    >>> pause_s(0.1), pause_s(3.0), pause_s(60.0)
+    (1.0, 6.0, 10.0)
+    """
+    return min(_LONGEST_INTERVAL_S, max(_INTERVAL_S, _PAUSE * took_s))
 
 
 async def _at_once() -> None:

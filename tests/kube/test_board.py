@@ -16,7 +16,7 @@ from splitter.core.model import Observation
 from splitter.core.nodes import NodeState
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
-from splitter.reconciler.board import StatusBoard
+from splitter.reconciler.board import StatusBoard, pause_s
 from splitter.reconciler.queue import WorkQueue
 
 PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
@@ -275,3 +275,12 @@ class TestFailures:
         await desk.board.flush()
         assert len(desk.script.asked) == 6
         assert len({asked.path for asked in desk.script.asked}) == 6
+
+
+class TestPause:
+    """How long what was written last is left as it is."""
+
+    @pytest.mark.parametrize(("took_s", "paused_s"), [(0.0, 1.0), (0.4, 1.0), (3.0, 6.0), (60.0, 10.0)])
+    def test_is_in_proportion(self, took_s: float, paused_s: float) -> None:
+        """One status is written a second later; a thousand leave two thirds of the time to what they tell."""
+        assert pause_s(took_s) == paused_s
