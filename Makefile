@@ -89,6 +89,10 @@ test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, 
 bench: $(READY) ## Measure reaction time, CPU and memory on the sandbox
 	$(BIN)/pytest -m bench -s $(PYTEST)
 
+.PHONY: scale
+scale: $(READY) ## 100, 300 and 1,000 workloads beside a client that decides nothing; takes long (SCALE="--help")
+	PYTHONPATH=.:tests $(BIN)/python -m bench.scale $(SCALE)
+
 .PHONY: chaos
 chaos: $(READY) ## Faults between splitter and the API server, in a world that does not keep still (CHAOS="--help")
 	PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from splitter.bundled import bundled_path
 from splitter.demo.controller import Controller
@@ -44,6 +46,7 @@ class Size:
     on_demand_nodes: int = 4
     spot_nodes: int = 10
     settle_s: float = _SETTLE_S
+    max_unavailable: str = "25%"
 
 
 @dataclass
@@ -57,6 +60,7 @@ class Crowd:
     scales: ScaleLog
     spot_nodes: tuple[str, ...]
     first_split: list[Instant]
+    created_s: float = 0.0  # until all pods of all workloads were available for the first time
 
     @property
     def names(self) -> list[str]:
@@ -76,7 +80,7 @@ class Crowd:
 
     def wait_until_split(self, check: Controller) -> None:
         """Wait until each workload is divided as wanted and available, whatever was before."""
-        self.wait_for(self._is_divided, "every workload to be divided as wanted", check.check)
+        self.wait_for(self.is_divided, "every workload to be divided as wanted", check.check)
 
     def wait_until_available(self, check: Callable[[], None]) -> None:
         """Wait until each workload that is not split has all its replicas."""
@@ -97,11 +101,15 @@ class Crowd:
     def set_images(self, image: str) -> None:
         """Give every workload another image, as a user does."""
         objects = self.deployments.objects
-        for name in self.names:
+
+        def set_image(name: str) -> None:
             containers = objects[name]["spec"]["template"]["spec"]["containers"]
             changed = [{**container, "image": image} for container in containers]
             patch = {"spec": {"template": {"spec": {"containers": changed}}}}
             self.sandbox.api.patch(f"{DEPLOYMENTS}/{name}", patch, field_manager="bench")
+
+        with ThreadPoolExecutor(_WRITERS) as writers:
+            list(writers.map(set_image, self.names))
 
     def wait_until_run(self, image: str, holders: Sequence[str], check: Callable[[], None]) -> None:
         """Wait until the Deployments with these suffixes, of each workload, run this image and no other."""
@@ -111,7 +119,8 @@ class Crowd:
 
         self.wait_for(run_it, f"every workload to run {image}", check)
 
-    def _is_divided(self, objects: dict[str, JsonObject], name: str) -> bool:
+    def is_divided(self, objects: dict[str, JsonObject], name: str) -> bool:
+        """Whether a workload is divided as wanted, available, and nothing of it is on its way."""
         size = self.size
         wanted = (("on-demand", size.base), ("spot", size.replicas - size.base))
         return all(_is_complete(objects.get(f"{name}-{pool}"), count) for pool, count in wanted)
@@ -129,10 +138,13 @@ def _runs(raw: JsonObject, image: str) -> bool:
     status, replicas = raw.get("status", {}), raw["spec"]["replicas"]
     counts = {status.get(count, 0) for count in ("replicas", "updatedReplicas", "availableReplicas")}
     asked = [container["image"] for container in raw["spec"]["template"]["spec"]["containers"]]
-    return asked == [image] and counts == {replicas}
+    seen = status.get("observedGeneration") == raw["metadata"]["generation"]  # else these are older counts
+    return seen and asked == [image] and counts == {replicas}
 
 
-def deployment(name: str, *, replicas: int, split: bool, base: int = BASE) -> JsonObject:
+def deployment(
+    name: str, *, replicas: int, split: bool, base: int = BASE, max_unavailable: str = "25%"
+) -> JsonObject:
     """Return a small Deployment whose pods become ready after a second."""
     labels = {"app": name}
     metadata: JsonObject = {"name": name, "labels": labels}
@@ -149,6 +161,7 @@ def deployment(name: str, *, replicas: int, split: bool, base: int = BASE) -> Js
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
+            "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": max_unavailable}},
             "template": {
                 "metadata": {"labels": labels, "annotations": {"sandbox.splitter.io/ready-after": "1s"}},
                 "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
@@ -157,10 +170,25 @@ def deployment(name: str, *, replicas: int, split: bool, base: int = BASE) -> Js
     }
 
 
+def must_be_loopback(url: str) -> None:
+    """Raise AssertionError for any API server but one on this machine: a cluster would suffer."""
+    host = urlsplit(url).hostname or ""
+    if host != "localhost" and not (_is_address(host) and ip_address(host).is_loopback):
+        raise AssertionError(f"benchmarks run against a sandbox on loopback and nothing else, not {url}.")
+
+
+def _is_address(host: str) -> bool:
+    with suppress(ValueError):
+        ip_address(host)
+        return True
+    return False
+
+
 @contextmanager
 def crowd(size: Size = Size()) -> Iterator[Crowd]:
     """Yield a sandbox with splitter installed, not yet running, and labelled workloads, available."""
     with Sandbox.start(progress=print) as sandbox:
+        must_be_loopback(sandbox.url)
         sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
         spot_nodes = sandbox.fleet.add("spot", size.spot_nodes)
         for name in ("crd.yaml", "rbac.yaml"):
@@ -181,11 +209,19 @@ def crowd(size: Size = Size()) -> Iterator[Crowd]:
             Watch(sandbox.api, SPLITS, split_seen) as splits,
         ):
             found = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
+            began = Instant.now()
             with ThreadPoolExecutor(_WRITERS) as writers:
                 manifests = [
-                    deployment(name, replicas=size.replicas, split=True, base=size.base)
+                    deployment(
+                        name,
+                        replicas=size.replicas,
+                        split=True,
+                        base=size.base,
+                        max_unavailable=size.max_unavailable,
+                    )
                     for name in found.names
                 ]
                 list(writers.map(lambda manifest: sandbox.api.create(DEPLOYMENTS, manifest), manifests))
             found.wait_until_available(sandbox.check)
+            found.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
             yield found

@@ -1,0 +1,77 @@
+"""How splitter grows: the same day of work with 100, 300 and 1,000 workloads of 10 replicas.
+
+`make scale` starts a sandbox of its own for each size, on loopback and nowhere else, and writes
+`benchmarks/scale.json` and `scale.md` after each measure. Beside each figure stands its floor, measured in
+the same sandbox: the same writes by a client that decides nothing. splitter has one core (the last one);
+everything else shares what is there, this process too.
+"""
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.figures import machine, write
+from bench.scale.core import Figures
+from bench.scale.rounds import STAGES, Pace, by_turns, measure
+from bench.scale.tables import lines, markdown
+
+RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "scale.json"
+SIZES = (100, 300, 1000)
+TURNS = 100  # 10 at a time take as long again for each 10: at 1,000 it would be an hour
+
+
+class Results:
+    """The two files."""
+
+    def __init__(self, path: Path, command: str, *, keep: bool) -> None:
+        self._path = path
+        self._command = command
+        self.sizes: dict[int, Figures] = {}
+        if keep and path.exists():
+            former: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            self.sizes = {int(size): figures for size, figures in former["sizes"].items()}
+
+    def save(self, size: int, figures: Figures) -> None:
+        """Write everything that is known, with these figures of one size."""
+        self.sizes[size] = {**self.sizes.get(size, {}), **figures}
+        seen, sizes = machine(), dict(sorted(self.sizes.items()))
+        write(self._path, {"command": self._command, "machine": seen, "sizes": sizes})
+        page = markdown(self.sizes, seen, self._command)
+        self._path.with_suffix(".md").write_text(page, encoding="utf-8")
+
+
+def main() -> None:
+    """Measure each size, and show all."""
+    parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__.partition("\n")[0])
+    parser.add_argument("--workloads", type=int, nargs="*", default=list(SIZES))
+    parser.add_argument("--idle", type=float, default=300.0, help="seconds of idleness to measure")
+    parser.add_argument("--notices", type=int, default=8, help="nodes that are announced one by one")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), help="in this order")
+    parser.add_argument(
+        "--turns", type=int, default=TURNS, help="workloads taken over 10 at a time; 0: not measured"
+    )
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--keep", action="store_true", help="keep the other figures in the results")
+    options = parser.parse_args()
+    results = Results(options.results, "make scale", keep=options.keep)
+    if options.turns:
+        print(f"{options.turns} workloads, 10 at a time", flush=True)  # noqa: T201 - for who waits
+        by_turns(options.turns, partial(results.save, options.turns))
+    for workloads in options.workloads:
+        print(f"{workloads} workloads", flush=True)  # noqa: T201 - for who waits
+        pace = Pace(options.idle, options.notices)
+        measure(workloads, pace, partial(results.save, workloads), options.stages)
+    head, *rows = lines(results.sizes)
+    table = Table(*head, title="splitter as workloads grow", title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,491 @@
+"""One size: a day of work with everything split, and the same writes by a client that decides nothing.
+
+`__main__` calls `measure` for each size. Every measure is a dict of figures with what was used meanwhile
+(`core.Meter`); those of the floor are called `..._floor`. A measure that does not end in time is noted as
+failed, and the next one begins: hours of others' work are not thrown away. It never judges; `tables` does.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, crowd
+from bench.figures import Percentiles, cpu_seconds, memory_mb
+from bench.scale.bare import Bare, Orders
+from bench.scale.core import Figures, Meter, own_core
+from e2e.controller import Controller
+from e2e.gateway import Gateway
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.instants import Instant
+from splitter.sandbox.waiting import wait_until
+
+REPLICAS, BASE = 10, 2
+# Of 1,000 workloads: 200 on-demand and 300 spot nodes.
+ON_DEMAND_PER_WORKLOAD, SPOT_PER_WORKLOAD = 0.2, 0.3
+# A control plane on two busy cores replaces 10,000 pods in about 5 minutes.
+SETTLE_S_PER_WORKLOAD, SETTLE_S = 1.2, 180.0
+STORM_S = 240.0
+_EVENTS, _WRITERS = 3000, 16
+_LEADING_S = 60.0
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+# What makes spot trusted again between two measures, and no turns: all may move at once.
+_SETTINGS = {name.removeprefix("SPLITTER_"): value for name, value in SETTINGS.items()} | {
+    "MAX_CONCURRENT_MOVES": "0"
+}
+
+
+class Checked(Protocol):
+    """A process that is asked whether it still runs."""
+
+    def check(self) -> None:
+        """Raise SandboxError when it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things are looked at: `notices` nodes one by one, `quiet_s` seconds before each of them."""
+
+    idle_s: float = 300.0
+    notices: int = 8
+    quiet_s: float = 5.0  # for the last statuses and Events of what was before
+
+
+@dataclass
+class Run:
+    """One size: its crowd, and what was measured so far; `saved` is told of each measure."""
+
+    here: Crowd
+    kubeconfig: Path
+    pace: Pace
+    saved: Callable[[Figures], None]
+    figures: Figures = field(default_factory=dict)
+
+    @contextmanager
+    def measured(self, name: str, process_id: int) -> Iterator[Figures]:
+        """Yield where the figures of one measure go, with what was used meanwhile; a failure is noted."""
+        found: Figures = {}
+        meter = Meter(process_id, self.here.sandbox.process_id("kube-apiserver"))
+        try:
+            with meter.over(found):
+                yield found
+        except SandboxError as fault:
+            found["failed"] = str(fault).splitlines()[0]
+        self.note(name, found)
+
+    def note(self, name: str, found: Figures) -> None:
+        """Keep the figures of one measure, and show that something happens."""
+        self.figures[name] = found
+        print(f"  {time.strftime('%H:%M:%S')} {name}: {found}", flush=True)  # noqa: T201 - for who waits
+        self.saved(self.figures)
+
+    def controller(self, name: str, kubeconfig: Path | None = None, **settings: str) -> Controller:
+        """Return a controller with a log of its own, not started yet."""
+        home = self.here.sandbox.logs / name
+        home.mkdir(parents=True, exist_ok=True)
+        return Controller(kubeconfig or self.kubeconfig, home, {**_SETTINGS, **settings})
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[Controller]:
+        """Yield a controller that has just been begun, on a core of its own."""
+        controller = self.controller(name)
+        try:
+            controller.begin()
+            own_core(controller.process_id)
+            yield controller
+            controller.stop()
+        finally:
+            controller.end()
+
+
+def size_of(workloads: int) -> Size:
+    """Return a crowd of so many workloads of 10 replicas, with nodes in proportion."""
+    return Size(
+        workloads=workloads,
+        replicas=REPLICAS,
+        base=BASE,
+        on_demand_nodes=max(4, int(workloads * ON_DEMAND_PER_WORKLOAD)),
+        spot_nodes=max(6, int(workloads * SPOT_PER_WORKLOAD)),
+        settle_s=SETTLE_S + workloads * SETTLE_S_PER_WORKLOAD,
+        max_unavailable="0%",  # splitter promises as much, so its floor keeps it too
+    )
+
+
+def measure(workloads: int, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> Figures:
+    """Return the figures of one size, of some stages in this order."""
+    with crowd(size_of(workloads)) as here:
+        run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
+        run.note("created", {"seconds": here.created_s})
+        for name in stages:
+            try:
+                STAGES[name](run)
+            except Exception as fault:  # noqa: BLE001 - what took an hour to measure is not thrown away
+                run.note("failed", {**run.figures.get("failed", {}), name: repr(fault)})
+        return run.figures
+
+
+def by_turns(workloads: int, saved: Callable[[Figures], None]) -> None:
+    """Measure the on-boarding once more, with the default of 10 workloads at a time."""
+    with crowd(size_of(workloads)) as here:
+        run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), Pace(), saved)
+        controller = run.controller("turns", MAX_CONCURRENT_MOVES="10")
+        try:
+            controller.begin()
+            own_core(controller.process_id)
+            with run.measured("on_boarding_by_turns", controller.process_id) as found:
+                found["seconds"] = _took(lambda: _split(here, controller))
+        finally:
+            controller.end()
+
+
+def _plain_roll(run: Run) -> None:
+    """Roll all of them once before they are split."""
+    sandbox = run.here.sandbox
+    with run.measured("roll_floor", sandbox.process_id("kube-controller-manager")) as found:
+        found["seconds"] = _roll(run.here, "registry.example/crowd/app:plain", [""], sandbox.check)
+
+
+def _on_boarding(run: Run) -> None:
+    with run.running("on-boarding") as controller:
+        with run.measured("on_boarding", controller.process_id) as found:
+            found["seconds"] = _took(lambda: _split(run.here, controller))
+        _let_pass(run.pace.quiet_s)
+        run.note("memory_after_on_boarding", {**memory_mb(controller.process_id)})
+
+
+def _floors_of_notices(run: Run) -> None:
+    """Announce nodes while nobody decides anything: the writes are known beforehand."""
+    here = run.here
+    homes = _homes(here)
+    found = [_bare_notice(run, f"one_node_floor_{node}", (node,), homes, 1) for node in _first(run)]
+    run.note("one_node_floor", _gathered(found))
+    _bare_notice(run, "all_nodes_floor", here.spot_nodes, homes, REPLICAS - BASE)
+
+
+def _floors_of_an_outage(run: Run) -> None:
+    """Lose all spot nodes at once while nobody decides anything, and get them back."""
+    here, fleet = run.here, run.here.sandbox.fleet
+    orders = _orders(_homes(here), here.spot_nodes, REPLICAS)
+    with Bare(run.kubeconfig, orders, here.sandbox.home) as bare:
+        with run.measured("all_gone_floor", bare.process_id) as gone:
+            began = fleet.kill(here.spot_nodes)
+            gone.update(_distribution(_raises(here, began, here.names, bare)))
+        with run.measured("covered_floor", bare.process_id) as covered:
+            covered["seconds"] = _until_covered(here, began, bare)
+        with run.measured("return_floor", bare.process_id) as found_back:
+            found_back["seconds"] = _took(lambda: _restore(here, lambda: _shrink(here, bare)))
+
+
+def _bare_notice(
+    run: Run, name: str, nodes: Sequence[str], homes: dict[str, set[str]], more: int
+) -> list[float]:
+    """Taint nodes; return the seconds to the bare client's raise of each workload there."""
+    here = run.here
+    hurt = sorted(set().union(*(homes.get(node, set()) for node in nodes)))
+    found: list[float] = []
+    with Bare(run.kubeconfig, _orders(homes, nodes, BASE + more), here.sandbox.home) as bare:
+        with run.measured(name, bare.process_id) as figures:
+            noticed = here.sandbox.fleet.notice(nodes)
+            found += _raises(here, noticed, hurt, bare)
+            figures.update(_distribution(found))
+        here.sandbox.fleet.withdraw(nodes)
+    with run.measured(f"{name}_undone", here.sandbox.process_id("kube-controller-manager")):
+        _shrink(here, here.sandbox)
+    return found
+
+
+def _orders(homes: dict[str, set[str]], nodes: Sequence[str], replicas: int) -> Orders:
+    body = {"spec": {"replicas": replicas}}
+    return {
+        node: {f"{DEPLOYMENTS}/{name}-on-demand": body for name in sorted(homes.get(node, ()))}
+        for node in nodes
+    }
+
+
+def _shrink(here: Crowd, check: Checked) -> None:
+    """Put every on-demand twin back to its base once its spot twin is complete: nobody else does now."""
+
+    def spot_is_there(objects: dict[str, Figures], name: str) -> bool:
+        return _available(objects[f"{name}-spot"]) == REPLICAS - BASE
+
+    def shrink(name: str) -> None:
+        here.sandbox.api.patch(f"{DEPLOYMENTS}/{name}-on-demand/scale", {"spec": {"replicas": BASE}})
+
+    here.wait_for(spot_is_there, "every spot twin to be complete", check.check)
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        list(writers.map(shrink, here.names))
+    _split(here, check)
+
+
+def _start_up(run: Run, controller: Controller) -> None:
+    """From the start of a process to the first raise for a node that is doomed already."""
+    here, node = run.here, run.here.spot_nodes[0]
+    began = Instant.now()  # the process is a moment older: it has been begun just before
+    hurt = here.workloads_on(node)
+    here.sandbox.fleet.notice(node)
+    with run.measured("start", controller.process_id) as found:
+        raised = _raises(here, began, hurt, controller)
+        found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
+    here.sandbox.fleet.withdraw(node)
+    _settle(run, "start_undone", controller)
+    run.note("memory_after_start", {**memory_mb(controller.process_id)})
+
+
+def _notices(run: Run) -> None:
+    """A start, notices, and news without meaning, with everything split."""
+    with run.running("notices") as controller:
+        _start_up(run, controller)
+        one_by_one = [_notice(run, f"one_node_{node}", controller, (node,)) for node in _first(run)]
+        run.note("one_node", _gathered(one_by_one))
+        _notice(run, "all_nodes", controller, run.here.spot_nodes)
+        _events(run, controller)
+        run.note("memory_after_notices", {**memory_mb(controller.process_id)})
+
+
+def _roll_all(run: Run) -> None:
+    """Give every workload another image."""
+    with run.running("roll") as controller:
+        _settle(run, "roll_awaited", controller)
+        with run.measured("roll", controller.process_id) as roll:
+            pools = ["-on-demand", "-spot"]
+            roll["seconds"] = _roll(run.here, "registry.example/crowd/app:split", pools, controller.check)
+        _settle(run, "roll_settled", controller)
+        run.note("memory_after_the_roll", {**memory_mb(controller.process_id)})
+
+
+def _outage(run: Run) -> None:
+    with run.running("outage") as controller:
+        _settle(run, "outage_awaited", controller)
+        _lose_all(run, controller)
+
+
+def _lose_all(run: Run, controller: Controller) -> None:
+    """All spot nodes are gone without a notice, and come back."""
+    here, fleet, process_id = run.here, run.here.sandbox.fleet, controller.process_id
+    with run.measured("all_gone", process_id) as gone:
+        began = fleet.kill(here.spot_nodes)
+        gone.update(_distribution(_raises(here, began, here.names, controller)))
+    with run.measured("covered", process_id) as covered:
+        covered["seconds"] = _until_covered(here, began, controller)
+    with run.measured("return", process_id) as back:
+        back["seconds"] = _took(lambda: _restore(here, lambda: _split(here, controller)))
+    run.note("memory_after_the_outage", {**memory_mb(process_id)})
+
+
+def _notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) -> list[float]:
+    """Taint nodes; return the seconds to the first on-demand raise of each workload there."""
+    here = run.here
+    hurt = here.workloads_on(nodes[0]) if len(nodes) == 1 else set(here.names)
+    found: list[float] = []
+    with run.measured(name, controller.process_id) as figures:
+        noticed = here.sandbox.fleet.notice(nodes)
+        found += _raises(here, noticed, hurt, controller)
+        figures.update(_distribution(found))
+    here.sandbox.fleet.withdraw(nodes)
+    _settle(run, f"{name}_undone", controller)
+    return found
+
+
+def _events(run: Run, controller: Controller) -> None:
+    """Change pods in what means nothing, and count what it costs to hear of it."""
+    here = run.here
+    paths = [f"{PODS}/{pod['metadata']['name']}" for pod in here.sandbox.api.list(PODS)][:_EVENTS]
+    patch = {"metadata": {"annotations": {"bench": "seen"}}}
+    with (
+        run.measured("event", controller.process_id) as found,
+        ThreadPoolExecutor(_WRITERS) as writers,
+    ):
+        before_s = cpu_seconds(controller.process_id)
+        list(writers.map(lambda path: here.sandbox.api.patch(path, patch), paths))
+        _let_pass(1.0)
+        used_s = cpu_seconds(controller.process_id) - before_s
+        found |= {"events": len(paths), "microseconds": round(used_s / len(paths) * 1e6)}
+
+
+def _fail_over(run: Run) -> None:
+    """Two processes, one lease: the one that leads is killed in the moment of a notice, then asked to go."""
+    first, second = (run.controller(name, LEADER_ELECTION="on") for name in ("first", "second"))
+    try:
+        for one in (first, second):
+            one.start()
+            own_core(one.process_id)
+            _until_leading(first)
+        _lead_change(run, "fail_over", first.kill, second)
+        first.start()
+        own_core(first.process_id)
+        _lead_change(run, "clean_stop", second.stop, first)
+    finally:
+        first.end()
+        second.end()
+
+
+def _until_leading(controller: Controller) -> None:
+    wait_until(
+        lambda: "leading as" in controller.said(),
+        what="a leader",
+        deadline_s=_LEADING_S,
+        check=controller.check,
+    )
+
+
+def _lead_change(run: Run, name: str, end: Callable[[], object], heir: Controller) -> None:
+    here, node = run.here, run.here.spot_nodes[0]
+    hurt = here.workloads_on(node)
+    with run.measured(name, heir.process_id) as found:
+        ending = threading.Thread(target=end)
+        ending.start()
+        noticed = here.sandbox.fleet.notice(node)
+        raised = _raises(here, noticed, hurt, heir)
+        ending.join()
+        found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
+    here.sandbox.fleet.withdraw(node)
+    _settle(run, f"{name}_undone", heir)
+
+
+def _idle(run: Run) -> None:
+    """CPU and writes while nothing happens, counted at a gateway."""
+    here = run.here
+    with Gateway(run.kubeconfig) as gateway:
+        controller = run.controller("idle", gateway.kubeconfig(here.sandbox.home / "gateway.kubeconfig"))
+        try:
+            controller.start()
+            own_core(controller.process_id)
+            _until_calm(gateway, run.pace.quiet_s)
+            run.note("memory_of_a_new_process", {**memory_mb(controller.process_id)})
+            before = len(gateway.writes) + len(gateway.others)
+            with run.measured("idle", controller.process_id) as found:
+                cpu_s, began = cpu_seconds(controller.process_id), time.monotonic()
+                _let_pass(run.pace.idle_s)
+                controller.check()
+                used_s, passed_s = cpu_seconds(controller.process_id) - cpu_s, time.monotonic() - began
+                found |= {
+                    "seconds": round(passed_s),
+                    "percent": round(used_s / passed_s * 100, 2),
+                    "writes": len(gateway.writes) + len(gateway.others) - before,
+                }
+        finally:
+            controller.end()
+
+
+def _until_calm(gateway: Gateway, quiet_s: float) -> None:
+    """Wait until nothing has been written for a while after a start."""
+    seen, since = -1, time.monotonic()
+    while time.monotonic() - since < 3 * quiet_s:
+        if len(gateway.writes) != seen:
+            seen, since = len(gateway.writes), time.monotonic()
+        _let_pass(1.0)
+
+
+def _first(run: Run) -> tuple[str, ...]:
+    return run.here.spot_nodes[: run.pace.notices]
+
+
+def _homes(here: Crowd) -> dict[str, set[str]]:
+    """Return the workloads with a spot pod on each node."""
+    found: dict[str, set[str]] = {}
+    for pod in here.sandbox.api.list(PODS, labels="splitter.io/pool=spot"):
+        if "deletionTimestamp" not in pod["metadata"]:
+            found.setdefault(pod["spec"].get("nodeName", ""), set()).add(pod["metadata"]["labels"]["app"])
+    return found
+
+
+def _raises(here: Crowd, noticed: Instant, workloads: Sequence[str] | set[str], who: Checked) -> list[float]:
+    """Wait for the first raise of each workload, on either side; return the seconds it took.
+
+    Where spot has room elsewhere, splitter raises the spot twin.
+    """
+
+    def first_raises() -> dict[str, float]:
+        found: dict[str, float] = {}
+        for write in reversed(here.scales.writes()):
+            if write.at < noticed:
+                break
+            if write.after > write.before:
+                name = write.name.removesuffix("-on-demand").removesuffix("-spot")
+                found[name] = write.at.monotonic_s - noticed.monotonic_s
+        return {name: found[name] for name in workloads if name in found}
+
+    wait_until(
+        lambda: len(first_raises()) >= len(workloads),
+        what=f"{len(workloads)} workloads to be raised",
+        deadline_s=STORM_S,
+        check=who.check,
+    )
+    return list(first_raises().values())
+
+
+def _until_covered(here: Crowd, began: Instant, check: Checked) -> float:
+    """Wait until every workload has its N on on-demand nodes; return the seconds since `began`."""
+
+    def is_covered(objects: dict[str, Figures], name: str) -> bool:
+        return _available(objects[f"{name}-on-demand"]) >= REPLICAS
+
+    here.wait_for(is_covered, "every workload to be covered", check.check)
+    return round(time.monotonic() - began.monotonic_s, 1)
+
+
+def _available(raw: Figures) -> int:
+    return int(raw.get("status", {}).get("availableReplicas", 0))
+
+
+def _restore(here: Crowd, then: Callable[[], None]) -> None:
+    here.sandbox.fleet.restore(here.spot_nodes)
+    then()
+
+
+def _settle(run: Run, name: str, controller: Controller) -> None:
+    """Wait until everything is as it was; whatever was begun lately is let come first."""
+    _let_pass(run.pace.quiet_s)
+    with run.measured(name, controller.process_id):
+        _split(run.here, controller)
+    _let_pass(run.pace.quiet_s)
+
+
+def _split(here: Crowd, check: Checked) -> None:
+    here.wait_for(here.is_divided, "every workload to be divided as wanted", check.check)
+
+
+def _roll(here: Crowd, image: str, holders: Sequence[str], check: Callable[[], None]) -> float:
+    def roll() -> None:
+        here.set_images(image)
+        here.wait_until_run(image, holders, check)
+
+    return _took(roll)
+
+
+def _distribution(seconds: Sequence[float]) -> Figures:
+    return asdict(Percentiles.of(seconds))
+
+
+def _gathered(rounds: Sequence[Sequence[float]]) -> Figures:
+    seconds = [second for one in rounds for second in one]
+    return _distribution(seconds) if seconds else {"failed": "no round ended"}
+
+
+def _took(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return round(time.monotonic() - began, 1)
+
+
+def _let_pass(seconds: float) -> None:
+    """Let time pass: here it is what is measured."""
+    threading.Event().wait(seconds)
+
+
+# In this order, on what the one before has left: from `floors` on everything is split.
+STAGES: Mapping[str, Callable[[Run], None]] = {
+    "plain-roll": _plain_roll,
+    "on-boarding": _on_boarding,
+    "floors": _floors_of_notices,
+    "notices": _notices,
+    "idle": _idle,
+    "roll": _roll_all,
+    "fail-over": _fail_over,
+    "outage": _outage,
+    "outage-floors": _floors_of_an_outage,  # last: pods come back to few nodes, and a notice is another then
+}

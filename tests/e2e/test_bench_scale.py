@@ -1,0 +1,49 @@
+"""The bench of many workloads, with few: so that it still runs when somebody needs its figures."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.scale.__main__ import Results
+from bench.scale.rounds import Pace, measure
+from bench.scale.tables import ROWS
+
+pytestmark = pytest.mark.e2e
+
+WORKLOADS = 5
+# Looked at for as long as it takes to see that something is looked at.
+PACE = Pace(idle_s=2.0, notices=1, quiet_s=0.5)
+STAGES = ("plain-roll", "on-boarding", "floors", "notices", "idle")
+_MEASURES = {
+    "on_boarding",
+    "start",
+    "one_node",
+    "all_nodes",
+    "event",
+    "idle",
+    "memory_of_a_new_process",
+    "roll",
+}
+
+
+class TestBenchScale:
+    """`make scale`."""
+
+    def test_measures_and_writes_both_files(self, tmp_path: Path) -> None:
+        """Each measure has a figure, beside its floor where it has one, and both files are written."""
+        results = Results(tmp_path / "scale.json", "make scale", keep=False)
+        found: dict[str, Any] = {}
+
+        def save(figures: dict[str, Any]) -> None:
+            found.update(figures)
+            results.save(WORKLOADS, figures)
+
+        measure(WORKLOADS, PACE, save, STAGES)
+        assert "failed" not in found
+        rows = [row for row in ROWS if row.measure in _MEASURES]
+        assert {row.measure for row in rows} == _MEASURES
+        for row in rows:
+            assert row.figure(found) is not None, row.title
+            assert not row.floor or row.floor_of(found), row.title
+        assert "| (c) last write |" in (tmp_path / "scale.md").read_text(encoding="utf-8")
