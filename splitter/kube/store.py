@@ -125,15 +125,18 @@ class Shelf(Generic[R]):
         if known is not None and known.version >= version:
             return known
         try:
+            if not isinstance(raw["metadata"]["name"], str):
+                raise TypeError("the name is no text")  # noqa: TRY301 (as any other fault of the object)
             record = self._parse(raw)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            keys = {name: index_key(record) for name, index_key in self._indexes.items()}
+            hash(tuple(keys.values()))
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             # One odd object of anybody's must not blind us to all others.
             self._complain(raw, error)
             return known
         self._records[uid] = record
-        for name, index_key in self._indexes.items():
-            new_key = index_key(record)
-            if known is not None and (old_key := index_key(known)) != new_key:
+        for name, new_key in keys.items():
+            if known is not None and (old_key := self._indexes[name](known)) != new_key:
                 self._unfile(name, old_key, uid)
             self._index[name][new_key][uid] = record
         self._on_change(known, record)

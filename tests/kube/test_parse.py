@@ -44,7 +44,10 @@ class TestQuantities:
         """Everything else becomes bytes or pieces: decimal, binary and exponent suffixes."""
         assert parse.quantity("memory", written) == number
 
-    @pytest.mark.parametrize("written", ["", "lots", "1Zi", "5i", "--1"])
+    @pytest.mark.parametrize(
+        "written",
+        ["", "lots", "1Zi", "5i", "--1", "NaN", "Infinity", "1e999999999", "1e999999999999999999", "1e31"],
+    )
     def test_unreadable_is_nothing(self, written: str) -> None:
         """What no API server accepts counts 0: fit is an estimate."""
         assert parse.quantity("memory", written) == 0
@@ -55,6 +58,10 @@ class TestInstants:
     def test_are_aware(self, written: str) -> None:
         """An instant knows its zone, so that it compares with `now`."""
         assert parse.instant(written) == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+
+    def test_without_a_zone(self) -> None:
+        """A hand may have left the zone out: an instant of UTC, which compares with all others."""
+        assert parse.instant("2026-01-05T09:30:00") == datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
     def test_microseconds(self) -> None:
         """A MicroTime, as Leases and Events have it, is read too."""

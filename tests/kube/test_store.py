@@ -207,3 +207,30 @@ class TestSamples:
             told.shelf.upsert(thing(f"thing-{number}", 1, colour))
         told.shelf.remove(thing("thing-3", 2, "green"))
         assert sorted(record.colour for record in told.shelf.samples("colour")) == ["blue", "red"]
+
+
+class TestOddObjects:
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"metadata": metadata("odd")},
+            thing("odd", colour=["red"]),  # type: ignore[arg-type]  # cannot be filed under
+            {**thing("odd"), "metadata": {**metadata("odd"), "name": 7}},
+        ],
+    )
+    def test_are_left_out(self, told: Told, odd: Raw) -> None:
+        """What cannot be read or filed is not there, nobody is told, and all others are as before."""
+        told.shelf.upsert(thing("a"))
+        assert told.shelf.upsert(odd) is None
+        told.shelf.upsert(thing("b", colour="blue"))
+        assert told.colours() == {"uid-a": "red", "uid-b": "blue"}
+        assert told.changes == [(None, "red"), (None, "blue")]
+
+    def test_that_was_in_order(self, told: Told) -> None:
+        """It is believed to be as it was, and mended when it can be read again."""
+        told.shelf.upsert(thing("a"))
+        told.shelf.upsert(thing("a", 2, colour=["blue"]))  # type: ignore[arg-type]  # as above
+        assert told.colours() == {"uid-a": "red"}
+        told.shelf.upsert(thing("a", 3, "green"))
+        assert told.colours() == {"uid-a": "green"}
+        assert told.shelf.find("colour", "red") == ()

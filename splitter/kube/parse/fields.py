@@ -1,13 +1,15 @@
 """The fields that many kinds have: times, quantities, owners, conditions."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from datetime import UTC, datetime
+from decimal import Decimal
 from math import ceil
 from typing import Any
 
 Raw = Mapping[str, Any]
 
+# What the API server holds has at most 19 digits before the point; to write out 1e999999999 takes for ever.
+_MOST_DIGITS = 30
 _SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 _SUFFIXES |= {unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE", start=1)}
 _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)}
@@ -15,7 +17,16 @@ _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("K
 
 def instant(text: str) -> datetime:
     """Parse an RFC 3339 time as the API writes it; always aware, UTC."""
-    return datetime.fromisoformat(text)
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def texts(written: Raw | None) -> Raw:
+    """Return labels or annotations. Raises TypeError when a value is no text: then none is believed."""
+    found = written or {}
+    if not all(isinstance(text, str) for text in found.values()):
+        raise TypeError("a label or an annotation is no text")
+    return found
 
 
 def maybe_instant(text: str | None) -> datetime | None:
@@ -35,7 +46,9 @@ def quantity(resource: str, text: str | float) -> int:
     digits = written.rstrip("numkKMGTPEi")
     try:
         value = Decimal(digits) * _SUFFIXES[written[len(digits) :]]
-    except (InvalidOperation, KeyError):
+    except (ArithmeticError, KeyError):
+        return 0
+    if not value.is_finite() or value.adjusted() > _MOST_DIGITS:
         return 0
     return ceil(value * 1000) if resource == "cpu" else ceil(value)
 

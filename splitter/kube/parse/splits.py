@@ -4,7 +4,7 @@ import orjson
 
 from splitter.core.model import DEPLOYMENT, SplitView
 from splitter.core.surface import source_of_split
-from splitter.kube.parse.fields import Raw, maybe_instant
+from splitter.kube.parse.fields import Raw, maybe_instant, texts
 from splitter.kube.records import NamespaceRecord, SplitRecord
 
 
@@ -27,7 +27,7 @@ def split(raw: Raw) -> SplitRecord:
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
         rebalance=status.get("rebalance") or {},
-        good_annotations=good if isinstance(good, dict) else None,
+        good_annotations=texts(good) if isinstance(good, dict) else None,
         status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
     )
     # By its own name: a copy of a Split under another name says nothing about the source.
@@ -44,7 +44,6 @@ def _ordinals(raw: object) -> tuple[int, ...] | None:
 def namespace(raw: Raw) -> NamespaceRecord:
     """Parse a namespace: only our own annotations."""
     metadata = raw["metadata"]
-    ours = {
-        key: text for key, text in metadata.get("annotations", {}).items() if key.startswith("splitter.io/")
-    }
+    annotations = texts(metadata.get("annotations"))
+    ours = {key: text for key, text in annotations.items() if key.startswith("splitter.io/")}
     return NamespaceRecord("", metadata["uid"], int(metadata["resourceVersion"]), metadata["name"], ours)

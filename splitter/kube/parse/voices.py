@@ -15,7 +15,7 @@ from splitter.core.nodes import (
     Refusal,
     Taint,
 )
-from splitter.kube.parse.fields import Raw, instant
+from splitter.kube.parse.fields import Raw, instant, texts
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord
 
@@ -39,7 +39,7 @@ def node_event(raw: Raw) -> NodeEventRecord:
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         node=about["name"],
-        node_uid=about.get("uid", ""),
+        node_uid=str(about.get("uid", "")),
         event=NodeEvent(event_reason(raw), _last_seen(raw)),
     )
 
@@ -63,7 +63,7 @@ def claim(raw: Raw) -> ClaimRecord:
             condition["type"] == "DisruptionReason" and condition["status"] == "True"
             for condition in status.get("conditions", ())
         ),
-        ends=metadata.get("annotations", {}).get(TERMINATION_ANNOTATION, ""),
+        ends=texts(metadata.get("annotations")).get(TERMINATION_ANNOTATION, ""),
         claim=Claim(
             expressions(spec.get("requirements")),
             tuple(

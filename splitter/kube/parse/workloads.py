@@ -22,7 +22,7 @@ from splitter.core.surface import (
 )
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
-from splitter.kube.parse.fields import Raw, condition, controller, instant
+from splitter.kube.parse.fields import Raw, condition, controller, instant, texts
 from splitter.kube.parse.pods import pod_request
 from splitter.kube.parse.statefulsets import (
     LAST_APPLIED,
@@ -162,8 +162,8 @@ def source(raw: Raw) -> SourceRecord:
         paused=bool(spec.get("paused")),
         observed=observed,
         template_hash=template_hash(spec["template"]),
-        labels=metadata.get("labels", {}),
-        annotations=metadata.get("annotations", {}),
+        labels=texts(metadata.get("labels")),
+        annotations=texts(metadata.get("annotations")),
         selector_keys=keys,
         manifest_json=_manifest(raw),
         deleting="deletionTimestamp" in metadata,

@@ -1,0 +1,167 @@
+"""Objects in any shape, through parsers, cache, planner and templates: nothing raises, nobody else is harmed.
+
+A run of the unit tests plays few examples of each; FUZZ_EXAMPLES=1000 more.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuzz import objects
+from kube.raw import Raw
+from splitter.assembly import renderer_of, rules_of
+from splitter.core.actions import Action
+from splitter.core.errors import SplitterError
+from splitter.core.model import Key, Policy, Pool
+from splitter.core.nodes import assess
+from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.surface import parse_mark, parse_policy, parse_saved
+from splitter.core.surface.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
+from splitter.core.template_sets import TemplateSet
+from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError
+from splitter.kube.observe import Observer
+from splitter.kube.store import Shelf
+from splitter.reconciler.rendering import Rendering
+from splitter.report.status import build
+from splitter.settings import Settings
+
+FEW = settings(
+    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "12")), suppress_health_check=[HealthCheck.too_slow]
+)
+NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+SETTINGS = Settings(own_namespace="splitter-system")
+BROUGHT: dict[str, TemplateSet] = {}
+RENDERER = renderer_of(SETTINGS, BROUGHT)
+RULES = rules_of(SETTINGS)
+WEB = {kind: Key(kind, "shop", "web") for kind in ("Deployment", "StatefulSet")}
+OTHER = Key("Deployment", "shop", "other")
+SHARED = {"namespace", "template-set"}
+"""Whose policy and templates are the other workload's too."""
+
+SHELVES: dict[str, tuple[Callable[[], Raw], Callable[[Cache], Shelf[Any]]]] = {
+    "deployment": (objects.deployment, lambda cache: cache.sources),
+    "statefulset": (objects.stateful_set, lambda cache: cache.sources),
+    "twin": (objects.twin, lambda cache: cache.twins),
+    "statefulset-twin": (lambda: objects.twin("StatefulSet"), lambda cache: cache.twins),
+    "replicaset": (objects.replica_set, lambda cache: cache.replica_sets),
+    "pod": (objects.pod, lambda cache: cache.pods),
+    "node": (objects.node, lambda cache: cache.nodes),
+    "split": (objects.split, lambda cache: cache.splits),
+    "statefulset-split": (lambda: objects.split("StatefulSet"), lambda cache: cache.splits),
+    "namespace": (objects.namespace, lambda cache: cache.namespaces),
+    "template-set": (objects.template_set, lambda cache: cache.template_sets.store),
+    "event": (objects.node_event, lambda cache: cache.voices.events),
+    "refusal": (objects.node_event, lambda cache: cache.voices.refusals),
+    "claim": (objects.claim, lambda cache: cache.voices.claims),
+    "autoscaler": (objects.autoscaler, lambda cache: cache.voices.autoscaler),
+}
+
+
+class Nobody:
+    """An API server that knows of nothing but what is watched."""
+
+    async def find(self, path: str, **query: str) -> Mapping[str, Any] | None:
+        """Return an empty list, or no object."""
+        del query
+        lists = path.rpartition("/")[2].endswith("s")
+        return {"items": [], "metadata": {"resourceVersion": "1"}} if lists else None
+
+    async def get(self, path: str, **query: str) -> Mapping[str, Any]:
+        """Return an empty list, or say that there is no such object."""
+        if (found := await self.find(path, **query)) is None:
+            raise ApiError(404, "NotFound", path)
+        return found
+
+
+def filled() -> Cache:
+    """Return what splitter knows of a cluster with two workloads, one of which is left alone here."""
+
+    def wake(key: Key, *, urgent: bool) -> None:
+        del key, urgent
+
+    cache = Cache(assess, wake, "kube-system/ca", "splitter-system")
+    for make, shelf in SHELVES.values():
+        shelf(cache).upsert(make())
+    other = objects.deployment("other")
+    other["metadata"]["annotations"] = {}
+    cache.sources.upsert(other)
+    return cache
+
+
+def passed(cache: Cache, key: Key) -> tuple[Action, ...]:
+    """Do what a pass does but for its writes: observe, render, plan, report."""
+    observed = asyncio.run(Observer(Nobody(), cache).observe(key, NOW))  # type: ignore[arg-type]
+    in_force = policy_in_force(observed, RULES.defaults)
+    BROUGHT.clear()
+    BROUGHT.update(cache.template_sets.by_name)
+    found = plan(observed, in_force, Rendering(RENDERER).twins_of(observed, in_force.policy), RULES)
+    build(observed, found, in_force, written=True)
+    return found.actions
+
+
+BEFORE = passed(filled(), OTHER)
+
+
+@pytest.mark.parametrize("kind", SHELVES)
+@FEW
+@given(data=st.data())
+def test_a_spoiled_object(kind: str, data: st.DataObject) -> None:
+    """It is read as far as it makes sense, or left out; passes go on, and others' are the same."""
+    make, shelf = SHELVES[kind]
+    raw = data.draw(objects.spoiled(make()))
+    raw["metadata"]["resourceVersion"] = "2"
+    cache = filled()
+    shelf(cache).upsert(raw)
+    for key in WEB.values():
+        passed(cache, key)
+    actions = passed(cache, OTHER)
+    assert kind in SHARED or actions == BEFORE
+    shelf(cache).remove(raw)
+    passed(cache, OTHER)
+
+
+@FEW
+@given(objects.spoiled(objects.deployment()), st.sampled_from(Pool))
+def test_templates(raw: Raw, pool: Pool) -> None:
+    """Of anything as its source a template makes a twin, or says what is wrong with it."""
+    found = rendered(raw, pool)
+    assert found is Reason.TEMPLATE_INVALID or found == raw.get("kind", "Deployment")
+
+
+def rendered(raw: Raw, pool: Pool) -> object:
+    """Return the kind of the twin, or the reason why there is none."""
+    try:
+        return json.loads(RENDERER.render(raw, pool, Policy()).manifest_json)["kind"]
+    except SplitterError as refusal:
+        return refusal.reason
+
+
+ANNOTATIONS = st.dictionaries(
+    st.sampled_from((*USER_ANNOTATIONS, *OWN_ANNOTATIONS, "splitter.io/unknown", "note")),
+    st.sampled_from(objects.WORDS) | st.text(max_size=30),
+)
+
+
+@given(ANNOTATIONS, ANNOTATIONS)
+def test_annotations(source: dict[str, str], namespace: dict[str, str]) -> None:
+    """Any texts are a policy, or sentences that say what to write, each short enough for an Event."""
+    found = parse_policy(source, Policy(), namespace)
+    assert found.policy is not None or found.problems
+    assert all(problem.message and len(problem.message) <= 1024 for problem in found.problems)
+
+
+@given(st.sampled_from(objects.WORDS) | st.text())
+def test_marks(text: str) -> None:
+    """What splitter has written on a source is read again, and anything else is nothing."""
+    mark, saved = parse_mark(text), parse_saved(text)
+    assert mark is None or mark.time.tzinfo is not None
+    assert saved is None or min(saved.replicas, saved.left) >= 0
