@@ -280,10 +280,16 @@ class Server(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Listening(ThreadingHTTPServer):
+    """A server that lets many connections wait, as a real one: by default the sixth must try again."""
+
+    request_queue_size = 128
+
+
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Serve on loopback, and point KUBECONFIG there."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server = Listening(("127.0.0.1", 0), Server)
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     kubeconfig = {
