@@ -3,8 +3,30 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from e2e.shop import JsonObject, Shop
+from e2e.shop import DEADLINE_S, JsonObject, Shop
+from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.waiting import wait_until
+
+
+def steadily(holds: Callable[[], object]) -> bool:
+    """Whether something about a policy holds, and goes on holding.
+
+    An API server was seen to let two requests pass right after it had refused the first.
+    """
+    return all(holds() for _ in range(25))
+
+
+def checked(sandbox: Sandbox, name: str) -> JsonObject:
+    """Wait until Kubernetes has looked for mistakes of types in a policy, and return the policy."""
+    path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
+
+    def found() -> JsonObject | None:
+        raw = sandbox.api.get(path)
+        looked_at = raw.get("status", {}).get("observedGeneration") == raw["metadata"]["generation"]
+        return raw if looked_at else None
+
+    return wait_until(found, what=f"the policy {name} to be looked at", deadline_s=DEADLINE_S)
 
 
 @contextmanager
@@ -13,8 +35,8 @@ def forbidden(
 ) -> Iterator[None]:
     """Have an admission policy judge each new or changed object of an apps/v1 resource in this namespace.
 
-    `policy` has the `validations`, and what else is particular to it. It is in force when `attempt`, a dry
-    run of what is forbidden, is refused in the words of its first validation.
+    `policy` has the `validations`, and what else is particular to it. It is in force while `attempt`, a dry
+    run of what is forbidden, is refused in the words of its first validation, and gone when this returns.
     """
     name = f"{shop.namespace}-{name}"
     rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": [resource]}
@@ -30,16 +52,17 @@ def forbidden(
         shop.apply({**made, "metadata": {"name": name}})
     words: str = policy["validations"][0]["message"]
 
-    def is_in_force() -> bool:
+    def refuses() -> bool:
         try:
             attempt()
         except SandboxError as refusal:
             return words in str(refusal)
         return False
 
-    shop.until(is_in_force, "the policy to be in force")
+    shop.until(lambda: steadily(refuses), "the policy to be in force")
     try:
         yield
     finally:
         for kind, _ in kinds:
             shop.kubectl("delete", kind.lower(), name)
+        shop.until(lambda: steadily(lambda: not refuses()), "the policy to be gone")

@@ -9,13 +9,15 @@ import pytest
 
 from e2e.controller import SHORT, Controller, install
 from e2e.database import Database
-from e2e.shop import Shop
+from e2e.shop import DEADLINE_S, Shop
 from e2e.terminal import Terminal
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import NODES, Fleet
 from splitter.sandbox.waiting import wait_until
 
 _NUMBERS = itertools.count()
+# A namespace goes when its pods have; what stood on machines that vanished is collected after a minute.
+GOING_S = 180.0
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +82,7 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
     namespace = name or f"shop-{next(_NUMBERS)}"
     sandbox.kubectl("create", "namespace", namespace)
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=30)
+    wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S)
 
     def check() -> None:
         sandbox.check()
@@ -88,6 +90,16 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
 
     yield Shop(sandbox, namespace, check)
     sandbox.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def wait_alone(sandbox: Sandbox) -> None:
+    """Wait until other tests' namespaces are gone: what is left in them is looked after too, and seen."""
+
+    def nobody_goes() -> bool:
+        found = sandbox.api.list("/api/v1/namespaces")
+        return not any("deletionTimestamp" in raw["metadata"] for raw in found)
+
+    wait_until(nobody_goes, what="the end of other tests' namespaces", deadline_s=GOING_S)
 
 
 @pytest.fixture
@@ -110,7 +122,7 @@ def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
     account = f"--serviceaccount={shop.namespace}:viewer"
     sandbox.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
     path = f"/api/v1/namespaces/{shop.namespace}/serviceaccounts/viewer"
-    wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=30)
+    wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=DEADLINE_S)
     return Terminal(sandbox.service_account_kubeconfig(shop.namespace, "viewer"), tmp_path)
 
 

@@ -104,6 +104,24 @@ class Database:
 
     # --- waiting ----------------------------------------------------------------------------------
 
+    def told(self, reason: str, text: str = "") -> str:
+        """Wait for an Event of splitter's about it with this text in its note; return the note."""
+        return self.shop.told(reason, text, NAME)
+
+    def says(self, reason: str, text: str = "") -> JsonObject:
+        """Wait until the Split says this reason with this text in its message; return its status."""
+        return self.shop.says(reason, text, f"{NAME}-sts")
+
+    def wait_steady(self) -> None:
+        """Wait until the Split says that all is steady, of the source as it is now."""
+
+        def is_steady() -> bool:
+            generation = self.source()["metadata"]["generation"]
+            status = self.status()
+            return status.get("state") == "Steady" and status.get("sourceGeneration") == generation
+
+        self.shop.until(is_steady, f"the Split of {NAME} to say that all is steady")
+
     def wait_split(self, on_demand: int, spot: int) -> None:
         """Wait until the pods stand as said, all ready, none beside, and the twins ask for just that."""
         wanted = Shape(on_demand, spot, on_demand + spot)

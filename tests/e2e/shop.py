@@ -3,6 +3,7 @@
 Nothing here reads what splitter says about itself, except `split` and `events`, for tests of its reports.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ CAPACITY = "karpenter.sh/capacity-type"
 REVISION = "deployment.kubernetes.io/revision"
 # For everything that takes several rounds of new pods; generous, since the machine may be busy.
 DEADLINE_S = 90.0
+# For what nobody tells splitter of: it looks again by itself a minute later.
+BY_ITSELF_S = 60.0 + DEADLINE_S
+_NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +215,62 @@ class Shop:
             lambda: bool(look()), what=f"{what} in {self.namespace}", deadline_s=deadline_s, check=self.check
         )
 
-    def wait_split(self, on_demand: int, spot: int, name: str = "web") -> None:
+    def told(self, reason: str, text: str = "", name: str = "web") -> str:
+        """Wait for an Event of splitter's about a Deployment with this text in its note; return the note.
+
+        Events come behind the moves that they tell of, the more so in an emergency.
+        """
+        return wait_until(
+            lambda: next((note for note in self.events(reason, name) if text in note), None),
+            what=f"the Event {reason} about {name} with {text!r} in {self.namespace}",
+            deadline_s=DEADLINE_S,
+            check=self.check,
+        )
+
+    def says(self, reason: str, text: str = "", name: str = "web") -> JsonObject:
+        """Wait until the Split says this reason with this text in its message; return its status."""
+
+        def status() -> JsonObject | None:
+            found = self.status(name)
+            return found if found.get("reason") == reason and text in found["message"] else None
+
+        return wait_until(
+            status,
+            what=f"the Split of {name} to say {reason} with {text!r} in {self.namespace}",
+            deadline_s=DEADLINE_S,
+            check=self.check,
+        )
+
+    def wait_posted(self) -> None:
+        """Wait until every Event that was told before now is there: whatever is not has never been told.
+
+        Events are posted in the order in which they are told, so one more is asked for and waited for.
+        """
+        name = f"posted-{next(_NUMBERS)}"
+        self.apply(manifest(name, 0, labels={LABEL: "neither"}))
+        self.told("InvalidLabel", name=name)
+        self.kubectl("delete", "deployment", name, "--cascade=foreground")
+        self.until(lambda: self.split(name) is None, f"the report on {name} to go")
+
+    def wait_steady(self, name: str = "web") -> None:
+        """Wait until the Split says that all is steady, of the source as it is now."""
+
+        def is_steady() -> bool:
+            generation = self.deployment(name)["metadata"]["generation"]
+            status = self.status(name)
+            return status.get("state") == "Steady" and status.get("sourceGeneration") == generation
+
+        self.until(is_steady, f"the Split of {name} to say that all is steady")
+
+    def wait_split(
+        self, on_demand: int, spot: int, name: str = "web", deadline_s: float = DEADLINE_S
+    ) -> None:
         """Wait until the pods stand as said, all ready, none beside, and the twins ask for just that."""
         wanted = Shape(on_demand, spot, on_demand + spot)
         self.until(
             lambda: self.twins(name) == (on_demand, spot) and self.shape(name) == wanted,
             f"{name} to be {on_demand} on on-demand and {spot} on spot",
+            deadline_s,
         )
 
     def wait_given_back(self, name: str = "web") -> None:

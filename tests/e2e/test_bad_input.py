@@ -56,11 +56,11 @@ def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
 def refused(shop: Shop, reason: str) -> str:
     """Wait until Split and Event say that web is refused for a reason, alike, and return their sentence."""
     shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason}")
-    shop.until(lambda: shop.events(reason), f"the Event {reason}")
+    message: str = shop.told(reason)
     status = shop.status()
-    message: str = status["message"]
-    assert (status["state"], status["reason"]) == ("Refused", reason)
+    assert (status["state"], status["reason"], status["message"]) == ("Refused", reason, message)
     assert condition(shop, "Eligible")[2] == message
+    shop.wait_posted()
     assert shop.events(reason) == [message]
     return message
 
@@ -104,7 +104,8 @@ class TestLabel:
         shop.wait_split(on_demand=1, spot=2, name="cart")  # so splitter has had its turn
         assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
         assert shop.split() is None
-        assert splitters_events(shop, "cart")
+        shop.until(lambda: splitters_events(shop, "cart"), "a word about cart")
+        shop.wait_posted()
         assert not splitters_events(shop, "web")
         shop.kubectl("delete", "deployment", "cart")
         shop.until(lambda: shop.deployments() == {"web"}, "cart and its twins to be gone")
@@ -144,9 +145,8 @@ class TestAnnotations:
             shop.until(
                 lambda: condition(shop, "PolicyValid")[:2] == ("False", "InvalidAnnotation"), "the condition"
             )
-            shop.until(lambda: shop.events("InvalidAnnotation"), "the Event")
+            shop.told("InvalidAnnotation", "last good policy stays in force")
             assert 'splitter.io/on-demand-base is "two"' in condition(shop, "PolicyValid")[2]
-            assert "last good policy stays in force" in shop.events("InvalidAnnotation")[0]
             assert condition(shop, "Eligible")[0] == "True"
             assert shop.twins() == (1, 2)
             shop.scale(5)
@@ -235,11 +235,7 @@ class TestRollout:
             shop.until(lambda: len(shop.pods()) == REPLICAS + SURGE, "the surge of the rollout")
             shop.label()
             before = Untouched(shop)
-            shop.until(
-                lambda: shop.status().get("reason") == "RolloutInProgress", "the word about the rollout"
-            )
-            assert shop.status()["state"] == "Held"
-            assert f"{REPLICAS} wanted" in shop.status()["message"]
+            assert shop.says("RolloutInProgress", f"{REPLICAS} wanted")["state"] == "Held"
             before.verify()
             shop.kubectl("rollout", "undo", "deployment/web")
             shop.wait_split(on_demand=1, spot=2)

@@ -12,7 +12,7 @@ import pytest
 
 from e2e.admission import forbidden
 from e2e.controller import Controller
-from e2e.shop import JsonObject, Shop, manifest
+from e2e.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
 from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition, refused
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
@@ -20,6 +20,17 @@ from splitter.sandbox.waiting import wait_until
 pytestmark = pytest.mark.e2e
 
 NO_BARE_REPLICA_SETS = "no bare ReplicaSets here"
+BARE = {**manifest("bare", 0), "kind": "ReplicaSet"}
+del BARE["spec"]["strategy"]
+
+
+def one_more_allowed(shop: Shop) -> bool:
+    """Whether the API server would take one more ReplicaSet."""
+    try:
+        shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(BARE))
+    except SandboxError:
+        return False
+    return True
 
 
 def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
@@ -29,11 +40,9 @@ def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
         " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
     )
     policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
-    bare = {**manifest("bare", 0), "kind": "ReplicaSet"}
-    del bare["spec"]["strategy"]
 
     def attempt() -> str:
-        return shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(bare))
+        return shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(BARE))
 
     return forbidden(shop, "no-bare-replicasets", "replicasets", policy, attempt)
 
@@ -49,7 +58,7 @@ class TestRehearsal:
             assert NO_BARE_REPLICA_SETS in message
             assert "Nothing was changed" in message
             before.verify()
-        shop.wait_split(on_demand=1, spot=2)
+        shop.wait_split(on_demand=1, spot=2, deadline_s=BY_ITSELF_S)
         said = [
             line
             for line in controller.said().splitlines()
@@ -69,6 +78,7 @@ class TestRehearsal:
         assert "exceeded quota: few" in message
         before.verify()
         shop.kubectl("delete", "quota", "few")
+        shop.until(lambda: one_more_allowed(shop), "the quota to be forgotten")
         shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
         shop.wait_split(on_demand=1, spot=2)
 
@@ -114,10 +124,11 @@ def right_taken_away(shop: Shop, resource: str, verb: str) -> Iterator[None]:
 
     write(less)
     try:
-        wait_until(lambda: not may(), what="the right to be gone", deadline_s=30)
+        wait_until(lambda: not may(), what="the right to be gone", deadline_s=DEADLINE_S)
         yield
     finally:
         write(whole)
+        wait_until(may, what="the right to be there again", deadline_s=DEADLINE_S)
 
 
 class TestVolumes:
@@ -173,10 +184,10 @@ class TestAdvice:
         shop.apply(queue_autoscaler(REPLICAS))
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        (surge,) = shop.events("SurgeMayPend")
-        assert surge.startswith("hostPort 8080")
-        (tolerance,) = shop.events("AutoscalerWithoutTolerance")
-        assert tolerance.startswith("HorizontalPodAutoscaler/web")
+        assert shop.told("SurgeMayPend").startswith("hostPort 8080")
+        assert shop.told("AutoscalerWithoutTolerance").startswith("HorizontalPodAutoscaler/web")
+        shop.wait_posted()
+        assert len(shop.events("SurgeMayPend")) == len(shop.events("AutoscalerWithoutTolerance")) == 1
 
 
 def queue_autoscaler(replicas: int) -> JsonObject:
@@ -208,6 +219,8 @@ class TestWhileSplit:
             )
             shop.scale(REPLICAS + 1)
             shop.wait_split(on_demand=1, spot=3)
+            shop.told("StrategyRecreate")
+            shop.wait_posted()
             assert len(shop.events("StrategyRecreate")) == 1
             strategy(shop, {"type": "RollingUpdate"})
             shop.until(lambda: condition(shop, "Eligible")[0] == "True", "the objection to be gone")

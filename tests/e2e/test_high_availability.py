@@ -151,6 +151,7 @@ def wait_until_reconciling(replica: Replica, before: int) -> None:
 
 def is_no_fight(shop: Shop) -> bool:
     """Whether nobody took the other's writes for a foreign hand's."""
+    shop.wait_posted()
     told = [
         note
         for reason in ("ForeignUnpause", "Conflict", "Drift", "IntruderParked")
@@ -167,7 +168,7 @@ class TestStandsBy:
         shop.wait_split(on_demand=2, spot=3)
         assert len(leader.asked) > 10
         assert standby.asked == []
-        assert "standing by" in standby.said
+        shop.until(lambda: "standing by" in standby.said, "the other to say that it stands by")
         assert "reconciled" not in standby.said
 
 

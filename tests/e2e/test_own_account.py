@@ -16,12 +16,14 @@ from typing import Any
 import pytest
 import yaml
 
+from e2e.admission import checked, steadily
 from e2e.conftest import open_shop
 from e2e.controller import Controller
-from e2e.shop import JsonObject, Shop, manifest
+from e2e.shop import DEADLINE_S, JsonObject, Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
 from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -91,6 +93,18 @@ class Stage:
         body = {key: value for key, value in asked.items() if value is not None}
         self.account.request("DELETE", self.path(kind, name), body={**body, "dryRun": ["All"]})
 
+    def wait_held(self) -> None:
+        """Wait until the policy refuses what nothing else would."""
+
+        def is_refused() -> bool:
+            try:
+                self.delete("deployments", "plain")
+            except ApiError as refusal:
+                return f"ValidatingAdmissionPolicy '{POLICY}'" in str(refusal)
+            return False
+
+        wait_until(lambda: steadily(is_refused), what="the policy to be in force", deadline_s=DEADLINE_S)
+
     def refusal(self, attempt: Callable[["Stage"], object]) -> str:
         """Return in which words the policy refuses an attempt."""
         with pytest.raises(ApiError) as caught:
@@ -137,7 +151,7 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
             "stateful": shop.pods("statefulset")[0]["metadata"]["name"],
         }
         stage = Stage(shop, account, names)
-        assert "splitter-own-account" in stage.refusal(lambda one: one.delete("deployments", "plain"))
+        stage.wait_held()
         yield stage
 
 
@@ -435,8 +449,7 @@ class TestAttempts:
 class TestThePolicy:
     def test_has_no_mistake_of_types(self, stage: Stage) -> None:
         """The API server finds nothing to complain about in its expressions."""
-        path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{POLICY}"
-        status = stage.shop.sandbox.api.get(path)["status"]
+        status = checked(stage.shop.sandbox, POLICY)["status"]
         assert "expressionWarnings" not in json.dumps(status)
 
     def test_names_the_account_once(self) -> None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from e2e.admission import forbidden
-from e2e.shop import Shop
+from e2e.shop import BY_ITSELF_S, Shop
 from e2e.test_broken_image import BAD, GOOD, MENDED, images
 
 pytestmark = pytest.mark.e2e
@@ -48,8 +48,9 @@ class TestStalled:
         """A roll without progress is said once, stops where it is, and ends with the fixed image."""
         with shop.watch() as watched:
             set_image(shop, BAD)
-            shop.until(lambda: shop.events("RolloutStalled"), "the roll to be given up")
+            shop.told("RolloutStalled")
             assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (BAD, GOOD)
+            shop.wait_posted()
             assert len(shop.events("RolloutStalled")) == 1
             set_image(shop, MENDED)
             shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
@@ -63,7 +64,7 @@ class TestStalled:
         before = generation(shop, "on-demand")
         with shop.watch() as watched:
             set_image(shop, BAD)
-            shop.until(lambda: shop.events("RolloutStalled"), "the roll to be given up")
+            shop.told("RolloutStalled")
             assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (GOOD, BAD)
             set_image(shop, GOOD)
             shop.until(lambda: images(shop) == Counter({GOOD: REPLICAS}), f"{GOOD} everywhere")
@@ -98,12 +99,11 @@ class TestRehearsal:
         before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
         with new_spot_images_forbidden(shop):
             set_image(shop, MENDED)
-            shop.until(lambda: shop.status().get("reason") == "WriteDenied", "the refusal")
-            assert REFUSED in shop.status()["message"]
+            shop.says("WriteDenied", REFUSED)
             assert {pool: generation(shop, pool) for pool in before} == before
             assert images(shop) == Counter({GOOD: REPLICAS})
         shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
-        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere", BY_ITSELF_S)
 
 
 def new_spot_images_forbidden(shop: Shop) -> AbstractContextManager[None]:
