@@ -4,11 +4,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from e2e.database import NAME, Database, manifest, service
 from e2e.shop import CAPACITY, POOL, JsonObject, Shop, Watched
 from splitter.bundled import bundled_path
 from splitter.sandbox.instants import Instant
+from splitter.sandbox.versions import kubernetes_version
 
+# Older ones have no MutatingAdmissionPolicy in admissionregistration.k8s.io/v1.
+PLACES = tuple(map(int, kubernetes_version().split("."))) >= (1, 36)
+needs_placement = pytest.mark.skipif(not PLACES, reason="this Kubernetes places no pods: needs 1.36")
 POLICY = str(bundled_path("manifests/admission/placement.yaml"))
 CLAIM: JsonObject = {
     "metadata": {"name": "data"},

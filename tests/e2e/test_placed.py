@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.controller import Controller
-from e2e.placed import CLAIM, POLICY, Placed, volume
+from e2e.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from e2e.shop import Shop
 from e2e.terminal import Terminal
 from e2e.test_crash_at_every_write import Mortal, every, mortal
@@ -20,7 +20,7 @@ from splitter.sandbox.machines import Notice
 
 __all__ = ["mortal"]  # a fixture
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_placement]
 
 
 @pytest.fixture(autouse=True, scope="module")

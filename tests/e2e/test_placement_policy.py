@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from e2e.placed import needs_placement
 from e2e.shop import JsonObject
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
@@ -21,7 +22,7 @@ from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_placement]
 
 POOL = "splitter.io/pool"
 INDEX = "apps.kubernetes.io/pod-index"
