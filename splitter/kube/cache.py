@@ -10,6 +10,7 @@ be done.
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -272,6 +273,8 @@ class Cache:
             self._wake(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
+        if old is not None and new is not None and replace(old, version=new.version) == new:
+            return  # in nothing that a pass looks at
         self._rooms.pod_changed(old, new)
         record = new or old
         if record is not None and (key := self._source_of_pod(record)) is not None:

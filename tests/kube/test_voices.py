@@ -81,6 +81,26 @@ def woken() -> Woken:
     return Woken()
 
 
+class TestPods:
+    """Pods change many times for others, and a pass costs ten times what hearing of it costs."""
+
+    def test_wake_nobody_with_what_nobody_looks_at(self, woken: Woken) -> None:
+        """An annotation of somebody's is heard, and that is all."""
+        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        woken.cache.pods.upsert({**raw, "metadata": {**raw["metadata"], "annotations": {"theirs": "new"}}})
+        record = woken.cache.pods.get(raw["metadata"]["uid"])
+        assert record is not None
+        assert record.version == 7
+        assert woken.calls == []
+
+    def test_wake_their_source_with_everything_else(self, woken: Woken) -> None:
+        """A pod that is on its way out is news."""
+        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        raw["metadata"]["deletionTimestamp"] = "2026-01-05T10:00:00Z"
+        woken.cache.pods.upsert(raw)
+        assert woken.calls == [(WEB, False)]
+
+
 class TestNodeEvents:
     """An accelerator: the truth is in taints and conditions."""
 
