@@ -184,6 +184,16 @@ def _is_address(host: str) -> bool:
     return False
 
 
+def installed(sandbox: Sandbox) -> None:
+    """Install what splitter needs, and make the namespace of the workloads."""
+    for name in ("crd.yaml", "rbac.yaml"):
+        sandbox.kubectl("apply", "-f", str(bundled_path(f"manifests/{name}")))
+    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
+    sandbox.kubectl("create", "namespace", NAMESPACE)
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
+    wait_until(lambda: sandbox.api.find(account) is not None, what="the service account", deadline_s=30)
+
+
 @contextmanager
 def crowd(size: Size = Size()) -> Iterator[Crowd]:
     """Yield a sandbox with splitter installed, not yet running, and labelled workloads, available."""
@@ -191,12 +201,7 @@ def crowd(size: Size = Size()) -> Iterator[Crowd]:
         must_be_loopback(sandbox.url)
         sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
         spot_nodes = sandbox.fleet.add("spot", size.spot_nodes)
-        for name in ("crd.yaml", "rbac.yaml"):
-            sandbox.kubectl("apply", "-f", str(bundled_path(f"manifests/{name}")))
-        sandbox.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
-        sandbox.kubectl("create", "namespace", NAMESPACE)
-        account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
-        wait_until(lambda: sandbox.api.find(account) is not None, what="the service account", deadline_s=30)
+        installed(sandbox)
 
         scales, first_split = ScaleLog(), list[Instant]()
 

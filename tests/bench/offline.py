@@ -78,7 +78,7 @@ class Paper:
             self._add(f"ns-{number // WORKLOADS_A_NAMESPACE}", f"app-{number}", renderer, places)
 
     def _add(self, namespace: str, name: str, renderer: Any, places: Any) -> None:  # noqa: ANN401
-        source = _deployment(namespace, name)
+        source = source_deployment(namespace, name)
         self.sources.append(source)
         key_view = parse.source(source).view
         for pool in Pool:
@@ -87,17 +87,17 @@ class Paper:
             raw = bodies.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
             raw["metadata"] |= _identity(f"{name}-{pool.value}", namespace)
             raw["metadata"]["generation"] = 1
-            raw["status"] = _deployment_status(count)
+            raw["status"] = deployment_status(count)
             self.twins.append(raw)
             template = raw["spec"]["template"]
-            owned = _replica_set(namespace, raw, template, count)
+            owned = replica_set_of(namespace, raw, template, count)
             self.replica_sets.append(owned)
             self.pods += [
-                _pod(namespace, f"{owned['metadata']['name']}-{index}", owned, template, next(places[pool]))
+                pod_on(namespace, f"{owned['metadata']['name']}-{index}", owned, template, next(places[pool]))
                 for index in range(count)
             ]
-        parked = _replica_set(namespace, source, source["spec"]["template"], 0)
-        _park(parked)
+        parked = replica_set_of(namespace, source, source["spec"]["template"], 0)
+        park(parked)
         self.replica_sets.append(parked)
         split = bodies.reporting_split(key_view, takes_over=True)
         split["metadata"] |= _identity(name, namespace, uid=f"split-{namespace}-{name}")
@@ -149,7 +149,8 @@ def _identity(name: str, namespace: str = "", uid: str = "") -> Json:
     }
 
 
-def _deployment_status(count: int) -> Json:
+def deployment_status(count: int) -> Json:
+    """Return the status of a Deployment all of whose pods are available."""
     counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas", "readyReplicas"), count)
     return {"observedGeneration": 1, **counts}
 
@@ -164,7 +165,8 @@ def _container(name: str) -> Json:
     }
 
 
-def _deployment(namespace: str, name: str) -> Json:
+def source_deployment(namespace: str, name: str) -> Json:
+    """Return a source that splitter has taken over."""
     labels = {"app": name}
     identity = _identity(name, namespace)
     mark = mark_value(identity["uid"], parse.instant(identity["creationTimestamp"]))
@@ -192,12 +194,14 @@ def _deployment(namespace: str, name: str) -> Json:
     }
 
 
-def _park(raw: Json) -> None:
+def park(raw: Json) -> None:
+    """Have a ReplicaSet look as if its Deployment did not own it any more."""
     raw["metadata"]["labels"] = {"splitter.io/split": "parked"}
     raw["metadata"]["ownerReferences"][0]["controller"] = False
 
 
-def _replica_set(namespace: str, of: Json, template: Json, count: int) -> Json:
+def replica_set_of(namespace: str, of: Json, template: Json, count: int) -> Json:
+    """Return the one ReplicaSet of a Deployment."""
     name = f"{of['metadata']['name']}-5d9c7b6f5"
     labels = {**template["metadata"].get("labels", {}), "pod-template-hash": "5d9c7b6f5"}
     reference = {
@@ -217,7 +221,8 @@ def _replica_set(namespace: str, of: Json, template: Json, count: int) -> Json:
     }
 
 
-def _pod(namespace: str, name: str, owner: Json, template: Json, node: str) -> Json:
+def pod_on(namespace: str, name: str, owner: Json, template: Json, node: str) -> Json:
+    """Return a pod that runs and is ready on a node."""
     since = {"status": "True", "lastTransitionTime": "2026-01-05T09:30:00Z"}
     reference = {
         "apiVersion": "apps/v1",

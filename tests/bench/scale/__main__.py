@@ -18,6 +18,7 @@ from rich.table import Table
 from bench.figures import machine, write
 from bench.scale.core import Figures
 from bench.scale.rounds import STAGES, Pace, by_turns, measure
+from bench.scale.still import measure_still
 from bench.scale.tables import lines, markdown
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "scale.json"
@@ -51,6 +52,9 @@ def main() -> None:
     parser.add_argument("--workloads", type=int, nargs="*", default=list(SIZES))
     parser.add_argument("--idle", type=float, default=300.0, help="seconds of idleness to measure")
     parser.add_argument("--notices", type=int, default=8, help="nodes that are announced one by one")
+    parser.add_argument(
+        "--still", action="store_true", help="a still life: only what needs no pod that moves"
+    )
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), help="in this order")
     parser.add_argument(
         "--turns", type=int, default=TURNS, help="workloads taken over 10 at a time; 0: not measured"
@@ -65,7 +69,10 @@ def main() -> None:
     for workloads in options.workloads:
         print(f"{workloads} workloads", flush=True)  # noqa: T201 - for who waits
         pace = Pace(options.idle, options.notices)
-        measure(workloads, pace, partial(results.save, workloads), options.stages)
+        if options.still:
+            measure_still(workloads, pace, partial(results.save, workloads))
+        else:
+            measure(workloads, pace, partial(results.save, workloads), options.stages)
     head, *rows = lines(results.sizes)
     table = Table(*head, title="splitter as workloads grow", title_justify="left")
     for row in rows:

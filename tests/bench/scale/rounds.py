@@ -153,27 +153,26 @@ def _on_boarding(run: Run) -> None:
     with run.running("on-boarding") as controller:
         with run.measured("on_boarding", controller.process_id) as found:
             found["seconds"] = _took(lambda: _split(run.here, controller))
-        _let_pass(run.pace.quiet_s)
+        let_pass(run.pace.quiet_s)
         run.note("memory_after_on_boarding", {**memory_mb(controller.process_id)})
 
 
 def _floors_of_notices(run: Run) -> None:
     """Announce nodes while nobody decides anything: the writes are known beforehand."""
     here = run.here
-    homes = _homes(here)
-    found = [_bare_notice(run, f"one_node_floor_{node}", (node,), homes, 1) for node in _first(run)]
-    run.note("one_node_floor", _gathered(found))
-    _bare_notice(run, "all_nodes_floor", here.spot_nodes, homes, REPLICAS - BASE)
+    where = homes(here)
+    found = [_bare_notice(run, f"one_node_floor_{node}", (node,), where, 1) for node in _first(run)]
+    run.note("one_node_floor", gathered(found))
+    _bare_notice(run, "all_nodes_floor", here.spot_nodes, where, REPLICAS - BASE)
 
 
 def _floors_of_an_outage(run: Run) -> None:
     """Lose all spot nodes at once while nobody decides anything, and get them back."""
     here, fleet = run.here, run.here.sandbox.fleet
-    orders = _orders(_homes(here), here.spot_nodes, REPLICAS)
-    with Bare(run.kubeconfig, orders, here.sandbox.home) as bare:
+    with Bare(run.kubeconfig, orders(homes(here), here.spot_nodes, REPLICAS), here.sandbox.home) as bare:
         with run.measured("all_gone_floor", bare.process_id) as gone:
             began = fleet.kill(here.spot_nodes)
-            gone.update(_distribution(_raises(here, began, here.names, bare)))
+            gone.update(distribution(raises(here, began, here.names, bare)))
         with run.measured("covered_floor", bare.process_id) as covered:
             covered["seconds"] = _until_covered(here, began, bare)
         with run.measured("return_floor", bare.process_id) as found_back:
@@ -181,27 +180,35 @@ def _floors_of_an_outage(run: Run) -> None:
 
 
 def _bare_notice(
-    run: Run, name: str, nodes: Sequence[str], homes: dict[str, set[str]], more: int
+    run: Run, name: str, nodes: Sequence[str], where: Mapping[str, set[str]], more: int
 ) -> list[float]:
-    """Taint nodes; return the seconds to the bare client's raise of each workload there."""
-    here = run.here
-    hurt = sorted(set().union(*(homes.get(node, set()) for node in nodes)))
-    found: list[float] = []
-    with Bare(run.kubeconfig, _orders(homes, nodes, BASE + more), here.sandbox.home) as bare:
-        with run.measured(name, bare.process_id) as figures:
-            noticed = here.sandbox.fleet.notice(nodes)
-            found += _raises(here, noticed, hurt, bare)
-            figures.update(_distribution(found))
-        here.sandbox.fleet.withdraw(nodes)
-    with run.measured(f"{name}_undone", here.sandbox.process_id("kube-controller-manager")):
-        _shrink(here, here.sandbox)
+    found = bare_notice(run, name, nodes, where, more)
+    with run.measured(f"{name}_undone", run.here.sandbox.process_id("kube-controller-manager")):
+        _shrink(run.here, run.here.sandbox)
     return found
 
 
-def _orders(homes: dict[str, set[str]], nodes: Sequence[str], replicas: int) -> Orders:
+def bare_notice(
+    run: Run, name: str, nodes: Sequence[str], where: Mapping[str, set[str]], more: int
+) -> list[float]:
+    """Taint nodes for a moment; return the seconds to the bare client's raise of each workload there."""
+    here = run.here
+    hurt = sorted(set().union(*(where.get(node, set()) for node in nodes)))
+    found: list[float] = []
+    with Bare(run.kubeconfig, orders(where, nodes, BASE + more), here.sandbox.home) as bare:
+        with run.measured(name, bare.process_id) as figures:
+            noticed = here.sandbox.fleet.notice(nodes)
+            found += raises(here, noticed, hurt, bare)
+            figures.update(distribution(found))
+        here.sandbox.fleet.withdraw(nodes)
+    return found
+
+
+def orders(where: Mapping[str, set[str]], nodes: Sequence[str], replicas: int) -> Orders:
+    """Return the raises that the bare client sends when it hears that a node goes."""
     body = {"spec": {"replicas": replicas}}
     return {
-        node: {f"{DEPLOYMENTS}/{name}-on-demand": body for name in sorted(homes.get(node, ()))}
+        node: {f"{DEPLOYMENTS}/{name}-on-demand": body for name in sorted(where.get(node, ()))}
         for node in nodes
     }
 
@@ -222,17 +229,21 @@ def _shrink(here: Crowd, check: Checked) -> None:
 
 
 def _start_up(run: Run, controller: Controller) -> None:
+    start_up(run, controller)
+    _settle(run, "start_undone", controller)
+    run.note("memory_after_start", {**memory_mb(controller.process_id)})
+
+
+def start_up(run: Run, controller: Controller) -> None:
     """From the start of a process to the first raise for a node that is doomed already."""
     here, node = run.here, run.here.spot_nodes[0]
     began = Instant.now()  # the process is a moment older: it has been begun just before
     hurt = here.workloads_on(node)
     here.sandbox.fleet.notice(node)
     with run.measured("start", controller.process_id) as found:
-        raised = _raises(here, began, hurt, controller)
+        raised = raises(here, began, hurt, controller)
         found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
     here.sandbox.fleet.withdraw(node)
-    _settle(run, "start_undone", controller)
-    run.note("memory_after_start", {**memory_mb(controller.process_id)})
 
 
 def _notices(run: Run) -> None:
@@ -240,9 +251,9 @@ def _notices(run: Run) -> None:
     with run.running("notices") as controller:
         _start_up(run, controller)
         one_by_one = [_notice(run, f"one_node_{node}", controller, (node,)) for node in _first(run)]
-        run.note("one_node", _gathered(one_by_one))
+        run.note("one_node", gathered(one_by_one))
         _notice(run, "all_nodes", controller, run.here.spot_nodes)
-        _events(run, controller)
+        events(run, controller)
         run.note("memory_after_notices", {**memory_mb(controller.process_id)})
 
 
@@ -268,7 +279,7 @@ def _lose_all(run: Run, controller: Controller) -> None:
     here, fleet, process_id = run.here, run.here.sandbox.fleet, controller.process_id
     with run.measured("all_gone", process_id) as gone:
         began = fleet.kill(here.spot_nodes)
-        gone.update(_distribution(_raises(here, began, here.names, controller)))
+        gone.update(distribution(raises(here, began, here.names, controller)))
     with run.measured("covered", process_id) as covered:
         covered["seconds"] = _until_covered(here, began, controller)
     with run.measured("return", process_id) as back:
@@ -277,20 +288,25 @@ def _lose_all(run: Run, controller: Controller) -> None:
 
 
 def _notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) -> list[float]:
-    """Taint nodes; return the seconds to the first on-demand raise of each workload there."""
+    found = notice(run, name, controller, nodes)
+    _settle(run, f"{name}_undone", controller)
+    return found
+
+
+def notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) -> list[float]:
+    """Taint nodes for a moment; return the seconds to the first raise of each workload there."""
     here = run.here
     hurt = here.workloads_on(nodes[0]) if len(nodes) == 1 else set(here.names)
     found: list[float] = []
     with run.measured(name, controller.process_id) as figures:
         noticed = here.sandbox.fleet.notice(nodes)
-        found += _raises(here, noticed, hurt, controller)
-        figures.update(_distribution(found))
+        found += raises(here, noticed, hurt, controller)
+        figures.update(distribution(found))
     here.sandbox.fleet.withdraw(nodes)
-    _settle(run, f"{name}_undone", controller)
     return found
 
 
-def _events(run: Run, controller: Controller) -> None:
+def events(run: Run, controller: Controller) -> None:
     """Change pods in what means nothing, and count what it costs to hear of it."""
     here = run.here
     paths = [f"{PODS}/{pod['metadata']['name']}" for pod in here.sandbox.api.list(PODS)][:_EVENTS]
@@ -301,12 +317,16 @@ def _events(run: Run, controller: Controller) -> None:
     ):
         before_s = cpu_seconds(controller.process_id)
         list(writers.map(lambda path: here.sandbox.api.patch(path, patch), paths))
-        _let_pass(1.0)
+        let_pass(1.0)
         used_s = cpu_seconds(controller.process_id) - before_s
         found |= {"events": len(paths), "microseconds": round(used_s / len(paths) * 1e6)}
 
 
 def _fail_over(run: Run) -> None:
+    fail_over(run, lambda name, heir: _settle(run, name, heir))
+
+
+def fail_over(run: Run, undone: Callable[[str, Controller], None]) -> None:
     """Two processes, one lease: the one that leads is killed in the moment of a notice, then asked to go."""
     first, second = (run.controller(name, LEADER_ELECTION="on") for name in ("first", "second"))
     try:
@@ -314,10 +334,13 @@ def _fail_over(run: Run) -> None:
             one.start()
             own_core(one.process_id)
             _until_leading(first)
-        _lead_change(run, "fail_over", first.kill, second)
+        nodes = run.here.spot_nodes
+        _lead_change(run, "fail_over", nodes[0], first.kill, second)
+        undone("fail_over_undone", second)
         first.start()
         own_core(first.process_id)
-        _lead_change(run, "clean_stop", second.stop, first)
+        _lead_change(run, "clean_stop", nodes[len(nodes) // 2], second.stop, first)
+        undone("clean_stop_undone", first)
     finally:
         first.end()
         second.end()
@@ -332,21 +355,20 @@ def _until_leading(controller: Controller) -> None:
     )
 
 
-def _lead_change(run: Run, name: str, end: Callable[[], object], heir: Controller) -> None:
-    here, node = run.here, run.here.spot_nodes[0]
+def _lead_change(run: Run, name: str, node: str, end: Callable[[], object], heir: Controller) -> None:
+    here = run.here
     hurt = here.workloads_on(node)
     with run.measured(name, heir.process_id) as found:
         ending = threading.Thread(target=end)
         ending.start()
         noticed = here.sandbox.fleet.notice(node)
-        raised = _raises(here, noticed, hurt, heir)
+        raised = raises(here, noticed, hurt, heir)
         ending.join()
         found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
     here.sandbox.fleet.withdraw(node)
-    _settle(run, f"{name}_undone", heir)
 
 
-def _idle(run: Run) -> None:
+def idle(run: Run) -> None:
     """CPU and writes while nothing happens, counted at a gateway."""
     here = run.here
     with Gateway(run.kubeconfig) as gateway:
@@ -359,7 +381,7 @@ def _idle(run: Run) -> None:
             before = len(gateway.writes) + len(gateway.others)
             with run.measured("idle", controller.process_id) as found:
                 cpu_s, began = cpu_seconds(controller.process_id), time.monotonic()
-                _let_pass(run.pace.idle_s)
+                let_pass(run.pace.idle_s)
                 controller.check()
                 used_s, passed_s = cpu_seconds(controller.process_id) - cpu_s, time.monotonic() - began
                 found |= {
@@ -377,14 +399,14 @@ def _until_calm(gateway: Gateway, quiet_s: float) -> None:
     while time.monotonic() - since < 3 * quiet_s:
         if len(gateway.writes) != seen:
             seen, since = len(gateway.writes), time.monotonic()
-        _let_pass(1.0)
+        let_pass(1.0)
 
 
 def _first(run: Run) -> tuple[str, ...]:
     return run.here.spot_nodes[: run.pace.notices]
 
 
-def _homes(here: Crowd) -> dict[str, set[str]]:
+def homes(here: Crowd) -> dict[str, set[str]]:
     """Return the workloads with a spot pod on each node."""
     found: dict[str, set[str]] = {}
     for pod in here.sandbox.api.list(PODS, labels="splitter.io/pool=spot"):
@@ -393,7 +415,7 @@ def _homes(here: Crowd) -> dict[str, set[str]]:
     return found
 
 
-def _raises(here: Crowd, noticed: Instant, workloads: Sequence[str] | set[str], who: Checked) -> list[float]:
+def raises(here: Crowd, noticed: Instant, workloads: Sequence[str] | set[str], who: Checked) -> list[float]:
     """Wait for the first raise of each workload, on either side; return the seconds it took.
 
     Where spot has room elsewhere, splitter raises the spot twin.
@@ -439,10 +461,10 @@ def _restore(here: Crowd, then: Callable[[], None]) -> None:
 
 def _settle(run: Run, name: str, controller: Controller) -> None:
     """Wait until everything is as it was; whatever was begun lately is let come first."""
-    _let_pass(run.pace.quiet_s)
+    let_pass(run.pace.quiet_s)
     with run.measured(name, controller.process_id):
         _split(run.here, controller)
-    _let_pass(run.pace.quiet_s)
+    let_pass(run.pace.quiet_s)
 
 
 def _split(here: Crowd, check: Checked) -> None:
@@ -457,13 +479,15 @@ def _roll(here: Crowd, image: str, holders: Sequence[str], check: Callable[[], N
     return _took(roll)
 
 
-def _distribution(seconds: Sequence[float]) -> Figures:
+def distribution(seconds: Sequence[float]) -> Figures:
+    """Return percentiles, in milliseconds."""
     return asdict(Percentiles.of(seconds))
 
 
-def _gathered(rounds: Sequence[Sequence[float]]) -> Figures:
+def gathered(rounds: Sequence[Sequence[float]]) -> Figures:
+    """Return the percentiles of several rounds together."""
     seconds = [second for one in rounds for second in one]
-    return _distribution(seconds) if seconds else {"failed": "no round ended"}
+    return distribution(seconds) if seconds else {"failed": "no round ended"}
 
 
 def _took(work: Callable[[], object]) -> float:
@@ -472,7 +496,7 @@ def _took(work: Callable[[], object]) -> float:
     return round(time.monotonic() - began, 1)
 
 
-def _let_pass(seconds: float) -> None:
+def let_pass(seconds: float) -> None:
     """Let time pass: here it is what is measured."""
     threading.Event().wait(seconds)
 
@@ -483,7 +507,7 @@ STAGES: Mapping[str, Callable[[Run], None]] = {
     "on-boarding": _on_boarding,
     "floors": _floors_of_notices,
     "notices": _notices,
-    "idle": _idle,
+    "idle": idle,
     "roll": _roll_all,
     "fail-over": _fail_over,
     "outage": _outage,
