@@ -21,7 +21,7 @@ from splitter.sandbox.waiting import wait_until
 
 FASTER = 60
 _UNITS_S = {"s": 1, "m": 60, "h": 3600}
-_START_DEADLINE_S = 30.0
+_START_DEADLINE_S = 90.0
 _ANSWER_S = 10.0
 
 
@@ -33,13 +33,12 @@ class Prometheus:
         self._target_port = target_port
         self._nursery = Nursery()
         self._child: Child | None = None
+        self._ports = HeldPorts()
         self._port = 0
 
     def __enter__(self) -> Self:
         """Start, and return when it has scraped its target."""
-        ports = HeldPorts()
-        self._port = ports.take()
-        ports.release()
+        self._port = self._ports.take()
         config = self._home / "prometheus.yaml"
         config.write_text(yaml.safe_dump(self._config()), encoding="utf-8")
         self._child = self._nursery.start(
@@ -63,13 +62,17 @@ class Prometheus:
                 check=self._child.check,
             )
         except BaseException:
-            self._nursery.end()
+            self._end()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """End."""
+        self._end()
+
+    def _end(self) -> None:
         self._nursery.end()
+        self._ports.release()
 
     def value(self, expression: str) -> float | None:
         """Return the one value of an expression now, None when it has none."""
