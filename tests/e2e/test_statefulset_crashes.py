@@ -1,12 +1,10 @@
 """The controller dies at every write to a split StatefulSet: what it promises holds all the same."""
 
-from collections.abc import Callable
-
 import pytest
 
 from e2e.database import Database
 from e2e.shop import Shape
-from e2e.test_crash_at_every_write import Life, Mortal, every, mortal
+from e2e.test_crash_at_every_write import Dying, Mortal, every, mortal
 
 __all__ = ["mortal"]
 
@@ -27,18 +25,7 @@ def test_of_a_whole_life(mortal: Mortal, ordered: bool) -> None:
     before = database.found()
     with database.watch() as watched:
         mortal.dies_at(every)
-
-        def lives(name: str, act: Callable[[], object], reached: Callable[[], bool], least: int) -> Life:
-            life = Life(name, mortal, watched)
-            act()
-            try:
-                mortal.until(reached, f"the end of {name}")
-            finally:
-                story = life.tell()
-            assert life.deaths == len(life.writes) >= least, story
-            assert life.lowest >= MEMBERS, story
-            return life
-
+        lives = Dying(mortal, watched, MEMBERS)
         life = lives("on-boarding", database.label, lambda: is_split(database, 3, 1), least=10)
         assert life.highest <= MEMBERS + 1, life.tell()
         life = lives("off-boarding", database.unlabel, lambda: is_given_back(database), least=10)
