@@ -23,7 +23,7 @@ class TestHealth:
         assert status == "Healthy"
         assert "split by splitter" in message
         for twin in ("web-on-demand", "web-spot"):
-            assert health(shop.deployment(twin)) == ("Healthy", "")
+            _wait_healthy(shop, twin)
         shop.annotate(freeze="true")
         shop.until(lambda: _split(shop)[0] == "Suspended", "the freeze")
         shop.annotate(freeze="false", spot_percent="nonsense")
@@ -32,11 +32,15 @@ class TestHealth:
         shop.until(lambda: _split(shop)[0] == "Healthy", "the Split to be Healthy again")
         seen = set()
         shop.unlabel()
-        while shop.split() is not None:
+
+        def is_unsplit() -> bool:
             seen.add(health(shop.deployment())[0])
+            return shop.split() is None
+
+        shop.until(is_unsplit, "the Split to go")
         assert seen <= {"Healthy", "Progressing"}
         shop.wait_given_back()
-        shop.until(lambda: health(shop.deployment()) == ("Healthy", ""), "the Deployment to be Healthy")
+        _wait_healthy(shop)
 
     def test_of_what_is_refused(self, shop: Shop) -> None:
         """The Deployment runs on as it is, and its Split says that it is not split."""
@@ -45,6 +49,11 @@ class TestHealth:
         shop.until(lambda: _split(shop)[0] == "Degraded", "the refusal")
         assert "StrategyRecreate" in _split(shop)[1]
         assert health(shop.deployment()) == ("Healthy", "")
+
+
+def _wait_healthy(shop: Shop, name: str = "web") -> None:
+    """Wait until Argo CD calls a Deployment healthy: it goes by the status, which follows the pods."""
+    shop.until(lambda: health(shop.deployment(name)) == ("Healthy", ""), f"{name} to be Healthy")
 
 
 def _split(shop: Shop) -> tuple[str, str]:

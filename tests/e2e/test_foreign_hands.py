@@ -77,14 +77,13 @@ class TestResume:
         shop = split_shop
         with shop.watch() as watched:
             shop.kubectl("rollout", "resume", "deployment/web")
-            shop.until(lambda: shop.events("ForeignUnpause"), "the word about the unpause")
+            shop.told("ForeignUnpause", "splitter.io/restarted-at")
             shop.until(lambda: _is_paused(shop) and not _attached(shop), "the intruder to be parked")
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert (
                 watched.highest() <= REPLICAS + SURGE + REPLICAS
             )  # its own N, made before anybody could act
-        assert "splitter.io/restarted-at" in shop.events("ForeignUnpause")[0]
         assert {rs["spec"]["replicas"] for rs in shop.replica_sets()} == {0}
         assert "conflict" not in shop.status()
 
@@ -96,7 +95,10 @@ class TestResume:
                 shop.until(lambda: _is_paused(shop) and not _attached(shop), "the source to be paused")
                 shop.kubectl("rollout", "resume", "deployment/web")
             shop.until(lambda: shop.status().get("state") == "Conflict", "the conflict")
-            shop.until(lambda: not _mark(shop) and not shop.leftovers(), "all but the Split to be given back")
+            shop.until(
+                lambda: not _mark(shop) and not shop.leftovers() and shop.deployments() == {"web"},
+                "all but the Split to be given back",
+            )
             shop.wait_rolled_out()
             assert watched.lowest() >= REPLICAS
         assert shop.deployments() == {"web"}
@@ -168,6 +170,7 @@ class TestDeletions:
         with shop.watch() as watched:
             shop.kubectl("annotate", "deployment", "web", f"{MARK}-")
             shop.until(lambda: _mark(shop), "the mark")
+            shop.wait_posted()  # so splitter has had its turn
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
             assert _pod_uids(shop) == pods
             shop.unlabel()
@@ -180,12 +183,15 @@ class TestDeletions:
         """With the source goes everything of ours, and nothing is made anew."""
         shop = split_shop
         shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
-        shop.until(
-            lambda: not shop.deployments() and not shop.pods() and shop.split() is None,
-            "all of web to be gone",
-        )
-        found = shop.kubectl("get", "replicasets,deployments,pods,splits", "--output=name").split()
-        assert [name for name in found if not name.startswith("pod/")] == []
+        shop.until(lambda: not shop.pods() and not _workloads(shop), "all of web to be gone")
+        shop.wait_posted()  # so splitter has had its turn
+        assert not _workloads(shop)
+
+
+def _workloads(shop: Shop) -> list[str]:
+    """Return what there is of workloads, of any kind, without their pods."""
+    found = shop.kubectl("get", "replicasets,deployments,splits", "--output=name").split()
+    return [name for name in found if "/posted-" not in name]
 
 
 def _pool(pod: dict[str, dict[str, dict[str, str]]]) -> str:

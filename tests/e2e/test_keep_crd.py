@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.admission import steadily
+from e2e.conftest import GOING_S, wait_alone
 from e2e.controller import Controller
-from e2e.shop import Shop
+from e2e.shop import DEADLINE_S, Shop
 from e2e.terminal import Terminal, told
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
@@ -37,9 +39,14 @@ def labelled(sandbox: Sandbox) -> str:
 def kept(sandbox: Sandbox, controller: Controller) -> Iterator[None]:
     """Put the policy into force; other tests delete the CRD, so it goes afterwards."""
     assert controller.running
-    wait_until(lambda: not labelled(sandbox), what="the end of other tests' namespaces", deadline_s=60)
+    wait_alone(sandbox)
+    wait_until(lambda: not labelled(sandbox), what="the end of what they had split", deadline_s=GOING_S)
     sandbox.kubectl("apply", "-f", POLICY, "-f", str(bundled_path("manifests/crd.yaml")))
-    wait_until(lambda: KEPT in refusal(sandbox), what="the policy to be in force", deadline_s=30)
+    wait_until(
+        lambda: steadily(lambda: KEPT in refusal(sandbox)),
+        what="the policy to be in force",
+        deadline_s=DEADLINE_S,
+    )
     yield
     sandbox.kubectl("delete", "-f", POLICY)
 
