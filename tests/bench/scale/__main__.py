@@ -8,6 +8,7 @@ everything else shares what is there, this process too.
 
 import argparse
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from bench.scale.rounds import STAGES, Pace, by_turns, measure
 from bench.scale.still import measure_still
 from bench.scale.tables import lines, markdown
 
-RESULTS = Path(__file__).resolve().parents[3] / "benchmarks" / "scale.json"
+RESULTS = Path(__file__).resolve().parents[3] / "benchmarks"
 SIZES = (100, 300, 1000)
 TURNS = 100  # 10 at a time take as long again for each 10: at 1,000 it would be an hour
 
@@ -29,8 +30,9 @@ TURNS = 100  # 10 at a time take as long again for each 10: at 1,000 it would be
 class Results:
     """The two files."""
 
-    def __init__(self, path: Path, command: str, *, keep: bool) -> None:
+    def __init__(self, path: Path, command: str, *, keep: bool, still: bool = False) -> None:
         self._path = path
+        self._still = still
         self._command = command
         self.sizes: dict[int, Figures] = {}
         if keep and path.exists():
@@ -42,7 +44,7 @@ class Results:
         self.sizes[size] = {**self.sizes.get(size, {}), **figures}
         seen, sizes = machine(), dict(sorted(self.sizes.items()))
         write(self._path, {"command": self._command, "machine": seen, "sizes": sizes})
-        page = markdown(self.sizes, seen, self._command)
+        page = markdown(self.sizes, seen, self._command, still=self._still)
         self._path.with_suffix(".md").write_text(page, encoding="utf-8")
 
 
@@ -59,11 +61,13 @@ def main() -> None:
     parser.add_argument(
         "--turns", type=int, default=TURNS, help="workloads taken over 10 at a time; 0: not measured"
     )
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, help="benchmarks/scale.json, or still.json of a still life")
     parser.add_argument("--keep", action="store_true", help="keep the other figures in the results")
     options = parser.parse_args()
-    results = Results(options.results, "make scale", keep=options.keep)
-    if options.turns:
+    path = options.results or RESULTS / ("still.json" if options.still else "scale.json")
+    command = f'make scale SCALE="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "make scale"
+    results = Results(path, command, keep=options.keep, still=options.still)
+    if options.turns and not options.still:
         print(f"{options.turns} workloads, 10 at a time", flush=True)  # noqa: T201 - for who waits
         by_turns(options.turns, partial(results.save, options.turns))
     for workloads in options.workloads:

@@ -178,20 +178,22 @@ def _told(figure: float | None, unit: str) -> str:
     return f"{round(figure, digits):,g} {unit}".strip()
 
 
-def markdown(sizes: Sizes, machine: Figures, command: str) -> str:
-    """Return the page beside the JSON."""
+def markdown(sizes: Sizes, machine: Figures, command: str, *, still: bool = False) -> str:
+    """Return the page beside the JSON, of days of work or of still lifes."""
     head, *rows = lines(sizes)
+    missing = [row[0] for row in rows if set(row[1:]) == {_NONE}]
+    rows = [row for row in rows if row[0] not in missing]
     numbers = "| --- |" + " ---: |" * (len(head) - 1)
     first, *others = ("| " + " | ".join(line) + " |" for line in (head, *rows))
     return "\n".join(
         (
-            "# How splitter grows",
+            "# How splitter grows: a still life" if still else "# How splitter grows",
             "",
             f"`{command}`",
             "",
             f"{machine['cpu']}, {machine['cpus']} CPUs, Python {machine['python']}, {machine['date']}.",
             "",
-            *_SETTING,
+            *(_STILL if still else _SETTING),
             "",
             first,
             numbers,
@@ -200,6 +202,7 @@ def markdown(sizes: Sizes, machine: Figures, command: str) -> str:
             *_fitted(sizes),
             f"- n log n would be n^{of_n_log_n(sorted(sizes)):g} between these sizes.",
             *_NOTES,
+            *((f"- Not measured in this run: {', '.join(missing)}.",) if missing else ()),
             "",
         )
     )
@@ -208,6 +211,11 @@ def markdown(sizes: Sizes, machine: Figures, command: str) -> str:
 _SETTING = (
     f"Workloads of {PODS_A_WORKLOAD} replicas, one on-demand node for 5 of them and three spot nodes for 10.",
     "etcd, API server, controllers, scheduler and KWOK share the CPUs with splitter, which has one core.",
+)
+_STILL = (
+    f"Workloads of {PODS_A_WORKLOAD} replicas, one on-demand node for 5 of them and three spot nodes for 10,",
+    "written as they are once they have been split. Controllers, scheduler and KWOK stand still: nothing",
+    "moves but splitter, which has one core, and the API server with etcd.",
 )
 _NOTES = (
     "- Columns from floor on are of the largest size that has the figure.",

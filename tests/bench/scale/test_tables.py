@@ -84,6 +84,14 @@ class TestMarkdown:
         assert "`make scale`" in page
         assert "| measure | 100 | 1,000 | floor |" in page
 
+    def test_says_what_was_not_measured(self) -> None:
+        """A row without any figure is named below the table instead, not left out in silence."""
+        page = markdown({1000: {"roll": {"seconds": 1.0}}}, MACHINE, "make scale", still=True)
+        assert "a still life" in page
+        assert "| (f) new image of all |" in page
+        assert "| (e) return |" not in page
+        assert "(e) return" in page.partition("Not measured in this run: ")[2]
+
 
 class TestLimit:
     """Who set the pace."""
