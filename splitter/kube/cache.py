@@ -140,22 +140,17 @@ class Cache:
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
-            splits = f"/apis/splitter.io/v1alpha1{scope}/splits"
+            many = partial(Reflector, client, namespace=namespace, piecemeal=True)
             found += [
-                Reflector(client, f"/api/v1{scope}/pods", self.pods, namespace=namespace),
-                Reflector(
-                    client, f"/apis/apps/v1{scope}/replicasets", self.replica_sets, namespace=namespace
-                ),
+                many(f"/api/v1{scope}/pods", self.pods),
+                many(f"/apis/apps/v1{scope}/replicasets", self.replica_sets),
             ]
-            self.written.append(Reflector(client, splits, self.splits, namespace=namespace))
+            self.written.append(many(f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits))
             for kind in (DEPLOYMENT, STATEFUL_SET):
                 path = f"/apis/apps/v1{scope}/{kind.lower()}s"
                 sources = self.sources.of_kind(kind, partial(_is_of, kind))
                 twins = self.twins.of_kind(kind, partial(_is_of, kind))
-                self.written += [
-                    Reflector(client, path, sources, SOURCES_SELECTOR, namespace=namespace),
-                    Reflector(client, path, twins, TWINS_SELECTOR, namespace=namespace),
-                ]
+                self.written += [many(path, sources, SOURCES_SELECTOR), many(path, twins, TWINS_SELECTOR)]
         return found + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:

@@ -195,8 +195,8 @@ class OfKind(Generic[R]):
         self._shelf.replace(named, namespace, version, self._has_kind)
 
     def upsert(self, raw: dict[str, Any]) -> object:
-        """Take a new or changed object."""
-        return self._shelf.upsert(raw)
+        """Take a new or changed object, out of a watch or out of a page of a list."""
+        return self._shelf.upsert(raw if "kind" in raw else {**raw, "kind": self._kind})
 
     def remove(self, raw: dict[str, Any]) -> None:
         """Forget an object."""

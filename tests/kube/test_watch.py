@@ -110,6 +110,31 @@ async def following(script: Script, selector: str = "", **options: Any) -> Async
                 await running
 
 
+class TestPiecemeal:
+    """A list of very many objects is never held as a whole."""
+
+    async def test_each_page_is_taken_as_it_comes(self) -> None:
+        """The store has the first page while the second is asked for, and at the end hears only names."""
+        raw = {**thing("a", 1), "spec": {"large": "text"}}
+        script = Script().then(page(raw, version=3, more="on"), page(thing("b", 2), version=3), open_watch())
+        told: list[Raw] = []
+
+        class Remembering(Things):
+            def replace(self, pages: Iterable[Raw], namespace: str | None, version: int) -> None:
+                told.extend(pages)
+                assert self.known == {"a": 1, "b": 2}
+                super().replace(told, namespace, version)
+
+        async with connected(script) as client:
+            things = Remembering()
+            reflector = Reflector(client, "/api/v1/things", things, piecemeal=True)
+            running = asyncio.create_task(reflector.run())
+            await _until(reflector.synced.is_set)
+            running.cancel()
+        assert [sorted(raw) for raw in told] == [["metadata"], ["metadata"]]
+        assert things.lists == [(["a", "b"], None, 3)]
+
+
 class TestList:
     async def test_pages(self) -> None:
         """A long list comes in pages; the store gets all of it at once, as of the last page's version."""
