@@ -20,14 +20,16 @@ from splitter.kube.client import ApiError, Client
 logger = logging.getLogger("splitter.watch")
 
 # The server ends a watch after this long and we ask again; spread, so that watches do not all end at once.
-_WATCH_S = (100, 130)
+# So short because of the silence below: a new watch goes on from the last bookmark, of which the server sends
+# one right before the end, so that nothing is listed again and one costs no more than a request.
+_WATCH_S = (45, 60)
 # Longer than a watch lasts, so silence means a connection that is dead and does not say so; and no longer,
-# for as long nobody hears of a notice. A new watch goes on from the last bookmark, nothing is listed again.
-_SILENCE_S = 150.0
+# for as long nobody hears of a notice, of which the longest are 120 s.
+_SILENCE_S = 80.0
 _PAGE = 500
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
 # Neither news nor failure for so long: not the server's silence, which ends before, but a fault of ours.
-_STUCK_S = _SILENCE_S + 80.0
+_STUCK_S = _SILENCE_S + 150.0
 # What splitter does without: not allowed, or no such kind in this cluster. It may come later.
 # An expired token (401) says neither: it is renewed within seconds.
 _OFF = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})

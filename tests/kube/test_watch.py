@@ -319,7 +319,7 @@ class TestFaults:
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
         async with following(script) as found:
             await found.until({"a": 1})
-            assert int(found.watches[0].query["timeoutSeconds"]) + 10 < _SILENCE_S <= 150
+            assert int(found.watches[0].query["timeoutSeconds"]) + 15 < _SILENCE_S <= 80
 
 
 class TestOptional:
