@@ -97,6 +97,10 @@ scale: $(READY) ## 100, 300 and 1,000 workloads beside a client that decides not
 chaos: $(READY) ## Faults between splitter and the API server, in a world that does not keep still (CHAOS="--help")
 	PYTHONPATH=tests $(BIN)/python -m chaos $(CHAOS)
 
+.PHONY: soak
+soak: $(READY) ## A day of deploys, scaling, policies and a real spot trace in 20 minutes; nothing may grow (SOAK="--help")
+	PYTHONPATH=tests $(BIN)/python -m soak $(SOAK)
+
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
 	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)

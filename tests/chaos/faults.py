@@ -80,6 +80,8 @@ RIGHTS: tuple[tuple[str, str], ...] = (
     ("DELETE", "/deployments/"),
     ("PUT", "/leases/"),
     ("PATCH", "/leases/"),
+    ("PATCH", "/statefulsets/"),
+    ("POST", "/eviction"),
 )
 
 

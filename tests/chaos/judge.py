@@ -19,6 +19,8 @@ from splitter.sandbox.instants import Instant
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 
 _ENDED = ("Succeeded", "Failed")
+PLACEHOLDER = "splitter.io/placeholder"
+"""The label of a pod that only holds room: no replica of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class _Seen:
         return uid in self._taken.pods or (pod is not None and not pod.terminating)
 
     def _pod_changed(self, pod: PodSeen, *, deleted: bool) -> None:
-        if pod.namespace != self._namespace:
+        if pod.namespace != self._namespace or PLACEHOLDER in pod.labels:
             return
         if deleted or pod.phase in _ENDED:
             self._pods.pop(pod.uid, None)

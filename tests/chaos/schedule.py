@@ -39,6 +39,9 @@ class Event(StrEnum):
     DATABASE_STOPS = "database-stops"
     CRD_REMOVED = "crd-removed"
     SET_BROKEN = "set-broken"
+    CLOCK_JUMPS = "clock-jumps"
+    NODE_STORM = "node-storm"
+    NEVER_READY = "never-ready"
 
 
 # In which a machine goes: more replicas than N + S are excused then, as far as promise 2 says.

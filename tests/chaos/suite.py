@@ -13,18 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.faults import Fault, Stroke
-from chaos.judge import Verdict, judge, story
+from chaos.judge import Verdict, story
+from chaos.judge import judge as judged
+from chaos.launcher import CLOCK_FILE
 from chaos.proxy import FaultProxy, check_loopback
 from chaos.schedule import Entry
-from chaos.world import CAST, SIGNALS, Member, Part, World
+from chaos.workload import CAST, FACES, Part
+from chaos.world import SIGNALS, Member, World
 from e2e.controller import SHORT, Controller, install
-from e2e.shop import POOL, Shop
+from e2e.placed import POLICY
+from e2e.shop import Shop
 from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError
+from splitter.sandbox.ports import HeldPorts
 from splitter.sandbox.recording import Recording
 from splitter.sandbox.waiting import wait_until
 
 # Between the mending and rest: a watch that went silent is noticed first, then comes the soak.
 STEADY_S = 240.0
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 _HELD_S = 2.0
 _LOOK_EVERY_S = 0.5
 _ON_DEMAND, _SPOT = 4, 4
@@ -70,43 +76,37 @@ class Round:
 
 
 class Suite:
-    """A sandbox, three split workloads, two splitters behind proxies."""
+    """A sandbox, split workloads of each kind, two splitters behind proxies."""
 
     def __init__(self, world: World, tell: Callable[[str], None]) -> None:
-        self._world = world
+        self.world = world
         self._tell = tell
         self._never = threading.Event()
         self._first: dict[int, Footprint] = {}
 
     @classmethod
     @contextmanager
-    def open(cls, home: Path, tell: Callable[[str], None]) -> Iterator["Suite"]:
+    def open(cls, home: Path, tell: Callable[[str], None], *, spot: int = _SPOT) -> Iterator["Suite"]:
         """Start everything, split the workloads, and end it all."""
         with Sandbox.start(progress=tell) as sandbox, ExitStack() as stack:
             check_loopback(sandbox.url)
             sandbox.fleet.add("on-demand", _ON_DEMAND)
-            sandbox.fleet.add("spot", _SPOT)
+            sandbox.fleet.add("spot", spot)
             account = install(sandbox)
+            sandbox.kubectl("apply", "-f", POLICY)
             members = []
             for name in ("one", "two"):
                 (home / name).mkdir()
                 proxy = stack.enter_context(FaultProxy(account))
-                settings = {**SHORT, "LEADER_ELECTION": "on"}
-                kubeconfig = proxy.kubeconfig(home / name / "kubeconfig")
-                controller = Controller(kubeconfig, home / name, settings)
-                stack.callback(controller.end)
-                members.append(Member(name, controller, proxy))
+                member = _member(name, proxy, home / name)
+                stack.callback(member.controller.end)
+                members.append(member)
             parts = [_part(sandbox, index) for index in range(len(CAST))]
             world = World(sandbox, parts, members, tell)
             world.write_set(broken=False)
             for part in parts:
-                part.shop.deploy(
-                    replicas=part.replicas,
-                    surge=part.cast.surge,
-                    unavailable=part.cast.unavailable,
-                    annotations=part.cast.annotations(),
-                )
-                part.shop.label()
+                part.face.deploy(part.cast)
+                part.face.label()
             for member in members:
                 member.controller.start()
             suite = cls(world, tell)
@@ -118,17 +118,17 @@ class Suite:
         """Play one round and judge it."""
         faults: list[str] = []
         before = self._struck()
-        self._world.opens()
-        with self._world.sandbox.record() as recorder:
+        self.world.opens()
+        with self.world.sandbox.record() as recorder:
             since = Instant.now()
             self._act(entries, since, faults)
             over_s = Instant.now().monotonic_s
-            self._world.mend()
+            self.world.mend()
             self._tell("all is mended")
             steady_s = self.wait_steady(faults, over_s)
             if steady_s is None:
                 faults.append(f"not steady {STEADY_S:g} s after the last fault: {self.unsteady()}")
-            verdicts = self._judge(recorder, since)
+            verdicts = self.judge(recorder, since)
             recording = recorder.recording()
         faults += [f"{each.terms.namespace}: {fault}" for each in verdicts for fault in each.faults]
         footprints = tuple(self._footprints(faults)) if steady_s is not None else ()
@@ -142,7 +142,7 @@ class Suite:
             tuple(faults),
             footprints,
             struck,
-            self._story(recording, since) if faults else "",
+            self.story(recording, since) if faults else "",
         )
 
     def wait_steady(self, faults: list[str] | None = None, since_s: float | None = None) -> float | None:
@@ -150,7 +150,7 @@ class Suite:
         began_s = Instant.now().monotonic_s if since_s is None else since_s
         rests_s: float | None = None
         while (now_s := Instant.now().monotonic_s) - began_s < STEADY_S:
-            self._check(faults)
+            self.check(faults)
             if self.unsteady():
                 rests_s = None
             elif rests_s is None:
@@ -163,13 +163,13 @@ class Suite:
     def unsteady(self) -> str:
         """Return what is not yet as it should be; nothing when all is steady."""
         try:
-            return "; ".join(filter(None, map(_unsteady, self._world.parts)))
+            return "; ".join(filter(None, (part.unsteady() for part in self.world.parts)))
         except SandboxError as fault:
             return str(fault)
 
     def logs(self) -> Iterator[str]:
         """Yield the whole log of each splitter."""
-        for member in self._world.members:
+        for member in self.world.members:
             yield member.controller.said()
 
     # --- playing ----------------------------------------------------------------------------------
@@ -187,22 +187,22 @@ class Suite:
         with ThreadPoolExecutor(max_workers=2 * len(entries)) as doing:
             for at_s, entry, begins in sorted(agenda, key=lambda each: each[0]):
                 while (left_s := since.monotonic_s + at_s - Instant.now().monotonic_s) > 0:
-                    self._check(faults)
+                    self.check(faults)
                     self._never.wait(min(_LOOK_EVERY_S, left_s))
                 self._tell(f"{'begins' if begins else 'ends  '}  {entry}")
                 if isinstance(entry.what, Stroke):
                     self._strike(entry.what, begins=begins)
                 elif begins:
-                    begun[entry] = doing.submit(self._happens, entry, self._world.begin)
+                    begun[entry] = doing.submit(self._happens, entry, self.world.begin)
                 elif entry.what in SIGNALS:
-                    self._world.end(entry)
+                    self.world.end(entry)
                 else:
                     ended.append(doing.submit(self._ends, entry, begun[entry]))
         for future in (*begun.values(), *ended):
             future.result()  # raises what is our own fault
 
     def _strike(self, stroke: Stroke, *, begins: bool) -> None:
-        for member in self._world.members:
+        for member in self.world.members:
             if begins:
                 member.proxy.strike(stroke)
             else:
@@ -210,7 +210,7 @@ class Suite:
 
     def _ends(self, entry: Entry, begun: Future[None]) -> None:
         begun.result()
-        self._happens(entry, self._world.end)
+        self._happens(entry, self.world.end)
 
     def _happens(self, entry: Entry, act: Callable[[Entry], None]) -> None:
         try:
@@ -218,10 +218,10 @@ class Suite:
         except SandboxError as fault:  # the world is in its own way, such as a server that was stopped
             self._tell(f"did not happen: {entry.name}: {str(fault).splitlines()[0]}")
 
-    def _check(self, faults: list[str] | None) -> None:
+    def check(self, faults: list[str] | None) -> None:
         """A splitter that ends by itself is a fault; it is started again, as its Deployment would."""
-        self._world.sandbox.check()
-        for member in self._world.members:
+        self.world.sandbox.check()
+        for member in self.world.members:
             try:
                 member.controller.check()
             except SandboxError as fault:
@@ -232,36 +232,51 @@ class Suite:
 
     # --- judging ----------------------------------------------------------------------------------
 
-    def _judge(self, recorder: Recorder, since: Instant) -> tuple[Verdict, ...]:
+    def judge(self, recorder: Recorder, since: Instant) -> tuple[Verdict, ...]:
+        """Return a verdict for each workload, of all that was recorded since."""
         recording = recorder.recording()
-        taken = self._world.taken
-        return tuple(judge(part.terms, recording, taken, since) for part in self._world.parts)
+        taken = self.world.taken
+        return tuple(judged(part.terms, recording, taken, since) for part in self.world.parts)
 
-    def _story(self, recording: Recording, since: Instant) -> str:
+    def story(self, recording: Recording, since: Instant) -> str:
+        """Return what was seen and what splitter wrote, by time."""
         lines = [
             (at_s, f"{part.cast.namespace}  {line}")
-            for part in self._world.parts
-            for at_s, line in story(part.cast.namespace, recording, self._world.taken, since)
+            for part in self.world.parts
+            for at_s, line in story(part.cast.namespace, recording, self.world.taken, since)
         ]
         lines += [
             (write.at.monotonic_s, f"{write.namespace}  splitter {member.name}: {write}")
-            for member in self._world.members
+            for member in self.world.members
             for write in member.proxy.writes
             if write.at >= since
         ]
         return "\n".join(f"{at_s - since.monotonic_s:8.3f}  {line}" for at_s, line in sorted(lines))
 
     def _struck(self) -> dict[Fault, int]:
-        return {
-            fault: sum(member.proxy.struck_by[fault] for member in self._world.members) for fault in Fault
-        }
+        return {fault: sum(member.proxy.struck_by[fault] for member in self.world.members) for fault in Fault}
 
     def _footprints(self, faults: list[str]) -> Iterator[Footprint]:
-        for member in self._world.members:
+        for member in self.world.members:
             found = _footprint(member)
             first = self._first.setdefault(found.process_id, found)
             faults += [f"splitter {member.name}: {grown}" for grown in found.growth(first)]
             yield found
+
+
+def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
+    ports = HeldPorts()
+    port = ports.take()
+    ports.release()
+    clock = home / "clock"
+    controller = Controller(
+        proxy.kubeconfig(home / "kubeconfig"),
+        home,
+        {**SHORT, "LEADER_ELECTION": "on", "METRICS_PORT": str(port)},
+        launcher=_LAUNCHER,
+        told={CLOCK_FILE: str(clock)},
+    )
+    return Member(name, controller, proxy, clock, port)
 
 
 def _part(sandbox: Sandbox, index: int) -> Part:
@@ -269,33 +284,7 @@ def _part(sandbox: Sandbox, index: int) -> Part:
     sandbox.kubectl("create", "namespace", cast.namespace)
     account = f"/api/v1/namespaces/{cast.namespace}/serviceaccounts/default"
     wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=30)
-    return Part(cast, Shop(sandbox, cast.namespace, sandbox.check), cast.least)
-
-
-def _unsteady(part: Part) -> str:
-    """Return what is not yet as it should be with one workload."""
-    name = part.cast.namespace
-    return next((f"{name}: {what}" for what in _wrongs(part)), "")
-
-
-def _wrongs(part: Part) -> Iterator[str]:
-    shop, wanted = part.shop, part.cast.division(part.replicas)
-    if (twins := shop.twins()) != wanted:
-        yield f"the twins ask for {twins}, wanted are {wanted}"
-    shape = shop.shape()
-    if (shape.on_demand, shape.spot, shape.total) != (*wanted, part.replicas):
-        yield f"{shape}, wanted are {wanted}"
-    if strays := shop.strays():
-        yield f"nobody owns {', '.join(sorted(strays))}"
-    pods = shop.pods()
-    if others := [pod["metadata"]["name"] for pod in pods if POOL not in pod["metadata"]["labels"]]:
-        yield f"no twin's pods: {', '.join(others)}"
-    images = {pod["spec"]["containers"][0]["image"] for pod in pods}
-    if images != {f"web:{part.image}"}:
-        yield f"runs {images}, wanted is web:{part.image}"
-    status = shop.status()
-    if status.get("state") != "Steady":
-        yield f"the Split says {status.get('state')} {status.get('reason')}: {status.get('message')}"
+    return Part(cast, FACES[cast.kind](Shop(sandbox, cast.namespace, sandbox.check)), cast.least)
 
 
 def _footprint(member: Member) -> Footprint:

@@ -24,8 +24,8 @@ class TestDrawn:
             assert len(set(names)) == len(names)
 
     def test_everything_comes(self) -> None:
-        """Two hundred rounds hold every fault, every event and every right that may be taken away."""
-        entries = [entry for number in range(400) for entry in drawn(1, number)]
+        """Eight hundred rounds hold every fault, every event and every right that may be taken away."""
+        entries = [entry for number in range(800) for entry in drawn(1, number)]
         assert {entry.name for entry in entries} == {*Fault, *Event}
         strokes = [entry.what for entry in entries if isinstance(entry.what, Stroke)]
         taken = {stroke.right for stroke in strokes if stroke.fault is Fault.FORBIDDEN}

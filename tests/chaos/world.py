@@ -11,20 +11,22 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from chaos.judge import Taken, Terms
+from chaos.judge import Taken
 from chaos.proxy import FaultProxy
 from chaos.schedule import EMERGENCIES, Entry, Event
+from chaos.storm import Storm
+from chaos.workload import NEVER, SOON, TEMPLATE_SET, Deployed, Part
 from e2e.conftest import is_hurt
 from e2e.controller import Controller
-from e2e.shop import POOL, Shop
+from e2e.shop import POOL
 from splitter.bundled import bundled_path
 from splitter.sandbox import Notice, Sandbox, SandboxError
 from splitter.sandbox.fleet import NODES
 
 CRD = "splits.splitter.io"
 HOME = "splitter-system"
-TEMPLATE_SET = "chaos-set"
 _TEMPLATES = bundled_path("templates") / "default" / "deployment"
 _STOPPED = {
     Event.MANAGER_STOPS: "kube-controller-manager",
@@ -32,6 +34,19 @@ _STOPPED = {
     Event.SERVER_STOPS: "kube-apiserver",
     Event.DATABASE_STOPS: "etcd",
 }
+_MACHINES = frozenset(
+    {
+        Event.NOTICE,
+        Event.CONDITION,
+        Event.CORDON,
+        Event.VANISH,
+        Event.ALL_VANISH,
+        Event.FALL_SILENT,
+        Event.FLAP,
+        Event.ON_DEMAND_VANISHES,
+        Event.NODE_STORM,
+    }
+)
 # What only sends signals to processes, and waits for nobody.
 SIGNALS = frozenset({*_STOPPED, Event.CRASH, Event.CRASH_BOTH, Event.PAUSE})
 _NOTICES = {
@@ -41,75 +56,8 @@ _NOTICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A workload of the suite: its own, and what it asks splitter for."""
-
-    namespace: str
-    least: int
-    surge: int
-    unavailable: int
-    base: int = 0
-    spot_percent: int = 100
-    template: str = ""
-
-    def annotations(self) -> dict[str, str]:
-        """Return its policy as its user writes it."""
-        found = {"on-demand-base": str(self.base), "spot-percent": str(self.spot_percent)}
-        if self.template:
-            found["template"] = self.template
-        return {f"splitter.io/{key}": value for key, value in found.items()}
-
-    def division(self, replicas: int) -> tuple[int, int]:
-        """Return how many are wanted on on-demand and on spot; 50 % is halved, the odd one on on-demand."""
-        above = replicas - self.base
-        on_demand = self.base + (-(-above // 2) if self.spot_percent == 50 else 0)
-        return on_demand, replicas - on_demand
-
-
-CAST = (
-    Cast("chaos-web", least=5, surge=2, unavailable=0, base=2),
-    Cast("chaos-cart", least=4, surge=0, unavailable=1, base=1),
-    Cast("chaos-search", least=4, surge=1, unavailable=1, spot_percent=50, template=TEMPLATE_SET),
-)
 _MORE = 4  # a workload is scaled between its least and so many more
-
-
-@dataclass
-class Part:
-    """One workload as it is now, and between what it was in this round."""
-
-    cast: Cast
-    shop: Shop
-    replicas: int
-    least: int = 0
-    most: int = 0
-    rolled: bool = False
-    image: int = 1
-
-    def opens(self) -> None:
-        """A round begins."""
-        self.least = self.most = self.replicas
-        self.rolled = False
-
-    def scale(self, replicas: int) -> None:
-        """Scale it as its user does."""
-        self.least, self.most = min(self.least, replicas), max(self.most, replicas)
-        self.replicas = replicas
-        self.shop.scale(replicas)
-
-    @property
-    def terms(self) -> Terms:
-        """What is promised to it in this round."""
-        # As in any rollout: a new pod may be seen a millisecond before an old one goes.
-        return Terms(
-            self.cast.namespace,
-            self.least,
-            self.most,
-            self.cast.surge,
-            self.cast.unavailable,
-            spare=int(self.rolled),
-        )
+CLOCK_JUMPS_S = (40.0, -40.0, 600.0, -600.0, 3600.0, -3600.0)
 
 
 @dataclass
@@ -119,7 +67,15 @@ class Member:
     name: str
     controller: Controller
     proxy: FaultProxy
+    clock: Path
+    """The file that says how far its clock is set forward."""
+    port: int
+    """Of its metrics."""
     paused: bool = False
+
+    def set_clock(self, offset_s: float) -> None:
+        """Set the clock of its machine."""
+        self.clock.write_text(str(offset_s), encoding="utf-8")
 
 
 @dataclass
@@ -134,6 +90,7 @@ class World:
     _hurt: set[str] = field(default_factory=set)
     _pods: set[str] = field(default_factory=set)
     _stopped: set[str] = field(default_factory=set)
+    _storm: Storm | None = None
     _emergency: bool = False
     _choosing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -148,22 +105,18 @@ class World:
         for part in self.parts:
             part.opens()
 
+    def takes(self, *nodes: str) -> None:
+        """Note machines that go for other reasons than an event, before they do."""
+        with self._choosing:
+            self._hurt |= set(nodes)
+        self._emergency = True
+
     def begin(self, entry: Entry) -> None:
         """Do what an event is."""
         assert isinstance(entry.what, Event)
         self._emergency |= entry.what in EMERGENCIES
         part = self.parts[entry.which % len(self.parts)]
         match entry.what:
-            case Event.NOTICE | Event.CONDITION | Event.CORDON:
-                self.sandbox.fleet.notice(self._pick(entry), _NOTICES[entry.what])
-            case Event.VANISH | Event.FLAP:
-                self.sandbox.fleet.kill(self._pick(entry))
-            case Event.ALL_VANISH:
-                self.sandbox.fleet.kill(self._pick(entry, every=True))
-            case Event.ON_DEMAND_VANISHES:
-                self.sandbox.fleet.kill(self._pick(entry, pool="on-demand"))
-            case Event.FALL_SILENT:
-                self.sandbox.fleet.lose(self._pick(entry), seen_at_once=True)
             case Event.CRASH | Event.CRASH_BOTH | Event.PAUSE:
                 self._strike_members(entry)
             case Event.MANAGER_STOPS | Event.SCHEDULER_STOPS | Event.SERVER_STOPS | Event.DATABASE_STOPS:
@@ -172,6 +125,10 @@ class World:
                 self.sandbox.kubectl("delete", "crd", CRD, "--ignore-not-found", "--timeout=60s")
             case Event.SET_BROKEN:
                 self.write_set(broken=True)
+            case Event.CLOCK_JUMPS:
+                self._set_clocks(entry.which)
+            case _ if entry.what in _MACHINES:
+                self._nodes_begin(entry)
             case _:
                 self._user_does(entry.what, part, entry.which)
 
@@ -188,8 +145,14 @@ class World:
                 self._apply_crd()
             case Event.SET_BROKEN:
                 self.write_set(broken=False)
+            case Event.CLOCK_JUMPS:
+                self._set_clocks_right()
+            case Event.NODE_STORM:
+                self._end_storm()
             case Event.RELABEL:
-                self.parts[entry.which % len(self.parts)].shop.label()
+                self.parts[entry.which % len(self.parts)].face.label()
+            case Event.NEVER_READY:
+                self.parts[entry.which % len(self.parts)].starts(SOON)
             case _:
                 pass
 
@@ -197,16 +160,17 @@ class World:
         """Make everything well again."""
         for name in tuple(self._stopped):
             self._signal(name, signal.SIGCONT)
+        self._set_clocks_right()
         self._revive()
         self._apply_crd()
         self.write_set(broken=False)
+        self._end_storm()
         nodes = {raw["metadata"]["name"]: raw for raw in self.sandbox.api.list(NODES)}
         if hurt := [name for name in sorted(self._hurt) if name not in nodes or is_hurt(nodes[name])]:
             self.sandbox.fleet.restore(hurt)
-        for part in self.parts:  # a command that was in the way of a fault may not have been carried out
-            part.shop.label()
-            part.shop.scale(part.replicas)
-            part.shop.kubectl("set", "image", "deployment/web", f"web=web:{part.image}")
+        for part in self.parts:
+            part.ready_after = SOON
+            part.mend()
 
     def write_set(self, *, broken: bool) -> None:
         """Write the template set in its ConfigMap: the default one's text, or one that is no template."""
@@ -242,6 +206,23 @@ class World:
             self._hurt |= set(chosen)
         return chosen
 
+    def _nodes_begin(self, entry: Entry) -> None:
+        fleet = self.sandbox.fleet
+        match entry.what:
+            case Event.NOTICE | Event.CONDITION | Event.CORDON:
+                fleet.notice(self._pick(entry), _NOTICES[entry.what])
+            case Event.VANISH | Event.FLAP:
+                fleet.kill(self._pick(entry))
+            case Event.ALL_VANISH:
+                fleet.kill(self._pick(entry, every=True))
+            case Event.ON_DEMAND_VANISHES:
+                fleet.kill(self._pick(entry, pool="on-demand"))
+            case Event.NODE_STORM:
+                self._storm = Storm(self.sandbox.api)
+                self._storm.begin()
+            case _:
+                fleet.lose(self._pick(entry), seen_at_once=True)
+
     def _nodes_end(self, entry: Entry) -> None:
         fleet, nodes = self.sandbox.fleet, self._nodes[entry]
         match entry.what:
@@ -257,49 +238,75 @@ class World:
             case _:
                 fleet.restore(nodes)
 
+    def _end_storm(self) -> None:
+        if self._storm is not None:
+            self._storm.end()
+            self._storm = None
+
     # --- users ------------------------------------------------------------------------------------
 
     def _user_does(self, event: Event, part: Part, which: int) -> None:
-        shop = part.shop
+        face = part.face
         match event:
             case Event.SCALE:
                 part.scale(part.cast.least + which // len(self.parts) % (_MORE + 1))
             case Event.IMAGE:
-                part.image += 1
-                part.rolled = True
-                shop.kubectl("set", "image", "deployment/web", f"web=web:{part.image}")
+                part.roll()
+            case Event.NEVER_READY:
+                part.starts(NEVER)
             case Event.RELABEL:
-                shop.unlabel()
-            case Event.TWIN_EDITED:
-                part.rolled = True
-                self._gone_is_fine(shop, "set", "env", "deployment/web-spot", f"CHAOS={which}")
-            case Event.TWIN_DELETED:
-                twin = ("web-spot", "web-on-demand")[which // len(self.parts) % 2]
-                pool = twin.removeprefix("web-")
-                self._take(shop, lambda labels: labels.get(POOL) == pool)
-                self._gone_is_fine(shop, "delete", "deployment", twin, "--wait=false")
-            case Event.POD_DELETED:
-                for name in self._take(shop, lambda _: True, most=1):
-                    self._gone_is_fine(shop, "delete", "pod", name, "--wait=false")
+                face.unlabel()
             case _:
-                self._gone_is_fine(shop, "delete", "split", "web", "--wait=false")
+                self._hand_does(event, part, which)
 
-    def _take(self, shop: Shop, chosen: Callable[[Mapping[str, str]], bool], most: int = 1_000) -> list[str]:
+    def _hand_does(self, event: Event, part: Part, which: int) -> None:
+        """Do what nobody should."""
+        face = part.face
+        match event:
+            case Event.TWIN_EDITED:
+                if twin := face.twin(0):
+                    part.rolled = True
+                    self._gone_is_fine(face, "set", "env", twin[0], f"CHAOS={which}")
+            case Event.TWIN_DELETED:
+                if twin := face.twin(which // len(self.parts)):
+                    name, pool = twin
+                    self._take(face, lambda labels: labels.get(POOL) == pool)
+                    self._gone_is_fine(face, "delete", name, "--wait=false")
+            case Event.POD_DELETED:
+                for name in self._take(face, lambda _: True, most=1):
+                    self._gone_is_fine(face, "delete", "pod", name, "--wait=false")
+            case _:
+                self._gone_is_fine(face, "delete", "split", face.split_name, "--wait=false")
+
+    def _take(
+        self, face: Deployed, chosen: Callable[[Mapping[str, str]], bool], most: int = 1_000
+    ) -> list[str]:
         """Note pods as taken by a hand, before it takes them; return their names."""
-        found = [pod for pod in shop.pods() if chosen(pod["metadata"].get("labels", {}))][:most]
+        found = [pod for pod in face.pods() if chosen(pod["metadata"].get("labels", {}))][:most]
         self._pods |= {pod["metadata"]["uid"] for pod in found}
         return [pod["metadata"]["name"] for pod in found]
 
     @staticmethod
-    def _gone_is_fine(shop: Shop, *arguments: str) -> None:
+    def _gone_is_fine(face: Deployed, *arguments: str) -> None:
         with suppress(SandboxError):  # it may not be there at this moment: nothing happens then
-            shop.kubectl(*arguments)
+            face.shop.kubectl(*arguments)
 
     def _apply_crd(self) -> None:
         self.sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / "crd.yaml"))
         self.sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{CRD}")
 
     # --- processes --------------------------------------------------------------------------------
+
+    def _set_clocks(self, which: int) -> None:
+        """Set the clock of one process, or of both, by seconds to an hour, forward or back."""
+        offset_s = CLOCK_JUMPS_S[which % len(CLOCK_JUMPS_S)]
+        chosen = which // len(CLOCK_JUMPS_S) % (len(self.members) + 1)
+        for member in self.members if chosen == len(self.members) else [self.members[chosen]]:
+            member.set_clock(offset_s)
+
+    def _set_clocks_right(self) -> None:
+        for member in self.members:
+            member.set_clock(0.0)
 
     def _signal(self, name: str, number: signal.Signals) -> None:
         os.kill(self.sandbox.process_id(name), number)

@@ -53,11 +53,23 @@ def install(sandbox: Sandbox) -> Path:
 
 
 class Controller:
-    """One controller process at a time; it can be stopped, killed and started again."""
+    """One controller process at a time; it can be stopped, killed and started again.
 
-    def __init__(self, kubeconfig: Path, home: Path, settings: Mapping[str, str]) -> None:
+    `launcher` is a file that is started instead of `splitter run`, with `told` in its environment.
+    """
+
+    def __init__(
+        self,
+        kubeconfig: Path,
+        home: Path,
+        settings: Mapping[str, str],
+        *,
+        launcher: Path | None = None,
+        told: Mapping[str, str] | None = None,
+    ) -> None:
         self.log = home / "splitter.log"
-        self._environment = environment(home, kubeconfig, **settings)
+        self._environment = {**environment(home, kubeconfig, **settings), **(told or {})}
+        self._starts = ["-m", "splitter", "run"] if launcher is None else [str(launcher)]
         self._nursery = Nursery()
         self._child: Child | None = None
 
@@ -81,7 +93,7 @@ class Controller:
         """Start, and return at once."""
         self._child = self._nursery.start(
             "splitter",
-            [sys.executable, "-m", "splitter", "run"],
+            [sys.executable, *self._starts],
             log=self.log,
             environment=self._environment,
             directory=ROOT,

@@ -1,0 +1,36 @@
+"""Three short hours among the end-to-end tests, so that the soak does not rot; the day is `make soak`."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from soak.__main__ import TRACE
+from soak.flat import Gauge
+from soak.report import line_of, table
+from soak.suite import Soak
+from splitter.simulate import read_trace
+
+pytestmark = pytest.mark.e2e
+
+SEED, HOURS, HOUR_S = 2026, 3, 20.0
+EVERY_S = 0.5
+
+
+def test_three_hours(tmp_path: Path) -> None:
+    """Every promise is kept, everything is sampled, and what is counted stays flat.
+
+    A minute is all warm-up for the memory.
+    """
+    with Soak.open(tmp_path, read_trace(TRACE), SEED, print, every_s=EVERY_S) as soak:
+        hours = [soak.play(number, HOUR_S) for number in range(HOURS)]
+        findings = soak.findings()
+        said = "".join(soak.logs())
+    sys.stdout.write(table(SEED, hours, findings, soak.missed))
+    for hour in hours:
+        assert not hour.faults, line_of(hour)
+        assert hour.undone == 0
+    assert set(findings) == {(name, gauge) for name in ("one", "two") for gauge in Gauge}
+    assert all(found.second > 0 for found in findings.values())
+    assert all(found.flat for (_, gauge), found in findings.items() if gauge is not Gauge.MEMORY)
+    assert "Traceback" not in said
