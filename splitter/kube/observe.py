@@ -345,7 +345,11 @@ def _before(node: NodeRecord, *, seen: bool) -> NodeState:
 
     Nobody who did not see it go can tell whether its pods run: the machine may have registered anew. So they
     are taken for doomed then, covered first and let go afterwards; to Kubernetes nothing is wrong with them.
+    But on on-demand nothing is let go before its node goes, and this one stays: there they are believed to
+    run, since a kubelet that registers reads the pods of its name, starts them and says how they are.
     """
+    if not seen and not node.state.is_spot:
+        return node.state
     uid = f"before-{node.uid}"
     if seen:
         return replace(gone(node.state), uid=uid)

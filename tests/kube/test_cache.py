@@ -89,10 +89,10 @@ class TestNamesUsedAgain:
         assert found.successors == {"spot-a": "uid-later"}
 
     @staticmethod
-    def seen(bound: str) -> PodView:
+    def seen(bound: str, *, spot: bool = True) -> PodView:
         """Return how a pod, bound at a time, is seen on a node that was made at 08:00; nobody saw another."""
         found = cache()
-        found.nodes.upsert(node("spot-a", 10))
+        found.nodes.upsert(spot_node("spot-a", 10) if spot else node("spot-a", 10))
         raw = pod_on("spot-a", "a", 9)
         conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": bound}]
         raw["status"] = {"conditions": conditions}
@@ -105,6 +105,11 @@ class TestNamesUsedAgain:
         view = self.seen("2026-01-05T07:59:59Z")
         assert (view.standing, view.voluntary, view.vanished) == (Standing.DOOMED, True, False)
         assert view.successor == ""
+
+    def test_an_on_demand_node_that_nobody_saw_before(self) -> None:
+        """Its kubelet has read the pods of its name: they are believed, or the cover would never go."""
+        view = self.seen("2026-01-05T07:59:59Z", spot=False)
+        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
 
     def test_a_pod_of_this_one(self) -> None:
         """Bound in the same second or later, it stands on the node that is there."""
