@@ -70,7 +70,7 @@ class Reconciler:
         self._rendering = Rendering(renderer)
         self._rules = rules
         self._resync_s = resync_s
-        self._board = StatusBoard(writer, queue.calm)
+        self._board = StatusBoard(writer, queue.calm, queue.add_after)
         self._herald = Herald(writer, queue.calm)
         self.inspect = Inspection(renderer, self._herald).inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take

@@ -27,6 +27,7 @@ _INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 10.0
 # Statuses take a third of the time at most: while 1,000 workloads are taken over, a status after each step
 # of each is as many writes as the steps are, and the API server has no time for both.
 _PAUSE = 2.0
+_RETRY_MAX_S = 60.0
 _AT_ONCE = 4  # connections left free for passes
 
 
@@ -40,9 +41,13 @@ class _Posted:
 class StatusBoard:
     """Statuses on their way to the API server."""
 
-    def __init__(self, writer: Writer, calm: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, writer: Writer, calm: Callable[[], Awaitable[None]], again: Callable[[Key, float], None]
+    ) -> None:
         self._writer = writer
         self._calm = calm
+        self._again = again  # asks for a pass in so many seconds, which posts anew
+        self._failures: dict[Key, int] = {}
         self._posted: dict[Key, _Posted] = {}
         self._something = asyncio.Event()
 
@@ -93,7 +98,7 @@ class StatusBoard:
         await self._write_all(_at_once)
 
     async def _write_all(self, when: Callable[[], Awaitable[None]]) -> None:
-        """Write what is posted now, a few at a time; what fails is dropped, the next pass posts again."""
+        """Write what is posted now, a few at a time; what fails is dropped, and a new pass posts again."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def write(key: Key) -> None:
@@ -114,8 +119,19 @@ class StatusBoard:
                 else logging.WARNING
             )
             logger.log(level, "status of %s not written: %s", key, error)
+            self._failed(key, error)
+        else:
+            self._failures.pop(key, None)
         if self._posted.get(key) is posted:
             del self._posted[key]
+
+    def _failed(self, key: Key, error: ApiError) -> None:
+        """Have it written anew, ever later: no event need come, and what stands there may be wrong."""
+        if error.status == HTTPStatus.NOT_FOUND or error.reason == NOT_LEADING:
+            self._failures.pop(key, None)  # nothing is to be written, or not by us
+            return
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self._again(key, min(_RETRY_MAX_S, _INTERVAL_S * 2.0 ** min(failures, 10)))
 
 
 def pause_s(took_s: float) -> float:

@@ -13,7 +13,7 @@ already starting is excused besides: at most as many as ever were not yet ready 
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
@@ -33,11 +33,19 @@ class Terms:
     surge: int
     unavailable: int
     spare: int = 0
+    quorum: bool = False
+    """Moved by eviction: on notice at once, but never to half of the members or fewer (docs/placement.md)."""
 
     @property
     def floor(self) -> int:
         """The fewest replicas that may serve."""
         return self.least if self.surge >= 1 else self.least - self.unavailable
+
+    def when(self, *, emergency: bool) -> "Terms":
+        """Return what is promised in a round in which machines go, or not."""
+        if not (self.quorum and emergency):
+            return self
+        return replace(self, unavailable=self.least - self.least // 2 - 1)
 
     @property
     def bound(self) -> int:
@@ -81,6 +89,7 @@ class Verdict:
 
 def judge(terms: Terms, recording: Recording, taken: Taken, since: Instant) -> Verdict:
     """Return the verdict about one workload since a moment at which the recorder knew all there was."""
+    terms = terms.when(emergency=taken.emergency)
     moments = list(_moments(terms.namespace, recording, taken, since))
     faults: list[str] = []
     allowed = most_excused = 0

@@ -70,6 +70,23 @@ class TestFloor:
         assert judged(seen, taken=Taken(pods={"a"})).faults == ()
 
 
+class TestQuorum:
+    """Members that are moved by eviction: one at a time in calm, and never half of them."""
+
+    TERMS = Terms("shop", least=3, most=3, surge=0, unavailable=0, quorum=True)
+
+    def test_in_calm(self) -> None:
+        """What is promised is promised."""
+        assert judged(pod("a", terminating=True), terms=self.TERMS).faults
+
+    def test_while_machines_go(self) -> None:
+        """Two of three are a quorum, one is none."""
+        taken = Taken(emergency=True)
+        gone = [pod(name, terminating=True) for name in "ab"]
+        assert judged(*gone[:1], terms=self.TERMS, taken=taken).faults == ()
+        assert judged(*gone, terms=self.TERMS, taken=taken).faults
+
+
 class TestBound:
     def test_one_more_than_the_surge(self) -> None:
         """N + S is fine, one more is not."""

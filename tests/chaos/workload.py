@@ -347,4 +347,5 @@ class Part:
             self.cast.surge,
             self.cast.unavailable,
             spare=int(self.rolled),
+            quorum=self.cast.kind is Kind.PLACEMENT,
         )

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from builders import KEY, NOW, ago, observation, split
 from kube.server import Answer, Script, connected, refusal
-from splitter.core.model import Observation
+from splitter.core.model import Key, Observation
 from splitter.core.nodes import NodeState
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
@@ -52,10 +52,14 @@ def as_stored(version: int, found: dict[str, Any]) -> dict[str, Any]:
 class Desk:
     """A board that writes to a scripted server, and what arrives there."""
 
-    def __init__(self, board: StatusBoard, cache: Cache, script: Script) -> None:
+    def __init__(
+        self, board: StatusBoard, cache: Cache, script: Script, again: list[tuple[Key, float]]
+    ) -> None:
         self.board = board
         self.cache = cache
         self.script = script
+        self.again = again
+        """The passes that were asked for, with seconds to wait."""
 
     def written(self) -> list[str]:
         """Return the states written so far."""
@@ -77,7 +81,11 @@ async def desk() -> AsyncIterator[Desk]:
     cache = Cache(_no_node, _nothing)
     cache.splits.upsert(as_stored(5, {"state": "TakingOver"}))
     async with connected(script) as client:
-        yield Desk(StatusBoard(Writer(client, cache), WorkQueue().calm), cache, script)
+        again: list[tuple[Key, float]] = []
+        board = StatusBoard(
+            Writer(client, cache), WorkQueue().calm, lambda key, delay_s: again.append((key, delay_s))
+        )
+        yield Desk(board, cache, script, again)
 
 
 class TestOverlay:
@@ -266,6 +274,31 @@ class TestFailures:
         desk.board.post(observed, status("Moving"))
         await desk.board.flush()
         assert desk.written() == ["Moving", "Moving"]
+
+    async def test_a_pass_is_asked_for(self, desk: Desk) -> None:
+        """No event need come that makes a pass: what stands in the status would stay for minutes."""
+        for answer in (
+            refusal(409, "Conflict", "modified"),
+            refusal(401, "Unauthorized", "expired"),
+            refusal(500, "InternalError", "etcd"),
+        ):
+            desk.script.answers.appendleft(answer)
+            desk.board.post(observation(), status())
+            await desk.board.flush()
+        assert desk.again == [(KEY, 2.0), (KEY, 4.0), (KEY, 8.0)]
+        desk.board.post(observation(), status())
+        await desk.board.flush()
+        desk.script.answers.appendleft(refusal(403, "Forbidden", "you may not"))
+        desk.board.post(observation(), status())
+        await desk.board.flush()
+        assert desk.again[3:] == [(KEY, 2.0)]
+
+    async def test_not_of_a_split_that_is_gone(self, desk: Desk) -> None:
+        """Nobody reads it."""
+        desk.script.answers.appendleft(refusal(404, "NotFound", "the Split is gone"))
+        desk.board.post(observation(), status())
+        await desk.board.flush()
+        assert desk.again == []
 
     async def test_one_of_many(self, desk: Desk) -> None:
         """One that fails keeps no other from being written."""
