@@ -156,6 +156,7 @@ class TestLoop:
         assert watched.lowest() >= REPLICAS
         assert watched.highest() <= REPLICAS + SURGE
         assert shop.deployments() == {"web"}
+        shop.wait_posted()
         assert not shop.events("ForeignUnpause")
 
     def test_a_count_in_the_manifest(self, shop: Shop) -> None:

@@ -87,8 +87,8 @@ class TestOrphaned:
         with shop.watch() as watched:
             shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
             shop.apply(users_own(labelled=True))
-            shop.wait_split(on_demand=1, spot=3)
             settled(shop)
+            shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             # A new Deployment makes its own N at once, beside the old one's.
             assert watched.highest() <= REPLICAS + SURGE + REPLICAS
@@ -127,8 +127,8 @@ class TestDeleted:
         old = pod_uids(shop)
         shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
         shop.apply(users_own(labelled=True))
-        shop.wait_split(on_demand=1, spot=3)
         settled(shop)
+        shop.wait_split(on_demand=1, spot=3)
         assert not pod_uids(shop) & old
 
 
@@ -168,8 +168,8 @@ class TestRestored:
         shop.until(lambda: nothing_left(shop), "the namespace to be empty")
         for body in (*twins, source):
             create(shop, body)
-        shop.wait_split(on_demand=1, spot=3)
         settled(shop)
+        shop.wait_split(on_demand=1, spot=3)
         with shop.watch() as watched:
             shop.unlabel()
             shop.wait_given_back()
@@ -186,5 +186,5 @@ class TestRestored:
         shop.kubectl("delete", "deployment", "web")
         shop.until(lambda: nothing_left(shop), "the namespace to be empty")
         create(shop, source)
-        shop.wait_split(on_demand=1, spot=3)
         settled(shop)
+        shop.wait_split(on_demand=1, spot=3)

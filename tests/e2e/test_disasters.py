@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.conftest import open_shop
+from e2e.conftest import GOING_S, open_shop, wait_alone
 from e2e.controller import Controller
-from e2e.shop import Shop
+from e2e.shop import DEADLINE_S, Shop
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
@@ -61,6 +61,7 @@ class TestNamespace:
     @pytest.fixture
     def doomed(self, sandbox: Sandbox, controller: Controller, shop: Shop) -> Iterator[Shop]:
         """Yield a second namespace, which may be gone in the end."""
+        wait_alone(sandbox)
         yield from open_shop(sandbox, controller, name=f"{shop.namespace}-doomed")
 
     def test_deleted(self, shop: Shop, doomed: Shop, log: Log) -> None:
@@ -78,14 +79,18 @@ class TestNamespace:
             shop.wait_split(on_demand=1, spot=4)
             path = f"/api/v1/namespaces/{doomed.namespace}"
             wait_until(
-                lambda: doomed.sandbox.api.find(path) is None, what="the namespace to go", deadline_s=90
+                lambda: doomed.sandbox.api.find(path) is None,
+                what="the namespace to go",
+                deadline_s=GOING_S,
             )
             assert watched.lowest() >= REPLICAS
         assert len(log.complaints(doomed.namespace)) <= len(NAMES), log.complaints(doomed.namespace)
         assert not log.tracebacks()
         doomed.sandbox.kubectl("create", "namespace", doomed.namespace)
         account = f"{path}/serviceaccounts/default"
-        wait_until(lambda: doomed.sandbox.api.find(account), what="the service account", deadline_s=30)
+        wait_until(
+            lambda: doomed.sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S
+        )
         split_both(doomed)
 
 
@@ -94,7 +99,8 @@ class TestKindOfTheReports:
 
     @pytest.fixture
     def crd(self, sandbox: Sandbox) -> Iterator[Callable[[], None]]:
-        """Yield what brings the CRD back; it is back in any case afterwards."""
+        """Yield what brings the CRD back, where nobody else has Splits; it is back in any case afterwards."""
+        wait_alone(sandbox)
 
         def apply() -> None:
             sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / "crd.yaml"))
@@ -103,14 +109,14 @@ class TestKindOfTheReports:
         yield apply
         apply()
 
-    def test_deleted_and_applied_again(self, shop: Shop, log: Log, crd: Callable[[], None]) -> None:
+    def test_deleted_and_applied_again(self, shop: Shop, crd: Callable[[], None], log: Log) -> None:
         """It says once what is missing and which file mends it; no pod is touched, and all comes back."""
         split_both(shop)
         pods = {name: pod_uids(shop, name) for name in NAMES}
         with shop.watch() as watched:
             shop.sandbox.kubectl("delete", "crd", CRD)
             shop.until(lambda: log.complaints("manifests/crd.yaml"), "the word about the CRD")
-            shop.until(lambda: shop.events("WriteDenied"), "the Event about it")
+            shop.told("WriteDenied")
             shop.deploy("other", replicas=1)  # time goes by
             crd()
             for name in NAMES:
