@@ -38,6 +38,12 @@ _NANO = 1_000_000
 _READY_DEADLINE_S = 60.0
 
 
+class _Server(ThreadingHTTPServer):
+    """A server that lets many connections wait, as a real one: by default the sixth must try again."""
+
+    request_queue_size = 128
+
+
 class MetricsApi:
     """Serves within a `with`; what a namespace's traffic costs is 0 until `load` says something else."""
 
@@ -45,7 +51,7 @@ class MetricsApi:
         self._sandbox = sandbox
         self._loads: dict[str, int] = {}
         self._queues: dict[str, int] = {}
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
+        self._server = _Server((LOOPBACK, 0), self._handler())
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Any serving certificate will do: the aggregator is told not to verify it.
         pair = sandbox.home / "kube-scheduler" / "kube-scheduler"
