@@ -22,6 +22,7 @@ from splitter.core.model import (
     Trouble,
     TwinView,
 )
+from splitter.core.placeable import runs
 from splitter.core.surface import LABEL_SPLIT, mark_value
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -188,9 +189,15 @@ def split(**fields: object) -> SplitView:
 def observation(
     of: SourceView | None = None, sets: Sequence[ReplicaSetView] = (), **fields: object
 ) -> Observation:
-    """Return what one pass sees: by default a source that is ours, its Split, and no twins."""
+    """Return what one pass sees: by default a source that is ours, its Split, and no twins.
+
+    The admission policy has been told what the Split says, where nothing else is given.
+    """
     made = Observation(key=KEY, now=NOW, source=of or source(), split=split(), replica_sets=tuple(sets))
-    return replace(made, **fields)  # type: ignore[arg-type]
+    seen: Observation = replace(made, **fields)  # type: ignore[arg-type]
+    if "told" in fields or seen.split is None or seen.split.ordinals is None:
+        return seen
+    return replace(seen, told=runs(seen.split.ordinals))
 
 
 def rendered(template: str = TEMPLATE) -> dict[Pool, Rendered]:

@@ -181,7 +181,7 @@ class DeleteVanishedPod:
 
 @dataclass(frozen=True, slots=True)
 class PlaceOrdinals:
-    """Put these ordinals of a StatefulSet in force: the Split whole, created where there is none."""
+    """Put these ordinals of a StatefulSet in force: told to the admission policy, then the Split whole."""
 
     ordinals: tuple[int, ...]
 

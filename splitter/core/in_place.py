@@ -2,6 +2,8 @@
 
 The planner calls one of these a pass, where `is_in_place` says so. Nothing is written to the workload itself:
 the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way back.
+What the admission policy reads is made of the namespace's Splits (`kube.placing`) and written before the
+Split, on the way in and on the way out: nobody is moved while the two differ.
 What moves and why is decided by `placement`; here its answer becomes writes.
 """
 
@@ -24,7 +26,7 @@ from splitter.core.eligibility import placement_advice, refusal
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
-from splitter.core.placeable import Reach
+from splitter.core.placeable import Reach, runs
 from splitter.core.placement import (
     Member,
     Placed,
@@ -46,6 +48,8 @@ def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bo
         return False
     if observed.split is not None and observed.split.takes_over:
         return observed.split.ordinals is not None
+    if observed.told is not None and LABEL_SPLIT not in source.labels:
+        return True  # the Split was deleted by hand, and the policy knows nothing of that
     by_twins = {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & set(source.annotations) or observed.twins
     labelled = LABEL_SPLIT in source.labels
     return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
@@ -199,7 +203,7 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
-    if set(placed.ordinals) != in_force:
+    if set(placed.ordinals) != in_force or this.observed.told != runs(in_force):
         return (PlaceOrdinals(placed.ordinals),)
     actions: list[Action] = []
     if this.rules.delete_pods_of_vanished_nodes:

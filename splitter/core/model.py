@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum, unique
 from typing import Final, Literal
 
-from splitter.core.placeable import EvictionRefusal, Reach
+from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason
 
 
@@ -379,6 +379,7 @@ class Observation:
     namespace_annotations: Mapping[str, str] | None = None
     denied: Note | None = None  # what the rehearsal of the writes to come was answered
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
+    told: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
     others_moving: int = 0  # other workloads in a voluntary move now
 

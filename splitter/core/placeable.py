@@ -1,17 +1,35 @@
-"""What placement has to know that is no pod: where volumes can be attached, what an eviction was answered.
+"""What placement has to know that is no pod: where volumes reach, what was evicted, what the policy goes by.
 
 Plain data on the Observation; `kube` finds it out, `placement` reads it. Nothing here decides.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 # With fewer members than this, one that restarts leaves no majority.
 FEWEST: Final = 3
 FEW_REMEDY: Final = (
     "To have it moved, scale it to 3 members or more, or split it into twins (splitter.io/mode: twins)"
 )
+# Ordinals as ranges, first and last of each: a set of ten thousand is seldom more than two of them.
+Runs: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def runs(ordinals: Iterable[int]) -> Runs:
+    """Return ordinals as ranges, lowest first.
+
+    >>> runs([4, 0, 1, 2])
+    ((0, 2), (4, 4))
+    """
+    found: list[tuple[int, int]] = []
+    for ordinal in sorted(set(ordinals)):
+        if found and found[-1][1] == ordinal - 1:
+            found[-1] = (found[-1][0], ordinal)
+        else:
+            found.append((ordinal, ordinal))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

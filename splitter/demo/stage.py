@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 
+_CRDS = ("crd/splits.splitter.io", "crd/placements.splitter.io")
 NAMESPACE = "shop"
 ON_DEMAND_NODES, SPOT_NODES = 4, 8
 _ACCOUNT = ("splitter-system", "splitter")
@@ -84,7 +85,7 @@ class Stage:
         for name in ("crd.yaml", "rbac.yaml"):
             path = bundled_path(f"manifests/{name}")
             self.kubectl("apply", "-f", str(path), shown=f"apply -f manifests/{name}")
-        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd/splits.splitter.io")
+        self.kubectl("wait", "--for=condition=Established", "--timeout=30s", *_CRDS)
 
     def _deploy(self) -> None:
         self.kubectl("create", "namespace", NAMESPACE)

@@ -27,6 +27,7 @@ _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("autoscaling", "horizontalpodautoscalers", ("list",)),
     ("splitter.io", "splits", ("list", "watch", "create", "patch", "delete")),
     ("splitter.io", "splits/status", ("patch",)),
+    ("splitter.io", "placements", ("list", "watch", "create", "patch", "delete")),
 )
 _CLUSTER: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "nodes", ("get", "list", "watch")),)
 # Of the one Lease in splitter's own namespace; only creating cannot be restricted to a name.

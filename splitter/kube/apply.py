@@ -67,6 +67,7 @@ from splitter.kube.bodies import (
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.placing import Placing
 from splitter.kube.rehearse import rehearse, rehearse_roll
 
 _OURS = {"fieldManager": FIELD_MANAGER}
@@ -81,6 +82,7 @@ class Writer:
     def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
         self._cache = cache
+        self._placing = Placing(client, cache)
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
         """Do the actions in order; returns how many were written. Raises ApiError at the first failure."""
@@ -135,9 +137,10 @@ class Writer:
             case EnsureSplit():
                 await self._ensure_split(source, takes_over=action.takes_over)
             case DeleteSplit():
-                if observed.split is not None:
-                    await self._delete(split_path(source.key), observed.split.uid)
-                    self._cache.splits.forget(observed.split.uid)
+                async with self._placing.told(source, None):
+                    if observed.split is not None:
+                        await self._delete(split_path(source.key), observed.split.uid)
+                        self._cache.splits.forget(observed.split.uid)
             case SetMark() | SetPaused() | SaveReplicas() | ReleaseSource():
                 await self._do_with_source(source, action)
             case Scale():
@@ -167,8 +170,9 @@ class Writer:
             case PlaceOrdinals():
                 body = placing_split(source, action.ordinals)
                 path = split_path(source.key)
-                answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
-                self._cache.splits.upsert(answer)
+                async with self._placing.told(source, action.ordinals):
+                    answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+                    self._cache.splits.upsert(answer)
             case EvictPod():
                 path = f"{pods_path(namespace, action.pod)}/eviction"
                 await self._client.send("POST", path, eviction(namespace, action))

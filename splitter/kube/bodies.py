@@ -68,7 +68,7 @@ def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
 
 
 def placing_split(source: SourceView, ordinals: Sequence[int]) -> Json:
-    """Return the Split of a StatefulSet in placement mode; the policy finds it by its label."""
+    """Return the Split of a StatefulSet in placement mode; by the label people list them."""
     body = reporting_split(source, takes_over=True)
     body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
     body["spec"]["onDemandOrdinals"] = list(ordinals)

@@ -32,6 +32,7 @@ from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
+from splitter.kube.placements import Placements
 from splitter.kube.records import (
     NamespaceRecord,
     NodeRecord,
@@ -81,9 +82,8 @@ class Cache:
         self._assess = assess
         self._wake = wake
         self._autoscaler_status = autoscaler_status
-        self._applied: dict[
-            str, str
-        ] = {}  # of a twin by its UID: which fields were ours after our last apply
+        # Of a twin by its UID: which fields were ours after our last apply.
+        self._applied: dict[str, str] = {}
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
@@ -91,15 +91,15 @@ class Cache:
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
-        self.successors: dict[
-            str, str
-        ] = {}  # UIDs, by name, of nodes that bear the name of one that vanished
+        # UIDs, by name, of nodes that bear the name of one that vanished.
+        self.successors: dict[str, str] = {}
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(
             parse.split,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
             self._split_changed,
         )
+        self.placements = Placements(partial(wake, urgent=False))
         self.twins = Shelf(
             parse.twin,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
@@ -145,7 +145,10 @@ class Cache:
                 many(f"/api/v1{scope}/pods", self.pods),
                 many(f"/apis/apps/v1{scope}/replicasets", self.replica_sets),
             ]
-            self.written.append(many(f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits))
+            self.written += [
+                many(f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits),
+                self.placements.reflector(client, scope, namespace),
+            ]
             for kind in (DEPLOYMENT, STATEFUL_SET):
                 path = f"/apis/apps/v1{scope}/{kind.lower()}s"
                 sources = self.sources.of_kind(kind, partial(_is_of, kind))
@@ -245,6 +248,7 @@ class Cache:
         return (
             {record.view.key for record in self.sources.values()}
             | {record.source for record in self.splits.values()}
+            | self.placements.keys()
             | {record.source for record in self.twins.values()}
             | parked
         )

@@ -336,7 +336,8 @@ def _error(path: str, status: int, content: bytes) -> ApiError:
     except (orjson.JSONDecodeError, AttributeError):
         found = ApiError(status, "", content[:300].decode(errors="replace").strip())
     if status == HTTPStatus.NOT_FOUND and found.message in _NO_KIND:
-        ours = "this cluster does not know Splits (splits.splitter.io); apply manifests/crd.yaml"
+        kind = "Placements" if "/placements" in path else "Splits"
+        ours = f"this cluster does not know {kind} ({kind.lower()}.splitter.io); apply manifests/crd.yaml"
         return ApiError(status, KIND_MISSING, ours if path.startswith(_OUR_KINDS) else found.message)
     return found
 

@@ -39,13 +39,13 @@ async def look_around(client: Client, source: SourceView, nodes: Sequence[NodeSt
         if source.stateful is None
         else "",
         scaled_by=await _scaled_by(client, key, autoscalers) if source.stateful is not None else "",
-        unplaceable=await _unplaceable(client) if source.stateful is not None else "",
+        unplaceable=await _unplaceable(client, key.namespace) if source.stateful is not None else "",
         reach=await reach_of(client, source, nodes),
         one_node_claim=await _one_node_claim(client, key.namespace, source),
     )
 
 
-async def _unplaceable(client: Client) -> str:
+async def _unplaceable(client: Client, namespace: str) -> str:
     """Say why the API server would not place a StatefulSet's pods; empty when it would."""
     policies = f"{_ADMISSION}/mutatingadmissionpolicies"
     twins = f"or split it into twins, whose pods get other names: annotate {ANNOTATION_MODE}=twins"
@@ -68,6 +68,13 @@ async def _unplaceable(client: Client) -> str:
             f"the policy {POLICY}, or its binding, is not there, so nothing would place the pods; apply"
             f" manifests/admission/placement.yaml, {twins}"
         )
+    try:
+        await client.get(f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/placements", limit="1")
+    except ApiError as error:
+        if error.reason == KIND_MISSING:
+            return f"{error.message}, {twins}"
+        if error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
+            raise
     return ""
 
 

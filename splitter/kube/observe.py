@@ -99,6 +99,7 @@ class Observer:
                 [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
             placeholders=self._placeholders(split.uid, now) if split is not None else (),
+            told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
             view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )

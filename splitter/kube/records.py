@@ -18,6 +18,7 @@ from splitter.core.nodes import (
     PodRequest,
     Refusal,
 )
+from splitter.core.placeable import Runs
 from splitter.core.template_sets import TemplateSet
 
 
@@ -140,6 +141,17 @@ class SplitRecord:
     name: str
     source: Key
     view: SplitView
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRecord:
+    """What the admission policy goes by in one namespace."""
+
+    namespace: str
+    uid: str
+    version: int
+    name: str
+    sets: Mapping[str, tuple[str, Runs]]  # by the UID of a StatefulSet: its name, its on-demand ordinals
 
 
 @dataclass(frozen=True, slots=True)

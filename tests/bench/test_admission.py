@@ -17,6 +17,8 @@ import pytest
 from bench.figures import Percentiles, cpu_seconds, machine, show, write
 from e2e.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
+from splitter.core.placeable import runs
+from splitter.kube.placing import placement
 from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -28,6 +30,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
 SPLITS = f"/apis/splitter.io/v1alpha1/namespaces/{NAMESPACE}/splits"
 ALL_SPLITS, PLACED = 1000, 50
+ORDINALS = [0, 2, 4]
 # In turns, so that what else the machine does is in both.
 ROUNDS, EACH = 10, 100
 GOAL_P99_MS = 5.0
@@ -53,6 +56,12 @@ class Stage:
         labels = {"app": "db-7", "apps.kubernetes.io/pod-index": "1"}
         return self._pod(labels, [{**owner, "controller": True}])
 
+    def other_pod(self) -> JsonObject:
+        """Create a pod of a StatefulSet that is nobody's business, beside those in placement mode."""
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "own", "uid": "uid-of-none"}
+        labels = {"app": "own", "apps.kubernetes.io/pod-index": "1"}
+        return self._pod(labels, [{**owner, "controller": True}])
+
     def deployment(self) -> JsonObject:
         """Change a Deployment that is nobody's business."""
         return self._patch("plain", {"minReadySeconds": 3})
@@ -76,6 +85,7 @@ class Stage:
         requests: tuple[Callable[[], JsonObject], ...] = (
             self.plain_pod,
             self.placed_pod,
+            self.other_pod,
             self.deployment,
             self.source,
         )
@@ -124,6 +134,9 @@ def stage() -> Iterator[Stage]:
         with ThreadPoolExecutor(8) as writers:
             uids = list(writers.map(lambda number: _split(sandbox, number), range(ALL_SPLITS)))
         here.uid = uids[7]
+        placed = {uid: (f"db-{number}", runs(ORDINALS)) for number, uid in enumerate(uids) if uid}
+        told = json.dumps(placement(NAMESPACE, placed))
+        sandbox.kubectl("apply", "--server-side", "--field-manager=splitter", "-f", "-", stdin=told)
         asked = {"splitter.io/spot-percent": "80", "splitter.io/grace": "90s", "splitter.io/soak": "10m"}
         labels = {"splitter.io/split": "enabled"}
         for body in (manifest("plain", 0), manifest("web", 0, labels=labels, annotations=asked)):
@@ -145,7 +158,7 @@ def _split(sandbox: Sandbox, number: int) -> str:
         uid = sandbox.api.create(f"{APPS}/statefulsets", body)["metadata"]["uid"]
         labels = {"splitter.io/mode": "placement"}
         metadata = {"name": name, "labels": labels, "ownerReferences": [{**source, "uid": uid}]}
-        spec["onDemandOrdinals"] = [0, 2, 4]
+        spec["onDemandOrdinals"] = ORDINALS
     made = {"apiVersion": "splitter.io/v1alpha1", "kind": "Split", "metadata": metadata, "spec": spec}
     sandbox.api.create(SPLITS, made)
     return uid
@@ -169,7 +182,7 @@ def test_cost(stage: Stage) -> None:
         f"{ALL_SPLITS} Splits in the namespace, {PLACED} in placement mode: with the policies (without)",
         [
             row
-            for name in ("plain_pod", "placed_pod", "deployment", "source")
+            for name in ("plain_pod", "placed_pod", "other_pod", "deployment", "source")
             for row in _rows(name, durations, cpu_ms)
         ],
     )

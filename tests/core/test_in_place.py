@@ -219,6 +219,12 @@ class TestKeeping:
             )
         ]
 
+    @pytest.mark.parametrize("told", [None, (), ((0, 1),)])
+    def test_the_policy_is_told_before_anybody_moves(self, told: object) -> None:
+        """What the API server goes by is not what the Split says: somebody edited it, or we crashed."""
+        found = planned(seen(members({1: one(1, on_spot=True)}), told=told))
+        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
+
     def test_ordinals_alone_in_one_pass(self) -> None:
         """A pod that ended in the same breath could be born by the old ones."""
         lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
@@ -327,7 +333,12 @@ class TestLettingGo:
 
     def test_then_nothing_is_left(self) -> None:
         """As of a workload that was never split."""
-        assert planned(seen(members(), source=db(labelled=False), split=None)).actions == ()
+        assert planned(seen(members(), source=db(labelled=False), split=None, told=None)).actions == ()
+
+    def test_a_split_deleted_by_hand(self) -> None:
+        """The policy is told that it ended, though nothing else is left of it."""
+        found = planned(seen(members(), source=db(labelled=False), split=None))
+        assert (found.step, found.actions) == (Step.UNPLACE, (DeleteSplit(),))
 
 
 class TestPlaceholder:

@@ -48,7 +48,8 @@ def install(sandbox: Sandbox) -> Path:
     """
     for manifest in ("crd.yaml", "rbac.yaml", "placeholder.yaml", "admission/own-account.yaml"):
         sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
-    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
+    crds = ("crd/splits.splitter.io", "crd/placements.splitter.io")
+    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
     return sandbox.service_account_kubeconfig("splitter-system", "splitter")
 
 

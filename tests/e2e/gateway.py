@@ -31,7 +31,7 @@ from splitter.sandbox.credentials import write_private
 from splitter.sandbox.instants import Instant
 
 _WRITING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_WATCHED_KINDS = frozenset({"deployments", "statefulsets", "replicasets", "pods", "splits"})
+_WATCHED_KINDS = frozenset({"deployments", "statefulsets", "replicasets", "pods", "splits", "placements"})
 _OBJECT = re.compile(r"/apis?/.*?/?namespaces/(?P<namespace>[^/]+)/(?P<kind>[a-z]+)(?P<rest>/.*)?")
 # What belongs to one connection and not to the message (RFC 9110, 7.6.1), what aiohttp counts itself, and
 # compression, so that answers can be read.
@@ -45,7 +45,7 @@ _SHOWN = 160
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write to a Deployment, ReplicaSet, pod or Split that the API server has answered."""
+    """One write to a workload, a pod or an object of ours that the API server has answered."""
 
     at: Instant
     method: str

@@ -59,6 +59,18 @@ class Placed(Database):
         found: list[int] | None = ((self.split() or {}).get("spec") or {}).get("onDemandOrdinals")
         return found
 
+    @property
+    def placement(self) -> str:
+        """Return where that is which the policy reads."""
+        return f"/apis/splitter.io/v1alpha1/namespaces/{self.shop.namespace}/placements/splitter-placement"
+
+    def placed_by(self) -> list[int] | None:
+        """Return the ordinals that the policy goes by, None without any."""
+        found = self.shop.sandbox.api.find(self.placement)
+        sets = found["spec"]["statefulSets"].values() if found is not None else ()
+        runs = next((one["onDemandOrdinals"] for one in sets if one["name"] == NAME), None)
+        return None if runs is None else [k for run in runs for k in range(run["first"], run["last"] + 1)]
+
     def uids(self) -> dict[str, str]:
         """Return the UID of each pod: who restarted has another one."""
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.shop.pods(NAME)}
@@ -101,11 +113,16 @@ class Placed(Database):
         """Whether they do; while none is on spot, a placeholder may try it."""
         wanted = dict.fromkeys(on_demand, "on-demand") | dict.fromkeys(spot, "spot")
         at_rest = not spot or not self.placeholders()
-        return self.ordinals() == on_demand and self.pools() == wanted and at_rest
+        return self.placed_by() == self.ordinals() == on_demand and self.pools() == wanted and at_rest
 
     def wait_unplaced(self) -> None:
         """Wait until nothing of splitter's is left."""
-        self.shop.until(lambda: self.split() is None and not self.placeholders(), f"{NAME} to be let go")
+        self.shop.until(self.is_unplaced, f"{NAME} to be let go")
+
+    def is_unplaced(self) -> bool:
+        """Whether nothing of splitter's is left in the namespace."""
+        left = self.shop.sandbox.api.find(self.placement)
+        return self.split() is None and not self.placeholders() and left is None
 
     def seconds_until_whole(self, watched: Watched, began: Instant, replicas: int = 5) -> float:
         """Return how long after an instant all were recorded as available, and stayed it until now."""

@@ -165,6 +165,18 @@ def test_ordinals_begin_elsewhere(db: Placed) -> None:
     db.wait_placed([10, 11], [12])
 
 
+def test_a_placement_that_somebody_changed(placed: Placed) -> None:
+    """It is made anew of the Splits at once, edited or deleted; nobody restarts."""
+    uids, api = placed.uids(), placed.shop.sandbox.api
+    api.patch(placed.placement, {"spec": {"statefulSets": {"nobody": {"name": "x", "onDemandOrdinals": []}}}})
+    api.patch(placed.placement, {"spec": {"statefulSets": {placed.source()["metadata"]["uid"]: None}}})
+    placed.shop.until(lambda: placed.placed_by() == [0, 1, 2], "the Placement to be mended")
+    assert len(api.get(placed.placement)["spec"]["statefulSets"]) == 1
+    api.delete(placed.placement)
+    placed.shop.until(lambda: placed.placed_by() == [0, 1, 2], "the Placement to be made again")
+    assert placed.uids() == uids
+
+
 def test_a_budget_is_respected(db: Placed) -> None:
     """A budget that allows no disruption lets nobody move, and the Split says so; a wider one does."""
     db.create(5)
@@ -285,6 +297,16 @@ class TestWithoutController:
             4: "spot",
         }
 
+    def test_split_deleted_too(self, stopped: Placed, controller: Controller) -> None:
+        """Whoever gives it back by hand leaves the Placement; it goes when splitter is there again."""
+        uids = stopped.uids()
+        stopped.unlabel()
+        stopped.shop.kubectl("delete", "split", "db-sts")
+        assert stopped.placed_by() == [0, 1, 2]
+        controller.start()
+        stopped.wait_unplaced()
+        assert stopped.uids() == uids
+
     def test_label_removed_meanwhile(self, stopped: Placed, controller: Controller) -> None:
         """The same end as if it had been there: no trace, no restart."""
         uids = stopped.uids()
@@ -315,7 +337,7 @@ def test_crash_at_every_write(mortal: Mortal, fleet: Fleet) -> None:
         fleet.notice(fleet.names("spot"))
         mortal.until(lambda: rests([0, 1, 2, 3, 4]), "all on on-demand again")
         db.unlabel()
-        mortal.until(lambda: db.split() is None and not db.placeholders(), "no trace")
+        mortal.until(db.is_unplaced, "no trace")
         assert watched.lowest() >= 3
     mortal.survives()
     deaths = sum(write.fatal for write in mortal.gateway.writes)

@@ -1,11 +1,11 @@
 """Pods of a StatefulSet in placement mode are born with their node affinity, by ordinal; no other is touched.
 
-The policy alone answers: no controller runs, and the Splits are written by the tests. It is in force with
+The policy alone answers: no controller runs, and the Placements are written by the tests. It is in force with
 `failurePolicy: Fail`, so that what it cannot do is seen; the one that is installed lets such pods pass.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -18,6 +18,8 @@ from splitter.core.admission import placement_policy
 from splitter.core.desired import add_tolerations, prefer_node_affinity, require_node_affinity
 from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
 from splitter.core.nodes.facts import Taint
+from splitter.core.placeable import Runs, runs
+from splitter.kube.placing import placement
 from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings
@@ -41,11 +43,13 @@ class Cluster:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.namespace = ""
+        self.told: dict[str, tuple[str, Runs]] = {}
         self._count = 0
 
     def enter(self) -> None:
         """Go on in a fresh namespace."""
         self._count += 1
+        self.told = {}
         self.namespace = f"placed-{self._count}"
         self.sandbox.kubectl("create", "namespace", self.namespace)
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
@@ -67,27 +71,15 @@ class Cluster:
         uid: str = self.sandbox.api.create(path, body)["metadata"]["uid"]
         return uid
 
-    def split(self, uid: str, ordinals: list[int] | None, name: str = "db", mode: str = "placement") -> None:
-        """Write the Split of a StatefulSet, and wait until the policy has heard of it."""
-        source = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name}
-        body: JsonObject = {
-            "apiVersion": "splitter.io/v1alpha1",
-            "kind": "Split",
-            "metadata": {
-                "name": f"{name}-sts",
-                "labels": {"splitter.io/mode": mode} if mode else {},
-                "ownerReferences": [{**source, "uid": uid}],
-            },
-            "spec": {"source": source},
-        }
-        if ordinals is not None:
-            body["spec"]["onDemandOrdinals"] = ordinals
-        self.sandbox.api.create(self.splits, body)
-
-    @property
-    def splits(self) -> str:
-        """Return where the Splits are."""
-        return f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits"
+    def place(self, uid: str, ordinals: Sequence[int] | None, name: str = "db") -> None:
+        """Tell the policy the ordinals of a StatefulSet, beside what it has been told here; None: no more."""
+        if ordinals is None:
+            del self.told[uid]
+        else:
+            self.told[uid] = (name, runs(ordinals))
+        body = placement(self.namespace, self.told)
+        del body["metadata"]["ownerReferences"]
+        self.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
     def born(
         self,
@@ -128,8 +120,8 @@ class Cluster:
         return pool
 
     def until_placed(self, uid: str, **more: Any) -> None:  # noqa: ANN401 (what `born` takes)
-        """Wait until the policy has heard of a Split: it follows them by a watch."""
-        wait_until(lambda: self.pool(uid, **more), what="the Split to be heard of", deadline_s=30)
+        """Wait until the policy has heard of a StatefulSet: it follows Placements by a watch."""
+        wait_until(lambda: self.pool(uid, **more), what="the Placement to be heard of", deadline_s=30)
 
 
 def in_force(sandbox: Sandbox, failure: str) -> None:
@@ -162,7 +154,7 @@ def cluster(whole: Cluster) -> Cluster:
 def placed(cluster: Cluster) -> str:
     """Return the UID of a StatefulSet whose ordinals 0 and 2 are to be on on-demand."""
     uid = cluster.statefulset()
-    cluster.split(uid, [0, 2])
+    cluster.place(uid, [0, 2])
     cluster.until_placed(uid)
     return uid
 
@@ -279,23 +271,22 @@ class TestOrdinals:
     def test_empty_set(self, cluster: Cluster) -> None:
         """With nobody in the set, all are spot."""
         uid = cluster.statefulset()
-        cluster.split(uid, [])
+        cluster.place(uid, [])
         cluster.until_placed(uid)
         assert cluster.pool(uid, 0) == "spot"
 
     def test_changed_set(self, cluster: Cluster, placed: str) -> None:
         """The next pod of an ordinal that entered the set is on-demand; without a set nobody is placed."""
-        path = f"{cluster.splits}/db-sts"
-        cluster.sandbox.api.patch(path, {"spec": {"onDemandOrdinals": [0, 1, 2]}})
+        cluster.place(placed, [0, 1, 2])
         wait_until(lambda: cluster.pool(placed, 1) == "on-demand", what="the set", deadline_s=30)
-        cluster.sandbox.api.patch(path, {"spec": {"onDemandOrdinals": None}})
+        cluster.place(placed, None)
         wait_until(lambda: cluster.pool(placed, 1) is None, what="the end of the set", deadline_s=30)
         assert cluster.pool(placed, 0) is None
 
-    def test_split_gone(self, cluster: Cluster, placed: str) -> None:
-        """Without the Split, pods are born as they always were."""
-        cluster.sandbox.api.delete(f"{cluster.splits}/db-sts")
-        wait_until(lambda: cluster.pool(placed) is None, what="the end of the Split", deadline_s=30)
+    def test_placement_gone(self, cluster: Cluster, placed: str) -> None:
+        """Without the Placement, pods are born as they always were."""
+        cluster.sandbox.kubectl("delete", "placement", "splitter-placement", "-n", cluster.namespace)
+        wait_until(lambda: cluster.pool(placed) is None, what="the end of the Placement", deadline_s=30)
 
     def test_an_ordinal_that_is_none(self, cluster: Cluster, placed: str) -> None:
         """A pod that cannot be judged is born unsplit, as installed; the tests' own policy refuses it."""
@@ -316,20 +307,20 @@ class TestOrdinals:
 
 
 class TestTarget:
-    """Exactly the pods of the StatefulSet that the Split belongs to."""
+    """Exactly the pods of the StatefulSets that the Placement names."""
 
     def test_two_in_one_namespace(self, cluster: Cluster) -> None:
         """Each by its own set, however alike their names are."""
         uids = {name: cluster.statefulset(name) for name in ("db", "db-2", "cache")}
-        cluster.split(uids["db"], [0], "db")
-        cluster.split(uids["db-2"], [1], "db-2")
+        cluster.place(uids["db"], [0], "db")
+        cluster.place(uids["db-2"], [1], "db-2")
         for name in ("db", "db-2"):
             cluster.until_placed(uids[name], name=name)
         pools = {name: [cluster.pool(uid, n, name=name) for n in (0, 1)] for name, uid in uids.items()}
         assert pools == {"db": ["on-demand", "spot"], "db-2": ["spot", "on-demand"], "cache": [None, None]}
 
     def test_a_namesake(self, cluster: Cluster, placed: str) -> None:
-        """A StatefulSet of the same name, created anew, is another one, until its Split says so."""
+        """A StatefulSet of the same name, created anew, is another one, until the Placement says so."""
         assert cluster.pool(placed) == "on-demand"
         assert cluster.pool("another-uid") is None
 
@@ -337,13 +328,15 @@ class TestTarget:
         """Not what another controller makes, even if it carries the labels."""
         assert cluster.pool(placed, kind="ReplicaSet") is None
 
-    def test_other_modes(self, cluster: Cluster) -> None:
-        """Not for a Split that is not labelled for it."""
-        uid, other = cluster.statefulset(), cluster.statefulset("other")
-        cluster.split(uid, [0], mode="")
-        cluster.split(other, [0], "other")
-        cluster.until_placed(other, name="other")  # so both have been heard of
-        assert cluster.pool(uid) is None
+    def test_other_placements(self, cluster: Cluster, placed: str) -> None:
+        """A copy under another name says nothing."""
+        other = cluster.statefulset("other")
+        body = placement(cluster.namespace, {other: ("other", runs([0]))})
+        body["metadata"] = {"name": "copy", "namespace": cluster.namespace}
+        cluster.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        cluster.place(placed, [1])
+        wait_until(lambda: cluster.pool(placed) == "spot", what="the set", deadline_s=30)
+        assert cluster.pool(other, name="other") is None
 
     def test_other_namespaces(self, cluster: Cluster, placed: str) -> None:
         """Not a pod of another namespace."""
@@ -387,7 +380,7 @@ class TestNodes:
                 expected[f"{preset.name}-{0 if pool == 'on-demand' else 1}"] = node
                 spot_nodes += [node] if pool == "spot" else []
             uid = cluster.statefulset(preset.name)
-            cluster.split(uid, [0], preset.name)
+            cluster.place(uid, [0], preset.name)
             cluster.until_placed(uid, name=preset.name)
         for preset in providers:
             scale(cluster, preset)

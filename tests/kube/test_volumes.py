@@ -60,6 +60,7 @@ async def seen(
     source: SourceView,
     missing: tuple[int, str] = (404, "NotFound"),
     nodes: tuple[NodeState, ...] = NODES,
+    message: str = "not here",
 ) -> Neighbours:
     """Return what is found beside a StatefulSet."""
 
@@ -68,7 +69,7 @@ async def seen(
             return await json(objects[request.path])(request)
         if request.path == HPAS:
             return await json({"items": []})(request)
-        return await refusal(missing[0], missing[1], "not here")(request)
+        return await refusal(missing[0], missing[1], message)(request)
 
     async with connected(Script().then(answer)) as client:
         return await look_around(client, source, nodes)
@@ -115,6 +116,12 @@ class TestReach:
 
 
 class TestSupport:
+    async def test_a_crd_of_before(self) -> None:
+        """The policy is there, and nothing that it could read."""
+        found = (await seen(THERE, db(), (404, ""), message="404 page not found")).unplaceable
+        assert found.startswith("this cluster does not know Placements (placements.splitter.io); apply manif")
+        assert "annotate splitter.io/mode=twins" in found
+
     async def test_policy_and_binding_are_there(self) -> None:
         """Then nothing is in the way."""
         assert (await seen(THERE, db())).unplaceable == ""

@@ -48,7 +48,8 @@ class World:
     replicas: int
     members: tuple[tuple[int, Pod], ...]
     nodes: tuple[str, str] = (UP, UP)
-    in_force: frozenset[int] = frozenset()
+    in_force: frozenset[int] = frozenset()  # as the Split says
+    told: frozenset[int] = frozenset()  # as the admission policy has it, by which pods are born
     yielded: tuple[int, ...] = ()
     held: Held | None = None
     full: bool = False  # on-demand takes no more pods
@@ -107,7 +108,8 @@ def start(config: Config) -> World:
     for k in range(config.replicas):
         born = Pool.ON_DEMAND if k < wanted else Pool.SPOT
         members.append((k, Pod(born, OD if born is Pool.ON_DEMAND else SPOT[k % 2], ready=True)))
-    return World(config.replicas, tuple(members), in_force=frozenset(range(wanted)), faults=config.faults)
+    chosen = frozenset(range(wanted))
+    return World(config.replicas, tuple(members), in_force=chosen, told=chosen, faults=config.faults)
 
 
 def seen(world: World, config: Config) -> PlacementInput:
@@ -171,8 +173,13 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         found.append((f"splitter: {what}", after))
         return after
 
-    if frozenset(placed.ordinals) != world.in_force:
-        now = wrote(f"ordinals {placed.ordinals}", replace(now, in_force=frozenset(placed.ordinals)))
+    wanted = frozenset(placed.ordinals)
+    if not wanted == world.in_force == world.told:
+        if wanted != world.told:
+            now = wrote(f"the policy is told ordinals {placed.ordinals}", replace(now, told=wanted))
+        if wanted != world.in_force:
+            wrote(f"ordinals {placed.ordinals}", replace(now, in_force=wanted))
+        return found
     for gone in (*placed.vanished, *placed.unbound):
         ordinal = int(gone.name.rpartition("-")[2])
         one = now.pod(ordinal)
@@ -215,7 +222,7 @@ def _made(world: World, config: Config) -> Moves:
     for k in range(world.replicas):
         below = all(world.serves(world.pod(j)) for j in range(k))
         if k not in present and (below or not config.ordered):
-            born = Pool.ON_DEMAND if k in world.in_force else Pool.SPOT
+            born = Pool.ON_DEMAND if k in world.told else Pool.SPOT
             yield f"db-{k} is made for {born}", world.put(k, Pod(born))
             if config.ordered:
                 break
@@ -388,6 +395,7 @@ def check_rest(quiet: World, config: Config) -> None:
     """Judge a world in which nothing happens any more."""
     base = decided(quiet, config).base
     assert quiet.in_force == base, f"rest with {sorted(quiet.in_force)} in force, {sorted(base)} wanted"
+    assert quiet.told == base, f"rest with the policy told {sorted(quiet.told)}, {sorted(base)} wanted"
     for k in range(quiet.replicas):
         one = quiet.pod(k)
         assert quiet.serves(one), f"rest without db-{k}"

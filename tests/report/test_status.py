@@ -341,7 +341,7 @@ class TestPolicy:
 
     def test_every_field_is_in_the_schema(self) -> None:
         """What is written is known to the CRD: the API server would drop anything else."""
-        crd = yaml.safe_load(bundled_path("manifests/crd.yaml").read_text(encoding="utf-8"))
+        [crd, _] = yaml.safe_load_all(bundled_path("manifests/crd.yaml").read_text(encoding="utf-8"))
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
         bounded = replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0))
         going = on("spot-b", 1, Standing.DOOMED, signal="taint a", deadline=ago(-120))

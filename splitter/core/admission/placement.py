@@ -1,10 +1,10 @@
 """The policy that splits a StatefulSet where its pods are born: node affinity by ordinal, no twins.
 
-`splitter admission placement` prints it. In the API server it sees each new pod of a StatefulSet beside each
-Split of its namespace that is labelled `splitter.io/mode: placement`; where that Split names the pod's own
-StatefulSet and carries ordinals, the pod gets what a twin's pod would get from the templates: on-demand
-ordinals are *required* to stay off spot nodes, all others *prefer* spot and tolerate its taints, so that
-they start somewhere when spot is gone and nobody is there to decide. Which ordinals, the planner decides.
+`splitter admission placement` prints it. In the API server it sees each new pod of a StatefulSet beside the
+one Placement of its namespace, if there is one; where that names the pod's own StatefulSet, the pod gets what
+a twin's pod would get from the templates: on-demand ordinals are *required* to stay off spot nodes, all the
+others *prefer* spot and tolerate its taints, so that they start somewhere when spot is gone and nobody is
+there to decide. Which ordinals, the planner decides; `kube.placing` makes the Placement of the Splits.
 
 It must never refuse a pod nor look at one of anything but a StatefulSet. Source: design, "Placement mode".
 """
@@ -16,9 +16,11 @@ from splitter.core.admission.expressions import Manifest, lines, literal, policy
 from splitter.core.desired import Manifest as Term
 from splitter.core.desired import NodePresets
 from splitter.core.model import Pool
-from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL
+from splitter.core.surface import LABEL_POOL
 
+# Of the policy, its binding, and the one Placement of each namespace that has something to say.
 NAME: Final = "splitter-placement"
+PLACEMENT_KIND: Final = "Placement"
 # The StatefulSet controller's own label (Kubernetes 1.28): pods without it cost nothing.
 _ORDINAL: Final = "apps.kubernetes.io/pod-index"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -26,18 +28,16 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 # The most that a node can be preferred by.
 _WEIGHT: Final = 100
 
-# The pod's own StatefulSet, by its UID: a namesake, before or after, is another one. One condition, the names
-# first: it is evaluated for each Split of the namespace that places pods, and for all but one they differ.
 # A StatefulSet's controller makes its pods with one owner, itself.
-_OF_THE_SPLIT: Final = """\
+_OWNER: Final = "object.metadata.ownerReferences[0]"
+# The pod's own StatefulSet, by its UID: a namesake, before or after, is another one.
+_OF_A_PLACED: Final = f"""\
 has(object.metadata.ownerReferences) &&
-object.metadata.ownerReferences[0].name == params.spec.source.name &&
-object.metadata.ownerReferences[0].kind == "StatefulSet" && params.spec.source.kind == "StatefulSet" &&
-object.metadata.ownerReferences[0].apiVersion.startsWith("apps/") &&
-object.metadata.ownerReferences[0].?controller.orValue(false) &&
-params.metadata.?ownerReferences.orValue([]).exists(source,
-source.uid == object.metadata.ownerReferences[0].uid) &&
-has(params.spec.onDemandOrdinals)"""
+{_OWNER}.uid in params.spec.statefulSets && {_OWNER}.kind == "StatefulSet" &&
+{_OWNER}.apiVersion.startsWith("apps/") && {_OWNER}.?controller.orValue(false)"""
+_IN_THE_SET: Final = """\
+params.spec.statefulSets[object.metadata.ownerReferences[0].uid].onDemandOrdinals.exists(range,
+range.first <= variables.ordinal && variables.ordinal <= range.last)"""
 
 
 def placement_policy(presets: NodePresets) -> list[Manifest]:
@@ -52,7 +52,7 @@ def placement_policy(presets: NodePresets) -> list[Manifest]:
         "failurePolicy": "Ignore",
         # Once more would add everything twice.
         "reinvocationPolicy": "Never",
-        "paramKind": {"apiVersion": "splitter.io/v1alpha1", "kind": "Split"},
+        "paramKind": {"apiVersion": "splitter.io/v1alpha1", "kind": PLACEMENT_KIND},
         "matchConstraints": {
             "objectSelector": {
                 "matchExpressions": [
@@ -65,11 +65,11 @@ def placement_policy(presets: NodePresets) -> list[Manifest]:
                 {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
             ],
         },
-        "matchConditions": [{"name": "of-the-splits-statefulset", "expression": _OF_THE_SPLIT}],
+        "matchConditions": [{"name": "of-a-placed-statefulset", "expression": _OF_A_PLACED}],
         "variables": variables(
             pod="dyn(object)",
-            isOnDemand=f"int(variables.pod.metadata.labels[{literal(_ORDINAL)}])\n"
-            "in params.spec.onDemandOrdinals",
+            ordinal=f"int(variables.pod.metadata.labels[{literal(_ORDINAL)}])",
+            isOnDemand=_IN_THE_SET,
             affinity="variables.pod.spec.?affinity.orValue({})",
             nodeAffinity="variables.affinity.?nodeAffinity.orValue({})",
             ownTerms=f"variables.nodeAffinity.?{_REQUIRED}.nodeSelectorTerms.orValue([])",
@@ -84,12 +84,8 @@ def placement_policy(presets: NodePresets) -> list[Manifest]:
         ),
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _patch()}}],
     }
-    chosen: Manifest = {
-        "paramRef": {
-            "selector": {"matchLabels": {ANNOTATION_MODE: "placement"}},
-            "parameterNotFoundAction": "Allow",
-        }
-    }
+    # By name, so that it is one whatever the namespace holds: the API server converts the pod for each.
+    chosen: Manifest = {"paramRef": {"name": NAME, "parameterNotFoundAction": "Allow"}}
     return policy("MutatingAdmissionPolicy", NAME, spec, chosen)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from splitter.core.model import PodView, Policy, Pool, Standing, seconds_between
-from splitter.core.placeable import EvictionRefusal, Reach
+from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 
 _UP = frozenset({Standing.SOUND, Standing.DOOMED, Standing.UNSEEN})
@@ -182,10 +182,4 @@ def spoken(ordinals: Iterable[int]) -> str:
     >>> spoken([0, 1, 2, 4])
     '0-2, 4'
     """
-    runs: list[list[int]] = []
-    for ordinal in sorted(ordinals):
-        if runs and runs[-1][-1] == ordinal - 1:
-            runs[-1] = [runs[-1][0], ordinal]
-        else:
-            runs.append([ordinal, ordinal])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs) or "none"
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs(ordinals)) or "none"

@@ -8,7 +8,7 @@ from splitter.kube.parse.edits import owned
 from splitter.kube.parse.fields import Raw, instant, quantity
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
-from splitter.kube.parse.splits import namespace, split
+from splitter.kube.parse.splits import namespace, placement, split
 from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.voices import (
     autoscaler,
@@ -33,6 +33,7 @@ __all__ = [
     "node_event",
     "node_facts",
     "owned",
+    "placement",
     "pod",
     "pod_request",
     "quantity",

@@ -1,11 +1,11 @@
-"""Splits, and the namespaces whose annotations are defaults of the policy."""
+"""Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
 import orjson
 
 from splitter.core.model import DEPLOYMENT, SplitView
 from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, maybe_instant, texts
-from splitter.kube.records import NamespaceRecord, SplitRecord
+from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
 
 def split(raw: Raw) -> SplitRecord:
@@ -14,7 +14,7 @@ def split(raw: Raw) -> SplitRecord:
     status = raw.get("status") or {}
     named = spec.get("source", {})
     good = status.get("policyAnnotations")
-    replicas = spec.get("replicas")
+    replicas, remembered = spec.get("replicas"), status.get("rebalance")
     view = SplitView(
         uid=metadata["uid"],
         generation=metadata.get("generation", 0),
@@ -26,7 +26,7 @@ def split(raw: Raw) -> SplitRecord:
         fighter=str(status.get("fighter", "")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
-        rebalance=status.get("rebalance") or {},
+        rebalance=remembered if isinstance(remembered, dict) else {},
         good_annotations=texts(good) if isinstance(good, dict) else None,
         status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
     )
@@ -39,6 +39,20 @@ def split(raw: Raw) -> SplitRecord:
 def _ordinals(raw: object) -> tuple[int, ...] | None:
     """Return the ordinals of a Split in placement mode; None for any other."""
     return tuple(sorted(one for one in raw if isinstance(one, int))) if isinstance(raw, list) else None
+
+
+def placement(raw: Raw) -> PlacementRecord:
+    """Parse a Placement; only that of the policy's own name is read by anybody."""
+    metadata = raw["metadata"]
+    sets = {
+        uid: (
+            str(one.get("name", "")),
+            tuple((int(run["first"]), int(run["last"])) for run in one.get("onDemandOrdinals") or ()),
+        )
+        for uid, one in (raw.get("spec", {}).get("statefulSets") or {}).items()
+    }
+    version = int(metadata["resourceVersion"])
+    return PlacementRecord(metadata["namespace"], metadata["uid"], version, metadata["name"], sets)
 
 
 def namespace(raw: Raw) -> NamespaceRecord:

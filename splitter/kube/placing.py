@@ -1,0 +1,108 @@
+"""What the admission policy reads: one Placement a namespace, made of the Splits there. A part of `apply`.
+
+A policy inside the API server is evaluated once for each of its parameters, and converts the pod anew for
+each. So it is given one for the whole namespace, found by name (docs/adr/0026). The Splits stay what counts;
+this object is made of them, whole, at each write. It is written *before* a Split gets or loses its ordinals,
+so what a Split says has been told, wherever the process ends; and nobody else's Split changes meanwhile. It
+never decides what to tell, and tells nothing of a StatefulSet without a Split.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+from splitter.core.admission.placement import NAME, PLACEMENT_KIND
+from splitter.core.model import SourceView
+from splitter.core.placeable import runs
+from splitter.kube.cache import Cache
+from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.placements import Sets
+
+
+class Placing:
+    """Keeps the Placements in step with the Splits, for one writer."""
+
+    def __init__(self, client: Client, cache: Cache) -> None:
+        self._client = client
+        self._cache = cache
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @asynccontextmanager
+    async def told(self, source: SourceView, ordinals: Sequence[int] | None) -> AsyncIterator[None]:
+        """Tell the policy these ordinals of a StatefulSet, None to end it; its Split is to be written within.
+
+        No other Split of the namespace gets or loses ordinals until the end. Raises ApiError.
+        """
+        namespace = source.key.namespace
+        async with self._turns[namespace]:
+            there = self._cache.placements.of(namespace)
+            known: Sets = there.sets if there is not None else {}
+            wanted = self._sets(source, ordinals)
+            if not wanted and there is not None:
+                await self._delete(namespace, there.uid)
+            elif known != wanted and (ordinals is not None or source.uid in known):
+                await self._write(namespace, wanted)
+            yield
+
+    def _sets(self, source: SourceView, ordinals: Sequence[int] | None) -> Sets:
+        """Return what the Splits of the namespace say, and of this one what it is about to say."""
+        found = {
+            uid: (record.source.name, runs(record.view.ordinals))
+            for record in self._cache.splits.values()
+            if record.namespace == source.key.namespace
+            and record.source != source.key
+            and record.view.ordinals is not None
+            for uid in record.view.owner_uids
+        }
+        if ordinals is not None:
+            found[source.uid] = (source.key.name, runs(ordinals))
+        return found
+
+    async def _write(self, namespace: str, sets: Sets) -> None:
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        path = f"{placements_path(namespace)}/{NAME}"
+        answer = await self._client.send(
+            "PATCH", path, placement(namespace, sets), patch="apply", query=query
+        )
+        self._cache.placements.written(answer)
+
+    async def _delete(self, namespace: str, uid: str) -> None:
+        path = f"{placements_path(namespace)}/{NAME}"
+        try:
+            await self._client.send("DELETE", path, {"preconditions": {"uid": uid}})
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+        self._cache.placements.forget(uid)
+
+
+def placements_path(namespace: str) -> str:
+    """Return where the namespace's Placements are: one of ours, and copies that nobody reads."""
+    return f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/placements"
+
+
+def placement(namespace: str, sets: Sets) -> Json:
+    """Return a Placement; it goes with the last StatefulSet that it names."""
+    owners = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "name": name,
+            "uid": uid,
+            "controller": False,
+            "blockOwnerDeletion": False,
+        }
+        for uid, (name, _) in sets.items()
+    ]
+    told = {
+        uid: {"name": name, "onDemandOrdinals": [{"first": first, "last": last} for first, last in ranges]}
+        for uid, (name, ranges) in sets.items()
+    }
+    return {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": PLACEMENT_KIND,
+        "metadata": {"name": NAME, "namespace": namespace, "ownerReferences": owners},
+        "spec": {"statefulSets": told},
+    }

@@ -1,0 +1,209 @@
+"""What the admission policy is told: one Placement a namespace, made of the Splits, written before them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+
+from builders import ago, free_source, observation, split
+from kube.raw import metadata
+from kube.server import Script, connected, refusal
+from splitter.core.actions import DeleteSplit, PlaceOrdinals
+from splitter.core.model import STATEFUL_SET, Key, SourceView, StatefulView
+from splitter.core.nodes import assess
+from splitter.kube.apply import Writer
+from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError
+
+OURS = "/apis/splitter.io/v1alpha1/namespaces/shop"
+PLACEMENT = f"{OURS}/placements/splitter-placement"
+
+
+def stateful(name: str) -> SourceView:
+    """Return a labelled StatefulSet."""
+    view = StatefulView(3, 3, 3, ago(3600))
+    return replace(free_source(3), key=Key(STATEFUL_SET, "shop", name), uid=f"uid-{name}", stateful=view)
+
+
+class Store:
+    """The splitter.io objects of one namespace, as an API server keeps them."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.writes: list[tuple[str, str]] = []
+        self.denied = ""  # a path that may not be written
+        self.version = 100
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Apply or delete an object."""
+        body = orjson.loads(await request.read())
+        self.version += 1
+        if request.path == self.denied:
+            return await refusal(500, "InternalError", "no")(request)
+        self.writes.append((request.method, request.path.removeprefix(f"{OURS}/")))
+        if request.method == "DELETE":
+            gone = self.objects.pop(request.path)
+            assert body["preconditions"]["uid"] == gone["metadata"]["uid"]
+            return web.json_response({"kind": "Status"})
+        uid = f"uid-of-{request.path}"
+        body["metadata"] |= {"uid": uid, "resourceVersion": str(self.version)}
+        body["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
+        self.objects[request.path] = body
+        return web.json_response(body)
+
+    @property
+    def told(self) -> dict[str, list[tuple[int, int]]]:
+        """Return the ordinals of each StatefulSet, by its name, that the policy goes by."""
+        placement = self.objects.get(PLACEMENT, {"spec": {"statefulSets": {}}})
+        sets = placement["spec"]["statefulSets"]
+        assert all(uid == f"uid-{one['name']}" for uid, one in sets.items())
+        return {
+            one["name"]: [(run["first"], run["last"]) for run in one["onDemandOrdinals"]]
+            for one in sets.values()
+        }
+
+
+class Desk:
+    """A writer, its cache, and the server that it writes to."""
+
+    def __init__(self, writer: Writer, cache: Cache, store: Store) -> None:
+        self.writer = writer
+        self.cache = cache
+        self.store = store
+        self.woken: list[Key] = []
+
+    async def place(self, name: str, *ordinals: int) -> None:
+        """Put ordinals of a StatefulSet in force."""
+        seen = observation(stateful(name), key=Key(STATEFUL_SET, "shop", name), split=None)
+        await self.writer.apply(seen, (PlaceOrdinals(ordinals),))
+
+    async def end(self, name: str) -> None:
+        """Give a StatefulSet back."""
+        record = self.cache.splits.one("source", Key(STATEFUL_SET, "shop", name))
+        assert record is not None
+        seen = observation(stateful(name), split=split(uid=record.uid, ordinals=(0,)))
+        await self.writer.apply(seen, (DeleteSplit(),))
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    """Yield a writer in front of an empty namespace."""
+    store = Store()
+    woken: list[Key] = []
+    cache = Cache(assess, lambda key, **_: woken.append(key))
+    async with connected(Script().then(store.answer)) as client:
+        made = Desk(Writer(client, cache), cache, store)
+        made.woken = woken
+        yield made
+
+
+class TestTelling:
+    """Ordinals come into force."""
+
+    async def test_before_the_split(self, desk: Desk) -> None:
+        """So what a Split says has been told, wherever the process ends."""
+        await desk.place("db", 0, 1, 2, 4)
+        assert desk.store.writes == [("PATCH", "placements/splitter-placement"), ("PATCH", "splits/db-sts")]
+        assert desk.store.told == {"db": [(0, 2), (4, 4)]}
+        assert desk.cache.placements.told("shop", "uid-db") == ((0, 2), (4, 4))
+
+    async def test_goes_with_its_statefulsets(self, desk: Desk) -> None:
+        """Each owns it and none controls it, so Kubernetes collects it after the last."""
+        await desk.place("db", 0)
+        await desk.place("cache", 0)
+        owners = desk.store.objects[PLACEMENT]["metadata"]["ownerReferences"]
+        assert [(one["name"], one["uid"], one["controller"]) for one in owners] == [
+            ("db", "uid-db", False),
+            ("cache", "uid-cache", False),
+        ]
+
+    async def test_of_all_at_once(self, desk: Desk) -> None:
+        """Whoever writes at the same moment, none is lost; an empty set is a set."""
+        names = {f"db-{k}": k for k in range(8)}
+        await asyncio.gather(*(desk.place(name, *range(k)) for name, k in names.items()))
+        assert desk.store.told == {name: [(0, k - 1)] if k else [] for name, k in names.items()}
+
+    async def test_a_split_that_could_not_be_written(self, desk: Desk) -> None:
+        """It was told too early; the next pass tells the same, and somebody else's what its Split says."""
+        await desk.place("db", 0)
+        desk.store.denied = f"{OURS}/splits/db-sts"
+        with pytest.raises(ApiError):
+            await desk.place("db", 0, 1)
+        assert desk.store.told == {"db": [(0, 1)]}
+        desk.store.denied = ""
+        await desk.place("cache", 0)
+        assert desk.store.told == {"db": [(0, 0)], "cache": [(0, 0)]}
+        await desk.place("db", 0, 1)
+        assert desk.store.told == {"db": [(0, 1)], "cache": [(0, 0)]}
+
+    async def test_what_is_told_already(self, desk: Desk) -> None:
+        """Is not written again: it was the Split that was missing."""
+        await desk.place("db", 0)
+        desk.store.writes.clear()
+        await desk.place("db", 0)
+        assert desk.store.writes == [("PATCH", "splits/db-sts")]
+
+    async def test_what_is_left_of_the_dead(self, desk: Desk) -> None:
+        """A StatefulSet that was deleted goes with the next write: its Split was collected."""
+        await desk.place("old", 0)
+        await desk.place("db", 0)
+        [gone] = [one for one in desk.cache.splits.values() if one.source.name == "old"]
+        desk.cache.splits.forget(gone.uid)
+        await desk.place("db", 0, 1)
+        assert desk.store.told == {"db": [(0, 1)]}
+
+
+class TestEnding:
+    """A StatefulSet is given back."""
+
+    async def test_told_before_the_split_goes(self, desk: Desk) -> None:
+        """The others stay; with the last one the Placement goes."""
+        await desk.place("db", 0)
+        await desk.place("cache", 0)
+        desk.store.writes.clear()
+        await desk.end("db")
+        assert desk.store.writes == [("PATCH", "placements/splitter-placement"), ("DELETE", "splits/db-sts")]
+        assert desk.store.told == {"cache": [(0, 0)]}
+        await desk.end("cache")
+        assert desk.store.objects == {}
+
+    async def test_of_twins(self, desk: Desk) -> None:
+        """Who was never placed has nothing to tell the policy."""
+        await desk.place("db", 0)
+        desk.store.writes.clear()
+        desk.store.objects[f"{OURS}/splits/web"] = {"metadata": {"uid": "uid-split"}}
+        await desk.writer.apply(observation(), (DeleteSplit(),))
+        assert desk.store.writes == [("DELETE", "splits/web")]
+
+
+class TestHearing:
+    """What others do to a Placement."""
+
+    def placement(self, version: int, **sets: list[dict[str, int]]) -> dict[str, Any]:
+        """Return it as the API server shows it."""
+        told = {f"uid-{name}": {"name": name, "onDemandOrdinals": runs} for name, runs in sets.items()}
+        meta = metadata("splitter-placement", version=version)
+        return {"kind": "Placement", "metadata": meta, "spec": {"statefulSets": told}}
+
+    async def test_wakes_whom_it_concerns(self, desk: Desk) -> None:
+        """Just those of whom it says something else."""
+        desk.cache.placements.written(self.placement(5, db=[{"first": 0, "last": 1}], cache=[]))
+        desk.woken.clear()
+        desk.cache.placements.written(self.placement(6, db=[{"first": 0, "last": 2}], cache=[]))
+        assert set(desk.woken) == {Key(STATEFUL_SET, "shop", "db")}
+
+    async def test_is_a_reason_to_look(self, desk: Desk) -> None:
+        """A workload that only the policy still knows of is looked at too, at the start."""
+        desk.cache.placements.written(self.placement(5, db=[]))
+        assert desk.cache.workloads() == {Key(STATEFUL_SET, "shop", "db")}
+
+    async def test_a_copy_says_nothing(self, desk: Desk) -> None:
+        """The policy reads one name only."""
+        copy = self.placement(5, db=[])
+        copy["metadata"]["name"] = "backup"
+        desk.cache.placements.written(copy)
+        assert desk.cache.placements.told("shop", "uid-db") is None
