@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from e2e.database import NAME, Database, manifest, service
-from e2e.shop import CAPACITY, POOL, JsonObject, Shop, Watched
+from e2e.shop import CAPACITY, DEADLINE_S, POOL, JsonObject, Shop, Watched
 from splitter.bundled import bundled_path
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.versions import kubernetes_version
+from splitter.sandbox.waiting import wait_until
 
 # Older ones have no MutatingAdmissionPolicy in admissionregistration.k8s.io/v1.
 PLACES = tuple(map(int, kubernetes_version().split("."))) >= (1, 36)
@@ -125,15 +126,24 @@ class Placed(Database):
         return self.split() is None and not self.placeholders() and left is None
 
     def seconds_until_whole(self, watched: Watched, began: Instant, replicas: int = 5) -> float:
-        """Return how long after an instant all were recorded as available, and stayed it until now."""
-        self.shop.until(lambda: len(self.pools()) == replicas, "all to be ready")
-        steps = watched.timeline.available
-        since = [
-            at
-            for at, before, now in zip(steps.times[1:], steps.values, steps.values[1:], strict=False)
-            if before < replicas <= now
-        ]
-        return since[-1] - began.monotonic_s
+        """Return how long after an instant all were recorded as available, and stayed it until now.
+
+        What is recorded comes by a watch, so the API server may know it a little earlier.
+        """
+
+        def whole_again() -> float | None:
+            steps = watched.timeline.available
+            since = [
+                at
+                for at, before, now in zip(steps.times[1:], steps.values, steps.values[1:], strict=False)
+                if before < replicas <= now and at >= began.monotonic_s
+            ]
+            is_whole = steps.values[-1] >= replicas and len(self.pools()) == replicas
+            return since[-1] - began.monotonic_s if since and is_whole else None
+
+        return wait_until(
+            whole_again, what="all to be ready again", deadline_s=DEADLINE_S, check=self.shop.check
+        )
 
 
 def volume(shop: Shop, ordinal: int, terms: list[dict[str, Any]] | None) -> str:

@@ -100,7 +100,7 @@ def test_notice(placed: Placed, fleet: Fleet, how: Notice) -> None:
         assert len(placed.pools()) == 5
         assert watched.lowest() >= 4
     assert stayed(placed, uids) == {0, 1, 2}
-    assert placed.events("SpotInterrupted")
+    placed.told("SpotInterrupted")
 
 
 def test_a_silent_node_keeps_its_pod(placed: Placed, fleet: Fleet) -> None:
@@ -184,8 +184,7 @@ def test_a_budget_is_respected(db: Placed) -> None:
     db.budget(minAvailable=5)
     db.annotate(on_demand_base="0" if "on-demand" in pools.values() else "5")
     db.label()
-    db.shop.until(lambda: db.status().get("reason") == "EvictionRefused", "the refusal to be told")
-    assert "disruption budget" in db.status()["message"]
+    db.says("EvictionRefused", "disruption budget")
     uids = db.uids()
     with db.watch() as watched:
         db.budget(minAvailable=4)
@@ -201,8 +200,7 @@ def test_two_budgets_are_told(db: Placed) -> None:
     db.budget("another", maxUnavailable=1)
     db.annotate(on_demand_base="0" if "on-demand" in pools.values() else "3")
     db.label()
-    db.shop.until(lambda: db.status().get("reason") == "EvictionRefused", "the refusal to be told")
-    assert "more than one PodDisruptionBudget" in db.status()["message"]
+    db.says("EvictionRefused", "more than one PodDisruptionBudget")
 
 
 def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
@@ -215,7 +213,7 @@ def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
     assert "db-0: on on-demand node" in told
     assert "majority" in told
     assert admin.splitter("freeze", "sts/db", *where).returncode == 0
-    placed.shop.until(lambda: placed.status().get("reason") == "Frozen", "the freeze")
+    placed.says("Frozen")
     fleet.notice(fleet.names("spot"))
     assert admin.splitter("unfreeze", "sts/db", *where).returncode == 0
     placed.wait_placed([0, 1, 2, 3, 4], [])
@@ -234,9 +232,10 @@ def test_policy_missing(shop: Shop, sandbox: Sandbox) -> None:
         db.create(3)
         uids = db.uids()
         db.label()
-        shop.until(lambda: db.status().get("state") == "Refused", "the refusal")
-        assert db.status()["reason"] == "PlacementUnsupported"
-        assert "manifests/admission/placement.yaml" in db.status()["message"]
+        words = "manifests/admission/placement.yaml"
+        assert db.says("PlacementUnsupported", words)["state"] == "Refused"
+        db.told("PlacementUnsupported", words)
+        shop.wait_posted()
         assert len(db.events("PlacementUnsupported")) == 1
         assert db.uids() == uids
     finally:
@@ -258,7 +257,7 @@ def test_volumes_narrow_the_choice(shop: Shop) -> None:
         db.label()
         db.wait_placed([0, 2, 3], [1, 4])
         assert 1 in stayed(db, uids)
-        assert any("db-1 is not moved" in note for note in db.events("VolumeZoneConflict"))
+        db.told("VolumeZoneConflict", "db-1 is not moved")
     finally:
         shop.kubectl("delete", "persistentvolume", "--wait=false", *named)
 
