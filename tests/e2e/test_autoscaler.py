@@ -220,9 +220,7 @@ class TestQueue:
             shop.label()
             shop.wait_split(on_demand=1, spot=REPLICAS - 1)
             assert watched.lowest() >= REPLICAS
-        assert any(
-            "HorizontalPodAutoscaler/web" in note for note in shop.events("AutoscalerWithoutTolerance")
-        )
+        shop.told("AutoscalerWithoutTolerance", "HorizontalPodAutoscaler/web")
         with shop.watch() as watched:
             metrics.queue(shop.namespace, 12 * MESSAGES)
             shop.wait_split(on_demand=1, spot=11)
@@ -260,12 +258,7 @@ class TestSecondAutoscaler:
         shop.wait_split(on_demand=1, spot=REPLICAS - 1)
         shop.apply(autoscaler("web-spot"))
         shop.until(lambda: autoscaled.conditions().get("ScalingActive") == "False", "two to be too many")
-        shop.until(
-            lambda: any(
-                "HorizontalPodAutoscaler/web-spot" in note for note in shop.events("AutoscalerOnTwin")
-            ),
-            "splitter to name the second",
-        )
+        shop.told("AutoscalerOnTwin", "HorizontalPodAutoscaler/web-spot")
         with shop.watch() as watched:
             shop.kubectl("delete", "hpa", "web-spot")
             autoscaled.load(10)

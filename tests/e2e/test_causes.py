@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from e2e.admission import steadily
 from e2e.controller import SHORT
-from e2e.shop import CAPACITY, Shop
+from e2e.shop import CAPACITY, Shop, manifest
+from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 
@@ -34,11 +36,15 @@ def healthy(shop: Shop) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def told(shop: Shop, reason: str) -> str:
-    """Wait until Split and Event say it, in the same word and sentence; return the sentence."""
-    shop.until(lambda: healthy(shop)[:2] == ("False", reason), f"the condition {reason}")
-    shop.until(lambda: shop.events(reason), f"the Event {reason}")
-    return healthy(shop)[2]
+def told(shop: Shop, reason: str, words: str) -> None:
+    """Wait until the Split says it in these words, and an Event in the same one."""
+
+    def is_said() -> bool:
+        status, said, message = healthy(shop)
+        return (status, said) == ("False", reason) and words in message
+
+    shop.until(is_said, f"the condition {reason} with {words!r}")
+    shop.told(reason)
 
 
 def outlast_grace(shop: Shop) -> None:
@@ -87,12 +93,12 @@ class TestKubelet:
         split(shop)
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", f"web={image}")
-            message = told(shop, reason)
-            assert f"of 2 replicas of web-on-demand {words}" in message
-            assert "(pod web-on-demand-" in message
+            told(shop, reason, f"of 2 replicas of web-on-demand {words}")
+            assert "(pod web-on-demand-" in healthy(shop)[2]
             outlast_grace(shop)
             assert shop.twins() == (1, 3)
             assert shop.status()["reason"] == reason
+            shop.wait_posted()
             assert len(shop.events(reason)) == 1  # whatever the kubelet says in turns
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
             wait_well(shop, on_demand=1, spot=3)
@@ -103,8 +109,7 @@ class TestKubelet:
         split(shop)
         with shop.watch() as watched:
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1h"}}})
-            message = told(shop, "NotReady")
-            assert "replicas of web-on-demand run, but are not ready: since " in message
+            told(shop, "NotReady", "replicas of web-on-demand run, but are not ready: since ")
             assert shop.twins() == (1, 3)
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1s"}}})
             wait_well(shop, on_demand=1, spot=3)
@@ -127,7 +132,7 @@ class TestQuota:
         quota(shop, REPLICAS + 1)
         with shop.watch() as watched:
             shop.scale(8)
-            told(shop, "QuotaExceeded")
+            told(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota: exceeded quota: small,")
             # Pods of the take-over that are still going count for the quota at first, and one may slip
             # through before the API server has heard of it.
             shop.until(lambda: says_what_is_missing(shop, wanted=8), "the quota to be used up")
@@ -135,7 +140,8 @@ class TestQuota:
             assert says_what_is_missing(shop, wanted=8)
             assert shop.twins() == (1, 7)
             assert shop.shape().on_demand == 1
-            assert (shop.status()["state"], shop.status()["reason"]) == ("Held", "QuotaExceeded")
+            status = shop.status()
+            assert (status["state"], status["reason"]) == ("Held", "QuotaExceeded")
             quota(shop, 20)
             wait_well(shop, on_demand=1, spot=7)
             assert watched.lowest() >= REPLICAS
@@ -146,7 +152,7 @@ class TestQuota:
         quota(shop, REPLICAS)
         with shop.watch() as watched:
             shop.label()
-            assert "replicas of web-on-demand are refused by a quota" in told(shop, "QuotaExceeded")
+            told(shop, "QuotaExceeded", "replicas of web-on-demand are refused by a quota")
             outlast_grace(shop)
             assert shop.shape().total == REPLICAS
             assert shop.status()["reason"] == "QuotaExceeded"
@@ -156,6 +162,17 @@ class TestQuota:
             assert watched.highest() <= REPLICAS + SURGE
 
 
+def pods_refused(shop: Shop) -> bool:
+    """Whether the API server refuses a pod that is like those of `web`."""
+    template = manifest("web", 1)["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "tried"}}
+    try:
+        shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+    except SandboxError as refusal:
+        return "violates PodSecurity" in str(refusal)
+    return False
+
+
 class TestRefused:
     """Pods that the API server refuses."""
 
@@ -163,9 +180,10 @@ class TestRefused:
         """The words of the policy are passed on, and nothing moves."""
         split(shop)
         shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}=restricted")
+        shop.until(lambda: steadily(lambda: pods_refused(shop)), "the standard to be enforced")
         shop.scale(6)
-        message = told(shop, "PodsRefused")
-        assert "2 of 5 replicas of web-spot are refused by the API server: violates PodSecurity" in message
+        words = "2 of 5 replicas of web-spot are refused by the API server: violates PodSecurity"
+        told(shop, "PodsRefused", words)
         outlast_grace(shop)
         assert shop.twins() == (1, 5)
         shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}-")
@@ -182,14 +200,12 @@ class TestScheduler:
             for node in fleet.names("spot"):
                 shop.kubectl("taint", "node", node, "team=data:NoSchedule")
             shop.scale(8)
-            message = told(shop, "TaintNotTolerated")
             words = "4 of 4 healthy spot nodes have a taint that it does not tolerate: team=data:NoSchedule"
-            assert words in message
+            told(shop, "TaintNotTolerated", words)
             shop.until(lambda: shop.shape().on_demand == 5, "the cover")
-            assert any(
-                said.startswith("scale on-demand 1 -> 5 (+4): spot has placed 3 of 7") and words in said
-                for said in shop.events("TaintNotTolerated")
-            )
+            said = shop.told("TaintNotTolerated", "scale on-demand 1 -> 5 (+4): spot has placed 3 of 7")
+            assert words in said
+            shop.wait_posted()
             assert not any(said.startswith("scale") for said in shop.events("SpotShort"))
             for node in fleet.names("spot"):
                 shop.kubectl("taint", "node", node, "team-")
@@ -202,8 +218,8 @@ class TestScheduler:
         volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
         with shop.watch() as watched:
             patch_template(shop, {"spec": {"volumes": [volume]}})
-            message = told(shop, "VolumeUnavailable")
-            assert 'of web-on-demand wait for a volume: persistentvolumeclaim "data" not found' in message
+            words = 'of web-on-demand wait for a volume: persistentvolumeclaim "data" not found'
+            told(shop, "VolumeUnavailable", words)
             outlast_grace(shop)
             assert shop.twins() == (1, 3)
             patch_template(shop, {"spec": {"volumes": [{"$patch": "delete", "name": "data"}]}})
@@ -257,7 +273,7 @@ class TestScheduler:
         shop.wait_rolled_out()
         with shop.watch() as watched:
             shop.label()
-            assert words in told(shop, reason)
+            told(shop, reason, words)
             shop.until(lambda: shop.shape().on_demand == REPLICAS, "on-demand to cover")
             shop.until(lambda: (shop.twins() or (0, 0))[0] == REPLICAS, "the hand-over to end")
             assert watched.lowest() >= REPLICAS

@@ -190,7 +190,7 @@ class TestInNumbers:
         pods = pod_uids(shop)
         with shop.watch() as watched:
             shop.label()
-            shop.until(lambda: shop.status().get("reason") == "Frozen", "the hand-over to be frozen")
+            shop.says("Frozen")
             assert shop.twins() == (0, 0)
             assert pod_uids(shop) == pods
             shop.unlabel()

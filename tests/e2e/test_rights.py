@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 import pytest
 
-from e2e.conftest import open_shop
+from e2e.conftest import open_shop, wait_alone
 from e2e.controller import SHORT, Controller
 from e2e.database import Database
 from e2e.gateway import Gateway, Request
@@ -81,6 +81,7 @@ def seen(
     assert fleet.names("spot")
     home = tmp_path_factory.mktemp("seen")
     account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
+    wait_alone(sandbox)
     controller.stop()
     with Gateway(account) as gateway:
         sandbox.kubectl("delete", "lease", "splitter", "-n", "splitter-system", "--ignore-not-found")

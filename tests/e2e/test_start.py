@@ -196,7 +196,7 @@ class TestRights:
         sandbox.kubectl("create", "namespace", "poor")
         sandbox.kubectl("create", "serviceaccount", "nobody", "--namespace", "poor")
         path = "/api/v1/namespaces/poor/serviceaccounts/nobody"
-        wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=30)
+        wait_until(lambda: sandbox.api.find(path), what="the service account", deadline_s=DEADLINE_S)
         sentence = started.sentence(sandbox.service_account_kubeconfig("poor", "nobody"))
         assert "Forbidden" in sentence
         for right in ("list nodes", "patch deployments.apps", "create replicasets.apps", "delete pods"):

@@ -38,14 +38,17 @@ def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bo
     assert database.found() == before
     assert database.names() == {"db"}
     assert database.pods() == {f"db-{ordinal}" for ordinal in range(5)}
-    [said] = database.events("IdentitiesChange")
+    said = database.told("IdentitiesChange")
+    database.shop.wait_posted()
+    assert database.events("IdentitiesChange") == [said]
     assert said.startswith("its pods get other names: db-0.db becomes db-on-demand-0.db or db-spot-1000.db.")
 
 
 def test_peers_stay_behind_the_service(whole: Database) -> None:
     """The headless Service lists the pods of both twins, each under its own name."""
-    whole.shop.until(lambda: len(endpoints(whole)) == 5, "five endpoints")
-    assert endpoints(whole) == whole.pods()
+    pods = whole.pods()
+    assert len(pods) == 5
+    whole.shop.until(lambda: endpoints(whole) == pods, "the five pods to be the endpoints")
 
 
 def endpoints(database: Database) -> set[str]:
@@ -53,6 +56,12 @@ def endpoints(database: Database) -> set[str]:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{database.shop.namespace}/endpointslices"
     found = database.shop.sandbox.api.list(path, labels="kubernetes.io/service-name=db")
     return {one["hostname"] for raw in found for one in raw.get("endpoints") or () if one.get("hostname")}
+
+
+def asked_of(database: Database) -> tuple[int, int]:
+    """Return how many replicas the Split is asked for, and says that are wanted."""
+    split = database.split() or {}
+    return split["spec"]["replicas"], split["status"]["desired"]
 
 
 class TestScale:
@@ -66,8 +75,7 @@ class TestScale:
             whole.shop.kubectl("scale", "statefulset", "db", "--replicas=2")
             whole.wait_split(on_demand=2, spot=0)
             assert watched.lowest(since) >= 2
-        whole.shop.until(lambda: whole.status()["desired"] == 2, "the Split to say so")
-        assert (whole.split() or {})["spec"]["replicas"] == 2
+        whole.shop.until(lambda: asked_of(whole) == (2, 2), "the Split to say so")
 
     def test_by_the_split(self, whole: Database) -> None:
         """`kubectl scale split/db-sts` does as well, to 0 too, which the source cannot say."""
@@ -107,7 +115,7 @@ class TestRollout:
         """Of 5 members a partition of 4 gives one, on spot, the new image; 0 gives it to all."""
         whole.patch(json.dumps(rolled("db:2", partition=4)))
         whole.shop.until(lambda: images_by_name(whole).get("db-spot-1001") == "db:2", "the canary")
-        whole.shop.until(lambda: whole.status().get("state") == "Steady", "the roll to rest")
+        whole.wait_steady()
         assert [name for name, image in images_by_name(whole).items() if image == "db:2"] == ["db-spot-1001"]
         whole.patch(json.dumps(rolled("db:2", partition=0)))
         whole.shop.until(lambda: whole.images() == {"db:2"}, "all members to run db:2")
@@ -118,7 +126,7 @@ class TestRollout:
         with whole.watch() as watched:
             whole.patch(json.dumps(rolled("db:bad")))
             whole.shop.until(lambda: "db:bad" in whole.images(), "the first member to be rolled")
-            whole.shop.until(lambda: whole.status()["reason"] == "ImagePullFailed", "the cause to be said")
+            whole.says("ImagePullFailed")
             assert sorted(images_by_name(whole).values()) == [*["db:1"] * 4, "db:bad"]
             whole.patch(json.dumps(rolled("db:3")))
             whole.shop.until(lambda: whole.images() == {"db:3"}, "all members to run db:3")

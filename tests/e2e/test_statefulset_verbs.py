@@ -25,7 +25,7 @@ def test_of_a_life(database: Database, admin: Terminal) -> None:
     assert "is not split" in told(admin.splitter("status", "sts/db", *where), 3)
     database.label()
     database.wait_split(on_demand=3, spot=2)
-    database.shop.until(lambda: database.status().get("state") == "Steady", "the Split to say so")
+    database.wait_steady()
     assert "statefulset/db" in told(admin.splitter("status", *where))
     assert "would write nothing" in told(admin.splitter("plan", "sts/db", *where))
     assert "majority" in told(admin.splitter("explain", "sts/db", *where))

@@ -20,7 +20,7 @@ class TestPlan:
         shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
         shop.until(lambda: quota_used(shop), "the quota to be counted")
         shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
-        shop.until(lambda: shop.events("WriteDenied"), "the refusal")
+        shop.told("WriteDenied")
         before = Untouched(shop)
         text = told(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
         assert text.splitlines()[0] == f"{shop.namespace}/web  Refused"
@@ -34,6 +34,7 @@ class TestPlan:
             shop.deploy(name=name, replicas=REPLICAS, annotations=ASKED)
         shop.label("cart")
         shop.wait_split(on_demand=1, spot=2, name="cart")
+        shop.wait_steady("cart")
         before = generations(shop)
         (found,) = json.loads(told(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
         assert (found["name"], found["state"], found["actions"]) == ("cart", "Steady", [])
@@ -53,7 +54,7 @@ class TestPlan:
         """A preview needs no right to write; what it could not ask, it says."""
         shop.deploy(replicas=REPLICAS, annotations={**ASKED, "splitter.io/dry-run": "true"})
         shop.label()
-        shop.until(lambda: shop.status().get("reason") == "DryRun", "the report")
+        shop.says("DryRun")
         text = told(viewer.splitter("plan", "deploy/web", "-n", shop.namespace))
         assert "DryRun" in text
         shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
@@ -78,15 +79,14 @@ class TestDryRun:
         shop.deploy(replicas=REPLICAS, annotations={**ASKED, "splitter.io/dry-run": "true"})
         before = Untouched(shop)
         shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
-        shop.until(lambda: shop.status().get("reason") == "DryRun", "the report")
-        assert "would now do: taking over 3 replicas" in shop.status()["message"]
+        shop.says("DryRun", "would now do: taking over 3 replicas")
         shop.kubectl("label", "deployment", "web", "splitter.io/split-")
         shop.until(lambda: shop.split() is None, "the report to go")
         before.verify()
         shop.label()
         shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
         shop.wait_split(on_demand=1, spot=2)
-        assert condition(shop, "Eligible")[0] == "True"
+        shop.until(lambda: condition(shop, "Eligible")[0] == "True", "the Split to say that it is eligible")
 
 
 class TestStatus:
@@ -95,7 +95,7 @@ class TestStatus:
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+        shop.wait_steady()
         line = told(admin.splitter("status", "deploy/web", "-n", shop.namespace)).splitlines()[1]
         assert line.split() == ["web", "3/3", "1/1", "2/2", "0", "Steady", "Balanced"]
         whole: Any = json.loads(told(admin.splitter("status", "-n", shop.namespace, "-o", "json")))
@@ -106,7 +106,7 @@ class TestStatus:
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+        shop.wait_steady()
 
         def looked(seen: str) -> bool:
             if "3/3" in seen:
@@ -194,7 +194,7 @@ class TestAsks:
         shop.wait_split(on_demand=1, spot=2)
         told(admin.splitter("freeze", "web", "-n", shop.namespace))
         shop.scale(REPLICAS + 2)
-        shop.until(lambda: shop.status().get("reason") == "Frozen", "the freeze to be said")
+        shop.says("Frozen")
         assert shop.twins() == (1, 2)
         told(admin.splitter("unfreeze", "web", "-n", shop.namespace))
         shop.wait_split(on_demand=1, spot=4)

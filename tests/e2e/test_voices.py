@@ -85,6 +85,15 @@ def asked_of_on_demand(shop: Shop) -> int:
     return twins[0]
 
 
+def going(shop: Shop) -> tuple[str, int, str, str]:
+    """Return the one node that the Split shows as going: its replicas, the signal and the deadline."""
+    shown: list[dict[str, Any]] = shop.status().get("nodes") or []
+    if len(shown) != 1:
+        return "", 0, "", ""
+    one = shown[0]
+    return one["name"], one["replicas"], one["signal"], one["deadline"]
+
+
 @pytest.mark.parametrize("reason", ["SpotInterrupted", "SpotInterruption", "TerminatingOnInterruption"])
 def test_an_event_moves_replicas_before_any_taint(
     shop: Shop, sandbox: Sandbox, busy: str, say: Say, reason: str
@@ -93,14 +102,12 @@ def test_an_event_moves_replicas_before_any_taint(
     doomed = shop.nodes().count(busy)
     with shop.watch() as watched:
         say.about(busy, reason)
+        # Looked for first: when cover stands they are let go, and the node with them.
+        shop.until(lambda: going(shop)[:3] == (busy, doomed, f"event {reason}"), "the node to be shown")
         shop.until(lambda: asked_of_on_demand(shop) >= 1 + doomed, "on-demand to be raised")
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
-        assert any("doomed" in note for note in shop.events("SpotInterrupted"))
-        shop.until(lambda: shop.status().get("nodes"), "the node to be shown")
-        [going] = shop.status()["nodes"]
-        assert (going["name"], going["replicas"], going["signal"]) == (busy, doomed, f"event {reason}")
-        assert "deadline" in going
+        shop.told("SpotInterrupted", "doomed")
         say.take_back()
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
@@ -112,6 +119,7 @@ def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say
     say.about(busy, "SpotInterrupted", uid="7e6d0c9e-0000-4000-8000-000000000000")
     shop.scale(REPLICAS + 1)  # a whole move later it would have been seen
     shop.wait_split(on_demand=1, spot=4)
+    shop.wait_posted()
     assert shop.events("SpotInterrupted") == []
 
 
@@ -160,8 +168,7 @@ def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, told: Status) ->
     told.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
     shop.scale(8)  # one on on-demand and seven on spot, which has four machines
     shop.until(lambda: shop.twins() == (4, 5), "cover for three, and one probe")
-    why = "cluster-autoscaler backs off from aks-spotpool-1-vmss"
-    shop.until(lambda: any(why in note for note in shop.events("SpotBlocked")), "the reason to be told")
+    shop.told("SpotBlocked", "cluster-autoscaler backs off from aks-spotpool-1-vmss")
     told.remove()
     shop.until(lambda: (shop.twins() or (0, 0))[1] > 5, "all that fits to be asked of spot again")
     shop.until(lambda: shop.status()["reason"] != "SpotBlocked", "another reason")
@@ -182,12 +189,15 @@ def poor(sandbox: Sandbox, controller: Controller) -> Iterator[Controller]:
     controller.start()
 
 
+def done_without(controller: Controller) -> list[str]:
+    """Return what it has said, since its start, about what it does without."""
+    said = controller.said().rsplit("connected to Kubernetes", 1)[-1]
+    return [line for line in said.splitlines() if "not there or not allowed (403)" in line]
+
+
 def test_the_rights_are_optional(shop: Shop, fleet: Fleet, poor: Controller) -> None:
     """Without them it starts, says once what it does without, and goes by taints and conditions."""
-    said = poor.said().rsplit("connected to Kubernetes", 1)[-1]
-    refused = [line for line in said.splitlines() if "not there or not allowed (403)" in line]
-    assert len(refused) == 4
-    assert all("INFO" in line for line in refused)
+    shop.until(lambda: len(done_without(poor)) == 4, "the word about each of the four")
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
@@ -196,3 +206,6 @@ def test_the_rights_are_optional(shop: Shop, fleet: Fleet, poor: Controller) -> 
         fleet.notice(busy, Notice.TAINT)
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert watched.lowest() >= REPLICAS
+    refused = done_without(poor)
+    assert len(refused) == 4
+    assert all("INFO" in line for line in refused)

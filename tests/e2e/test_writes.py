@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conftest import open_shop
+from e2e.conftest import open_shop, wait_alone
 from e2e.controller import SHORT, Controller
 from e2e.gateway import Gateway, Write
 from e2e.shop import Shop, Watched
@@ -93,6 +93,7 @@ def counted(
     assert fleet.names("spot")
     home = tmp_path_factory.mktemp("counted")
     account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
+    wait_alone(sandbox)
     controller.stop()
     with Gateway(account) as gateway:
         settings = {**SHORT, "RESYNC_S": str(RESYNC_S)}
