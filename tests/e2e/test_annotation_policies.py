@@ -4,13 +4,14 @@ No controller runs in these tests: the policies alone answer.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 
 import pytest
 
-from e2e.shop import JsonObject, manifest
+from e2e.admission import checked, steadily
+from e2e.shop import DEADLINE_S, JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.admission import annotation_policies
 from splitter.core.admission.annotations import FORMS
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.e2e
 NAMESPACE = "annotated"
 FILE = bundled_path("manifests/admission/annotations.yaml")
 REFUSING, WARNING = "splitter-wrong-values", "splitter-ignored-keys"
+WRONG = {"splitter.io/soak": "?"}
 
 # Each is tried with every annotation: what one takes is wrong for another.
 TEXTS = (
@@ -123,13 +125,11 @@ class Server:
             raise AssertionError(f"{refusal.status} {who}") from refusal
         return ""
 
-    @staticmethod
-    def looks_alike(holds: Callable[[], bool]) -> bool:
-        """Whether something about the policies holds, and goes on holding.
-
-        An API server was seen to let two requests pass right after it had refused the first.
-        """
-        return all(holds() for _ in range(25))
+    def is_in_force(self) -> bool:
+        """Whether both policies are, and stay it: the one refuses, the other warns."""
+        return steadily(lambda: self.annotated(self.deployment, WRONG)) and steadily(
+            lambda: self.warning({"splitter.io/colour": "red"})
+        )
 
     def annotated(self, path: str, annotations: Mapping[str, str]) -> str:
         """Return what it says to annotations."""
@@ -170,14 +170,7 @@ def server(sandbox: Sandbox) -> Iterator[Server]:
     sandbox.kubectl("create", "namespace", NAMESPACE)
     one.kubectl("apply", "-f", "-", stdin=json.dumps(manifest("web", 0)))
     sandbox.kubectl("apply", "-f", str(FILE))
-    key = next(iter(USER_ANNOTATIONS))
-
-    def in_force() -> bool:
-        if not one.warning({"splitter.io/colour": "red"}):
-            return False
-        return one.looks_alike(lambda: bool(one.annotated(one.deployment, {key: "?"})))
-
-    wait_until(in_force, what="the policies to be in force", deadline_s=30)
+    wait_until(one.is_in_force, what="the policies to be in force", deadline_s=DEADLINE_S)
     yield one
     sandbox.kubectl("delete", "-f", str(FILE))
     sandbox.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
@@ -269,21 +262,13 @@ class TestNobodyIsLockedOut:
         body = manifest("old", 0, annotations=bad, labels={"splitter.io/split": "yes"})
         with without_policies(sandbox):
             wait_until(
-                lambda: server.looks_alike(
-                    lambda: not server.annotated(server.deployment, {"splitter.io/soak": "?"})
-                ),
+                lambda: steadily(lambda: not server.annotated(server.deployment, WRONG)),
                 what="the policies to be gone",
-                deadline_s=30,
+                deadline_s=DEADLINE_S,
             )
             server.kubectl("apply", "-f", "-", stdin=json.dumps(body))
         path = f"{server.apps}/deployments/old"
-        wait_until(
-            lambda: server.looks_alike(
-                lambda: bool(server.annotated(server.deployment, {"splitter.io/soak": "?"}))
-            ),
-            what="the policies to be in force again",
-            deadline_s=30,
-        )
+        wait_until(server.is_in_force, what="the policies to be in force again", deadline_s=DEADLINE_S)
         assert server.answer(path, {"spec": {"replicas": 1}}) == ""
         assert server.answer(path, {"metadata": {"labels": {"team": "a"}}}) == ""
         assert server.annotated(path, {"splitter.io/spot-percent": "50"}) == ""
@@ -333,7 +318,6 @@ class TestThePolicies:
     @pytest.mark.parametrize("name", [REFUSING, WARNING])
     def test_have_no_mistake_of_types(self, server: Server, name: str) -> None:
         """The API server finds nothing to complain about, and lets everything pass that it cannot judge."""
-        path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
-        found = server.sandbox.api.get(path)
+        found = checked(server.sandbox, name)
         assert "expressionWarnings" not in json.dumps(found["status"])
         assert found["spec"]["failurePolicy"] == "Ignore"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.conftest import open_shop
+from e2e.conftest import GOING_S, open_shop
 from e2e.helm import CHART, NAMESPACE, RELEASE, Helm, UninstallJob
 from e2e.installed import running, settings, wait_available
-from e2e.shop import JsonObject, Shop
+from e2e.shop import DEADLINE_S, JsonObject, Shop
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
@@ -183,7 +183,7 @@ def installed(helm: Helm, cluster: Sandbox) -> Iterator[Helm]:
     cluster.kubectl("annotate", "crd", "splits.splitter.io", "splitter.io/keep-")
     helm.ask(*UNINSTALL, "--no-hooks", "--ignore-not-found")
     cluster.api.delete(CRD, missing_ok=True)
-    wait_until(lambda: cluster.api.find(CRD) is None, what="the CRD to go", deadline_s=60)
+    wait_until(lambda: cluster.api.find(CRD) is None, what="the CRD to go", deadline_s=DEADLINE_S)
 
 
 def split(shop: Shop) -> None:
@@ -191,12 +191,7 @@ def split(shop: Shop) -> None:
     shop.deploy(replicas=N, annotations=ASKED)
     shop.label()
     shop.wait_split(on_demand=1, spot=2)
-    wait_steady(shop)
-
-
-def wait_steady(shop: Shop) -> None:
-    """Wait until splitter has nothing to do."""
-    shop.until(lambda: shop.status().get("state") == "Steady", "rest")
+    shop.wait_steady()
 
 
 def uids(shop: Shop) -> set[str]:
@@ -219,7 +214,7 @@ class TestLife:
                     assert yaml.safe_load(settings(cluster)) == {"workers": 4}
                     controller.stop()
                     with running(cluster, tmp_path):
-                        wait_steady(shop)
+                        shop.wait_steady()
                         assert uids(shop) == before
                         shop.scale(N + 1)
                         shop.wait_split(on_demand=1, spot=N)
@@ -227,7 +222,7 @@ class TestLife:
                         wait_available(cluster)
                         assert yaml.safe_load(settings(cluster)) == {}
                     controller.start()
-                    wait_steady(shop)
+                    shop.wait_steady()
                     assert before < uids(shop)
                     assert watched.lowest() >= N
                 shop.unlabel()
@@ -256,7 +251,7 @@ class TestLife:
         wait_until(  # its pods take their time to end
             lambda: "splitter" not in cluster.kubectl("get", kinds, "-n", NAMESPACE).replace(NAMESPACE, ""),
             what="everything of the release to be gone",
-            deadline_s=60,
+            deadline_s=GOING_S,
         )
         assert cluster.api.get(CRD)["metadata"]["annotations"][KEEP] == "keep"
         installed(*INSTALL)

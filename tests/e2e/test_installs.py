@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from e2e.admission import steadily
 from e2e.conftest import open_shop
 from e2e.installed import NAMESPACE, pod_template, running, settings, wait_available
-from e2e.shop import JsonObject, Shop, manifest
+from e2e.shop import DEADLINE_S, JsonObject, Shop, manifest
 from e2e.terminal import Terminal, told
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
@@ -75,7 +76,9 @@ def applied(cluster: Sandbox, person: Terminal, folder: str) -> Iterator[Sandbox
     apply(cluster, folder)
     yield cluster
     told(person.splitter("uninstall", "-A", "--timeout", "60"))
-    wait_until(lambda: not kept(cluster), what="the policies to let it go", deadline_s=30)
+    wait_until(
+        lambda: steadily(lambda: not kept(cluster)), what="the policies to let it go", deadline_s=DEADLINE_S
+    )
     cluster.kubectl("delete", "-k", folder)
     assert not existing(cluster)
 
@@ -84,17 +87,22 @@ def apply(cluster: Sandbox, folder: str) -> None:
     """Apply a kustomization, and wait until its last policy is in force."""
     cluster.kubectl("apply", "-k", folder)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/splits.splitter.io")
-    wait_until(lambda: len(kept(cluster)) > 1, what="the policies to be in force", deadline_s=30)
+    wait_until(
+        lambda: steadily(lambda: len(kept(cluster)) > 1),
+        what="the policies to be in force",
+        deadline_s=DEADLINE_S,
+    )
 
 
 def kept(cluster: Sandbox) -> list[str]:
     """Return what would be refused to whoever deletes it, of the CRD and the controller."""
+    crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/splits.splitter.io"
     found = []
-    for what in (("crd", "splits.splitter.io"), ("deployment", "splitter", "-n", NAMESPACE)):
+    for path in (crd, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter"):
         try:
-            cluster.kubectl("delete", "--dry-run=server", *what)
+            cluster.api.request("DELETE", path, body={"dryRun": ["All"]})
         except SandboxError as refusal:
-            found += [what[0]] if FIRST in str(refusal) else []
+            found += [path] if FIRST in str(refusal) else []
     return found
 
 

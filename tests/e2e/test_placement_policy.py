@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from e2e.admission import steadily
 from e2e.placed import needs_placement
-from e2e.shop import JsonObject
+from e2e.shop import DEADLINE_S, JsonObject
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
 from splitter.core.admission import placement_policy
@@ -53,7 +54,7 @@ class Cluster:
         self.namespace = f"placed-{self._count}"
         self.sandbox.kubectl("create", "namespace", self.namespace)
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
-        wait_until(lambda: self.sandbox.api.find(account), what="the service account", deadline_s=30)
+        wait_until(lambda: self.sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S)
 
     def statefulset(self, name: str = "db", replicas: int = 0, pod: Mapping[str, Any] | None = None) -> str:
         """Create a StatefulSet and return its UID."""
@@ -121,7 +122,11 @@ class Cluster:
 
     def until_placed(self, uid: str, **more: Any) -> None:  # noqa: ANN401 (what `born` takes)
         """Wait until the policy has heard of a StatefulSet: it follows Placements by a watch."""
-        wait_until(lambda: self.pool(uid, **more), what="the Placement to be heard of", deadline_s=30)
+        wait_until(
+            lambda: steadily(lambda: self.pool(uid, **more)),
+            what="the Placement to be heard of",
+            deadline_s=DEADLINE_S,
+        )
 
 
 def in_force(sandbox: Sandbox, failure: str) -> None:
@@ -278,15 +283,17 @@ class TestOrdinals:
     def test_changed_set(self, cluster: Cluster, placed: str) -> None:
         """The next pod of an ordinal that entered the set is on-demand; without a set nobody is placed."""
         cluster.place(placed, [0, 1, 2])
-        wait_until(lambda: cluster.pool(placed, 1) == "on-demand", what="the set", deadline_s=30)
+        wait_until(lambda: cluster.pool(placed, 1) == "on-demand", what="the set", deadline_s=DEADLINE_S)
         cluster.place(placed, None)
-        wait_until(lambda: cluster.pool(placed, 1) is None, what="the end of the set", deadline_s=30)
+        wait_until(lambda: cluster.pool(placed, 1) is None, what="the end of the set", deadline_s=DEADLINE_S)
         assert cluster.pool(placed, 0) is None
 
     def test_placement_gone(self, cluster: Cluster, placed: str) -> None:
         """Without the Placement, pods are born as they always were."""
         cluster.sandbox.kubectl("delete", "placement", "splitter-placement", "-n", cluster.namespace)
-        wait_until(lambda: cluster.pool(placed) is None, what="the end of the Placement", deadline_s=30)
+        wait_until(
+            lambda: cluster.pool(placed) is None, what="the end of the Placement", deadline_s=DEADLINE_S
+        )
 
     def test_an_ordinal_that_is_none(self, cluster: Cluster, placed: str) -> None:
         """A pod that cannot be judged is born unsplit, as installed; the tests' own policy refuses it."""
@@ -301,7 +308,7 @@ class TestOrdinals:
                 except ApiError:
                     return False
 
-            wait_until(passes, what="the pod to pass", deadline_s=30)
+            wait_until(passes, what="the pod to pass", deadline_s=DEADLINE_S)
         finally:
             in_force(cluster.sandbox, "Fail")
 
@@ -335,7 +342,7 @@ class TestTarget:
         body["metadata"] = {"name": "copy", "namespace": cluster.namespace}
         cluster.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
         cluster.place(placed, [1])
-        wait_until(lambda: cluster.pool(placed) == "spot", what="the set", deadline_s=30)
+        wait_until(lambda: cluster.pool(placed) == "spot", what="the set", deadline_s=DEADLINE_S)
         assert cluster.pool(other, name="other") is None
 
     def test_other_namespaces(self, cluster: Cluster, placed: str) -> None:
@@ -384,13 +391,13 @@ class TestNodes:
             cluster.until_placed(uid, name=preset.name)
         for preset in providers:
             scale(cluster, preset)
-        wait_until(lambda: stand(cluster) == expected, what="the pods", deadline_s=60)
+        wait_until(lambda: stand(cluster) == expected, what="the pods", deadline_s=DEADLINE_S)
         sandbox.fleet.kill(spot_nodes)
         for preset in providers:
             path = f"{cluster.pods}/{preset.name}-1"
             sandbox.api.delete(path, grace_period_s=0, missing_ok=True)
         again = {name: expected[f"{name[:-1]}0"] for name in expected}
-        wait_until(lambda: stand(cluster) == again, what="all pods on on-demand", deadline_s=60)
+        wait_until(lambda: stand(cluster) == again, what="all pods on on-demand", deadline_s=DEADLINE_S)
 
 
 def add_node(
