@@ -218,7 +218,7 @@ class TestKilling:
             wait_until(
                 lambda: recorder.timeline(namespace).available.at(Instant.now()) == 0,
                 what="the recorder to see the kill",
-                deadline_s=10,
+                deadline_s=60,
             )
             assert sandbox.api.get(path)["status"]["availableReplicas"] == 6
             victim = pods(sandbox, namespace)[0]["metadata"]["name"]
@@ -245,7 +245,9 @@ class TestKilling:
         available: Available,
     ) -> None:
         """A pod that was ending stays Terminating and one that was starting never becomes Ready."""
-        path = deploy(2, nodes={"test": namespace}, annotations={"sandbox.splitter.io/ends-after": "2s"})
+        # Slow enough that the machines are gone before, on a busy machine too.
+        slow = {"sandbox.splitter.io/ends-after": "9s", "sandbox.splitter.io/ready-after": "9s"}
+        path = deploy(2, nodes={"test": namespace}, annotations=slow)
         available(path, 2)
         ending = [pod["metadata"]["name"] for pod in pods(sandbox, namespace)]
         # Gracefully deleted, replaced, and the replacements bound: two pods end while two start.
@@ -255,12 +257,12 @@ class TestKilling:
             found = [pod for pod in pods(sandbox, namespace) if pod["metadata"]["name"] not in ending]
             return [pod["metadata"]["name"] for pod in found if pod["spec"].get("nodeName")]
 
-        wait_until(lambda: len(starting()) == 2, what="two replacements that are bound", deadline_s=10)
+        wait_until(lambda: len(starting()) == 2, what="two replacements that are bound", deadline_s=60)
         with sandbox.record(namespace) as recorder:
             killed = sandbox.fleet.kill(machines)
-            # Long enough for everything that was put off (2 s and 4 s) to have happened, had it been played.
+            # Long enough for everything that was put off (9 s) to have happened, had it been played.
             wait_until(
-                lambda: Instant.now().monotonic_s - killed.monotonic_s > 5, what="five seconds", deadline_s=10
+                lambda: Instant.now().monotonic_s - killed.monotonic_s > 10, what="ten seconds", deadline_s=60
             )
         left = {pod["metadata"]["name"]: pod for pod in pods(sandbox, namespace)}
         assert set(ending) <= set(left)

@@ -53,7 +53,11 @@ class TestServing:
             "create", "rolebinding", "reader", "--role=reader", f"--serviceaccount={account}", "-n", namespace
         )
         kubeconfig = sandbox.service_account_kubeconfig(namespace, "reader")
-        assert "No resources found" in _kubectl_as(sandbox, kubeconfig, "get", "pods")
+        wait_until(  # the authorizer hears of a binding by a watch
+            lambda: "No resources found" in _kubectl_as(sandbox, kubeconfig, "get", "pods"),
+            what="the binding to count",
+            deadline_s=60,
+        )
         assert "Forbidden" in _kubectl_as(sandbox, kubeconfig, "get", "secrets")
 
 
@@ -107,15 +111,15 @@ class TestEnding:
         parent, process_ids = _start_in_a_child(tmp_path, "signal.pause()")
         assert all(map(_alive, process_ids))
         parent.send_signal(how)
-        parent.wait(timeout=30)
-        wait_until(lambda: not any(map(_alive, process_ids)), what="the children's end", deadline_s=10)
+        parent.wait(timeout=90)
+        wait_until(lambda: not any(map(_alive, process_ids)), what="the children's end", deadline_s=60)
         if how is not signal.SIGKILL:
             assert list(tmp_path.iterdir()) == []
 
     def test_by_an_exception(self, tmp_path: Path) -> None:
         """A failing block ends the children and keeps the logs."""
         parent, process_ids = _start_in_a_child(tmp_path, "raise RuntimeError")
-        assert parent.wait(timeout=30) == 1
+        assert parent.wait(timeout=90) == 1
         assert not any(map(_alive, process_ids))
         kept = {path.name for path in tmp_path.glob("splitter-sandbox-*/logs/*")}
         names = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
@@ -139,7 +143,7 @@ class TestEnding:
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=300,
         )
         assert "still there" in answer.stdout
         assert list(tmp_path.iterdir()) == []
@@ -149,7 +153,7 @@ class TestEnding:
         with Sandbox.start(root=tmp_path) as doomed:
             os.kill(doomed.process_ids[-1], signal.SIGKILL)
             with pytest.raises(SandboxError, match=r"kwok ended with code -9\. Its log, .*kwok\.log, ends:"):
-                wait_until(lambda: None, what="the news", deadline_s=10, check=doomed.check)
+                wait_until(lambda: None, what="the news", deadline_s=60, check=doomed.check)
 
 
 def _script(root: Path, body: str) -> str:
