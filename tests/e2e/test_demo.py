@@ -1,0 +1,36 @@
+"""`splitter demo`, as the README has people type it first: a control plane of its own, and its verdict."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.controller import ROOT
+from splitter.sandbox.build import cache_directory
+
+pytestmark = pytest.mark.e2e
+
+# It takes 3 minutes on an idle machine. It ends with its verdict, or with a step that has not settled.
+DEADLINE_S = 900.0
+
+
+def test_keeps_every_promise(tmp_path: Path) -> None:
+    """It judges itself from the recorded pods: exit code 0, and every promise of every step was kept."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
+    cache = str(cache_directory().parents[1])  # where the control plane has been built already
+    demo = subprocess.run(
+        [sys.executable, "-m", "splitter", "demo"],
+        env={**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    said = demo.stdout + demo.stderr
+    assert demo.returncode == 0, said
+    assert "every promise was kept, in " in demo.stdout, said
+    assert "BROKEN" not in said
+    assert "Traceback" not in said
