@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from splitter.cli import app
 from splitter.demo import DemoOptions
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
-from splitter.demo.restored import Portrait, differences, traces
+from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import PLAIN_COLUMNS, Screen
 from splitter.demo.watching import ScaleLog
 from splitter.demo.workload import Workload, policy_of, read_workload
@@ -243,6 +243,22 @@ class TestRestored:
             "web: Pod web-1 still carries splitter.io/pool",
             "web: ReplicaSet web-a still carries splitter.io/taken-over",
         ]
+
+    def test_a_gone_twins_replica_set_is_kubernetes_to_collect(self) -> None:
+        """It is waited for; the user's own, and what another workload's twin has, are not."""
+
+        def owned(name: str, owner: str) -> JsonObject:
+            return {
+                "kind": "ReplicaSet",
+                "metadata": {"name": name, "ownerReferences": [{"kind": "Deployment", "name": owner}]},
+            }
+
+        left = [
+            owned("web-a", "web"),
+            owned("web-spot-b", "web-spot"),
+            owned("web-api-spot-c", "web-api-spot"),
+        ]
+        assert uncollected("web", left) == ["web-spot-b"]
 
 
 class TestScaleLog:

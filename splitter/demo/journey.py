@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from splitter.demo.promises import Expected, Judged, Step, judge
-from splitter.demo.restored import Portrait, differences, traces
+from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import Screen
 from splitter.demo.stage import NAMESPACE, Stage
 from splitter.sandbox import Instant, Notice, SandboxError
@@ -222,7 +222,9 @@ class Journey:
         stage = self._stage
         stage.kubectl("label", "deployment", *names, f"{_LABEL}-", "-n", NAMESPACE)
         self._until(
-            lambda: all(_runs_itself(stage, name) for name in names),
+            lambda: all(
+                _runs_itself(stage, name) and not uncollected(name, stage.left_of(name)) for name in names
+            ),
             f"{', '.join(names)} to run by themselves again",
         )
         draft.restored = {}

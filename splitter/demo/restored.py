@@ -92,6 +92,20 @@ def traces(name: str, left: Sequence[JsonObject]) -> list[str]:
     return found
 
 
+def uncollected(name: str, left: Sequence[JsonObject]) -> list[str]:
+    """Return the names of the ReplicaSets that hang on a twin of `name`.
+
+    Once the twins are gone these are Kubernetes' to collect, a moment later, and no traces of splitter's.
+    """
+    twins = {f"{name}-{pool}" for pool in ("on-demand", "spot")}
+    return [
+        raw["metadata"]["name"]
+        for raw in left
+        if raw.get("kind") == "ReplicaSet"
+        and any(owner["name"] in twins for owner in raw["metadata"].get("ownerReferences", ()))
+    ]
+
+
 _ABSENT = object()
 
 
