@@ -21,6 +21,8 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security-policy.md",
+    "benchmarks/scale.md": "many-workloads.md",
+    "benchmarks/still.md": "still-life.md",
     "templates/README.md": "reference/templates.md",
 }
 # The repository's first page is not the site's.

@@ -23,7 +23,6 @@ _MEASURES = {
     "event",
     "idle",
     "memory_of_a_new_process",
-    "roll",
 }
 
 

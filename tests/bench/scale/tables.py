@@ -200,7 +200,11 @@ def markdown(sizes: Sizes, machine: Figures, command: str, *, still: bool = Fals
             *others,
             "",
             *_fitted(sizes),
-            f"- n log n would be n^{of_n_log_n(sorted(sizes)):g} between these sizes.",
+            *(
+                (f"- n log n would be n^{of_n_log_n(sorted(sizes)):g} between these sizes.",)
+                if len(sizes) > 1
+                else ()
+            ),
             *_NOTES,
             *((f"- Not measured in this run: {', '.join(missing)}.",) if missing else ()),
             "",
