@@ -140,7 +140,7 @@ class Cache:
         if not namespaces:
             found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
         for namespace, scope in _scopes(namespaces):
-            many = partial(Reflector, client, namespace=namespace, piecemeal=True)
+            many = partial(Reflector, client, namespace=namespace)
             found += [
                 many(f"/api/v1{scope}/pods", self.pods),
                 many(f"/apis/apps/v1{scope}/replicasets", self.replica_sets),

@@ -10,6 +10,7 @@ overwrites a newer answer.
 import logging
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 logger = logging.getLogger("splitter.cache")
@@ -40,6 +41,15 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[R]):
+    """An object as it was read, before anybody hears of it; no record: it is no news, or too odd to read."""
+
+    uid: str
+    record: R | None = None
+    keys: Mapping[str, Hashable] = field(default_factory=dict)
 
 
 class Shelf(Generic[R]):
@@ -87,7 +97,7 @@ class Shelf(Generic[R]):
 
     def replace(
         self,
-        pages: Iterable[Mapping[str, Any]],
+        listed: Iterable[Reading[R]],
         namespace: str | None,
         version: int,
         concerns: Callable[[R], bool] = lambda _: True,
@@ -97,14 +107,14 @@ class Shelf(Generic[R]):
         But for what is newer than the list: we have written it since; and for what the list does not concern.
         """
         self.listed_version = version
-        listed = set()
-        for raw in pages:
-            listed.add(raw["metadata"]["uid"])
-            self.upsert(raw)
+        there = set()
+        for reading in listed:
+            there.add(reading.uid)
+            self._put(reading)
         stale = [
             record
             for uid, record in self._records.items()
-            if uid not in listed
+            if uid not in there
             and record.version <= version
             and (namespace is None or record.namespace == namespace)
             and concerns(record)
@@ -118,12 +128,13 @@ class Shelf(Generic[R]):
 
     def upsert(self, raw: Mapping[str, Any]) -> R | None:
         """Take an object unless we know a newer one; returns the record kept, None if it is gone."""
+        return self._put(self.read(raw))
+
+    def read(self, raw: Mapping[str, Any]) -> Reading[R]:
+        """Read an object and tell nobody: of a list all are heard of at once, when its last page is there."""
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
-        if self._tombstones.get(uid, -1) >= version:
-            return None
-        known = self._records.get(uid)
-        if known is not None and known.version >= version:
-            return known
+        if not self._is_news(uid, version):
+            return Reading(uid)
         try:
             if not isinstance(raw["metadata"]["name"], str):
                 raise TypeError("the name is no text")  # noqa: TRY301 (as any other fault of the object)
@@ -133,9 +144,20 @@ class Shelf(Generic[R]):
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
             # One odd object of anybody's must not blind us to all others.
             self._complain(raw, error)
+            return Reading(uid)
+        return Reading(uid, record, keys)
+
+    def _is_news(self, uid: str, version: int) -> bool:
+        known = self._records.get(uid)
+        return self._tombstones.get(uid, -1) < version and (known is None or known.version < version)
+
+    def _put(self, reading: Reading[R]) -> R | None:
+        uid, record = reading.uid, reading.record
+        known = self._records.get(uid)
+        if record is None or not self._is_news(uid, record.version):
             return known
         self._records[uid] = record
-        for name, new_key in keys.items():
+        for name, new_key in reading.keys.items():
             if known is not None and (old_key := self._indexes[name](known)) != new_key:
                 self._unfile(name, old_key, uid)
             self._index[name][new_key][uid] = record
@@ -189,14 +211,17 @@ class OfKind(Generic[R]):
         self._kind = kind
         self._has_kind = has_kind
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+    def read(self, raw: dict[str, Any]) -> Reading[R]:
+        """Read an object out of a list."""
+        return self._shelf.read({**raw, "kind": self._kind})
+
+    def replace(self, listed: Iterable[Reading[R]], namespace: str | None, version: int) -> None:
         """Take a complete list of this kind."""
-        named = ({**raw, "kind": self._kind} for raw in pages)
-        self._shelf.replace(named, namespace, version, self._has_kind)
+        self._shelf.replace(listed, namespace, version, self._has_kind)
 
     def upsert(self, raw: dict[str, Any]) -> object:
-        """Take a new or changed object, out of a watch or out of a page of a list."""
-        return self._shelf.upsert(raw if "kind" in raw else {**raw, "kind": self._kind})
+        """Take a new or changed object."""
+        return self._shelf.upsert(raw)
 
     def remove(self, raw: dict[str, Any]) -> None:
         """Forget an object."""

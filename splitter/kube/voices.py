@@ -38,7 +38,7 @@ from splitter.kube.records import (
     NodeRecord,
     RefusalRecord,
 )
-from splitter.kube.store import Record, Shelf
+from splitter.kube.store import Reading, Record, Shelf
 from splitter.kube.watch import Reflector
 
 R = TypeVar("R", bound=Record)
@@ -171,9 +171,13 @@ class Sieve(Generic[R]):
         self._shelf = shelf
         self._reasons = reasons
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
+    def read(self, raw: dict[str, Any]) -> Reading[R] | None:
+        """Read an object out of a list; None when nobody wants to hear of it."""
+        return self._shelf.read(raw) if self._matters(raw) else None
+
+    def replace(self, listed: Iterable[Reading[R] | None], namespace: str | None, version: int) -> None:
         """Take a complete list."""
-        self._shelf.replace(filter(self._matters, pages), namespace, version)
+        self._shelf.replace(filter(None, listed), namespace, version)
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""

@@ -35,14 +35,19 @@ _STUCK_S = _SILENCE_S + 150.0
 _OFF = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 _OFF_WAIT_S = 300.0
 _FOREVER = 2**63  # newer than any resourceVersion
-_IDENTITY = ("uid", "resourceVersion", "namespace", "name")
 
 
 class Store(Protocol):
     """Who hears about a collection."""
 
-    def replace(self, pages: Iterable[dict[str, Any]], namespace: str | None, version: int) -> None:
-        """Take a complete list as of `version` (of one namespace, or of all); what is not in it is gone."""
+    def read(self, raw: dict[str, Any]) -> Any:  # noqa: ANN401 - the store's own affair
+        """Return what to keep of an object until its list is complete, and tell nobody."""
+
+    def replace(self, listed: Iterable[Any], namespace: str | None, version: int) -> None:
+        """Take a complete list as of `version`, each object as read; what is not in it is gone.
+
+        It is the list of one namespace, or of all.
+        """
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
@@ -56,8 +61,8 @@ class Reflector:
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
     once at INFO, with this sentence, and asked again every few minutes. The first pass waits for an `awaited`
-    one all the same, until it is listed or known not to be there. Of a `piecemeal` one the store takes each
-    page of a list as it comes, and at the end only names: the list of 10,000 pods takes 600 MB as a whole.
+    one all the same, until it is listed or known not to be there. Of a list the store reads each page as
+    it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
     """
 
     def __init__(
@@ -71,10 +76,8 @@ class Reflector:
         namespace: str | None = None,
         without: str = "",
         awaited: bool = False,
-        piecemeal: bool = False,
     ) -> None:
         self._client = client
-        self._piecemeal = piecemeal
         self._namespace = namespace
         self._path = path
         self._store = store
@@ -167,31 +170,23 @@ class Reflector:
         self.synced.set()
 
     async def _list(self) -> str:
-        objects: list[dict[str, Any]] = []
+        listed: list[Any] = []
         query = {"limit": str(_PAGE), **self._selector}
         while True:
             page = await self._client.get(self._path, **query)
             self._heard()
-            objects.extend(self._taken(page["items"]))
+            listed.extend(map(self._store.read, page["items"]))
             token = page["metadata"].get("continue")
             if not token:
                 break
             query["continue"] = token
         version = str(page["metadata"]["resourceVersion"])
-        self._store.replace(objects, self._namespace, int(version))
+        self._store.replace(listed, self._namespace, int(version))
         if self._off:
             logger.info("%s is followed from now on", self._path)
         self._off, self.error = False, None
         self.synced.set()
         return version
-
-    def _taken(self, items: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-        """Return what to keep of a page until the list is complete."""
-        if not self._piecemeal:
-            return items
-        for raw in items:
-            self._store.upsert(raw)
-        return [{"metadata": {name: raw["metadata"].get(name) for name in _IDENTITY}} for raw in items]
 
     async def _watch(self, version: str) -> None:
         """Follow changes from `version` on; returns when the server says it is too old (410)."""

@@ -52,8 +52,8 @@ class TestNodesThatWentUnseen:
     def test_older_pods_of_an_unlisted_node_stand_on_a_vanished_one(self) -> None:
         """The pod was there before the nodes were listed, its node was not."""
         found = cache()
-        found.nodes.replace([node("here", 5)], None, 20)
-        found.pods.replace([pod_on("here", "a", 10), pod_on("gone", "b", 11)], None, 21)
+        found.nodes.replace(map(found.nodes.read, [node("here", 5)]), None, 20)
+        found.pods.replace(map(found.pods.read, [pod_on("here", "a", 10), pod_on("gone", "b", 11)]), None, 21)
         found.find_vanished()
         assert set(found.vanished) == {"gone"}
 
@@ -61,7 +61,7 @@ class TestNodesThatWentUnseen:
         """A pod is often seen before its brand-new node: neither lost nor doomed."""
         found = cache()
         found.nodes.replace([], None, 20)
-        found.pods.replace([pod_on("new", "a", 21)], None, 22)
+        found.pods.replace(map(found.pods.read, [pod_on("new", "a", 21)]), None, 22)
         found.find_vanished()
         assert found.vanished == {}
 
@@ -69,7 +69,7 @@ class TestNodesThatWentUnseen:
         """Its name is no longer remembered as gone."""
         found = cache()
         found.nodes.replace([], None, 20)
-        found.pods.replace([pod_on("gone", "a", 10)], None, 21)
+        found.pods.replace(map(found.pods.read, [pod_on("gone", "a", 10)]), None, 21)
         found.find_vanished()
         found.nodes.upsert(node("gone", 30))
         assert found.vanished == {}
@@ -140,7 +140,9 @@ class TestRooms:
     def test_follows_the_pods(self) -> None:
         """Bound, moved (a name used again), finished or gone: the count of each node is that of now."""
         found = cache()
-        found.nodes.replace([spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)], None, 4)
+        found.nodes.replace(
+            map(found.nodes.read, [spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)]), None, 4
+        )
         assert used(found) == {"a": 0, "b": 0}
         found.pods.upsert(pod_on("a", "one", 10))
         found.pods.upsert(pod_on("a", "two", 11))
@@ -154,7 +156,9 @@ class TestRooms:
     def test_leaves_out_nodes_without_hope(self) -> None:
         """A node that is NotReady is not walked, and is again when it is back."""
         found = cache()
-        found.nodes.replace([spot_node("a", 1), spot_node("b", 2, ready="Unknown")], None, 3)
+        found.nodes.replace(
+            map(found.nodes.read, [spot_node("a", 1), spot_node("b", 2, ready="Unknown")]), None, 3
+        )
         assert used(found) == {"a": 0}
         found.nodes.upsert(spot_node("b", 5))
         assert used(found) == {"a": 0, "b": 0}
@@ -168,7 +172,11 @@ class TestView:
         found = cache()
         away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
         seen = []
-        found.nodes.replace([{**node("a", 1), "status": away}, {**node("b", 2), "status": away}], None, 3)
+        found.nodes.replace(
+            map(found.nodes.read, [{**node("a", 1), "status": away}, {**node("b", 2), "status": away}]),
+            None,
+            3,
+        )
         seen.append(found.view_broken)
         found.nodes.upsert(node("c", 4))
         seen.append(found.view_broken)

@@ -208,9 +208,8 @@ class TestObservation:
         deployment = {**stateful_set("web", labels={LABEL_SPLIT: "enabled"}), "kind": "Deployment"}
         cache.sources.upsert(deployment)
         listed = {key: value for key, value in stateful_set().items() if key != "kind"}
-        cache.sources.of_kind(STATEFUL_SET, lambda record: record.kind == STATEFUL_SET).replace(
-            [listed], None, 9
-        )
+        part = cache.sources.of_kind(STATEFUL_SET, lambda record: record.kind == STATEFUL_SET)
+        part.replace([part.read(listed)], None, 9)
         assert {record.view.key.kind for record in cache.sources.values()} == {"Deployment", STATEFUL_SET}
 
 

@@ -131,7 +131,7 @@ class TestReplace:
         """A complete list of all namespaces takes away what it does not name, in any namespace."""
         told.shelf.upsert(thing("a", 1))
         told.shelf.upsert(thing("b", 1, namespace="other"))
-        told.shelf.replace([thing("c", 5, "blue")], None, 9)
+        told.shelf.replace(map(told.shelf.read, [thing("c", 5, "blue")]), None, 9)
         assert told.colours() == {"uid-c": "blue"}
 
     def test_one_namespace_leaves_the_others(self, told: Told) -> None:
@@ -146,20 +146,24 @@ class TestReplace:
         for name in ("same", "changed", "gone"):
             told.shelf.upsert(thing(name, 1))
         told.changes.clear()
-        told.shelf.replace([thing("same", 1), thing("changed", 2, "blue"), thing("new", 3, "green")], None, 9)
+        told.shelf.replace(
+            map(told.shelf.read, [thing("same", 1), thing("changed", 2, "blue"), thing("new", 3, "green")]),
+            None,
+            9,
+        )
         assert told.changes == [("red", "blue"), (None, "green"), ("red", None)]
 
     def test_older_list_does_not_undo_a_write(self, told: Told) -> None:
         """A list older than the answer to our own write leaves that answer in place."""
         told.shelf.upsert(thing("a", 9, "blue"))
-        told.shelf.replace([thing("a", 3, "red")], None, 9)
+        told.shelf.replace(map(told.shelf.read, [thing("a", 3, "red")]), None, 9)
         assert told.colours() == {"uid-a": "blue"}
 
     def test_may_return_in_a_later_list(self, told: Told) -> None:
         """What one list lacked (a selector, a lagging server) is no confirmed deletion."""
         told.shelf.upsert(thing("a", 1))
         told.shelf.replace([], None, 9)
-        told.shelf.replace([thing("a", 2)], None, 9)
+        told.shelf.replace(map(told.shelf.read, [thing("a", 2)]), None, 9)
         assert told.colours() == {"uid-a": "red"}
 
 

@@ -180,7 +180,9 @@ class TestSieve:
         """The hundreds of other Events about Nodes are dropped unread."""
         events = woken.cache.voices.events
         sieve = Sieve(events, frozenset({"SpotInterrupted"}))
-        sieve.replace([event("NodeReady"), event("SpotInterrupted", version=21)], "default", 22)
+        sieve.replace(
+            map(sieve.read, [event("NodeReady"), event("SpotInterrupted", version=21)]), "default", 22
+        )
         sieve.upsert(event("Starting", version=23))
         assert [record.event.reason for record in events.values()] == ["SpotInterrupted"]
         sieve.remove(event("NodeReady"))

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kube.raw import Raw, metadata
 from kube.server import (
@@ -40,9 +41,13 @@ class Things:
         self.known: dict[str, int] = {}
         self.lists: list[tuple[list[str], str | None, int]] = []
 
-    def replace(self, pages: Iterable[Raw], namespace: str | None, version: int) -> None:
+    def read(self, raw: Raw) -> tuple[str, int]:
+        """Keep name and version."""
+        return raw["metadata"]["name"], int(raw["metadata"]["resourceVersion"])
+
+    def replace(self, listed: Iterable[tuple[str, int]], namespace: str | None, version: int) -> None:
         """Take a complete list."""
-        self.known = {raw["metadata"]["name"]: int(raw["metadata"]["resourceVersion"]) for raw in pages}
+        self.known = dict(listed)
         self.lists.append((sorted(self.known), namespace, version))
 
     def upsert(self, raw: Raw) -> object:
@@ -110,28 +115,32 @@ async def following(script: Script, selector: str = "", **options: Any) -> Async
                 await running
 
 
-class TestPiecemeal:
-    """A list of very many objects is never held as a whole."""
+class TestPages:
+    """A list of very many objects is never held as it was sent."""
 
-    async def test_each_page_is_taken_as_it_comes(self) -> None:
-        """The store has the first page while the second is asked for, and at the end hears only names."""
-        raw = {**thing("a", 1), "spec": {"large": "text"}}
-        script = Script().then(page(raw, version=3, more="on"), page(thing("b", 2), version=3), open_watch())
-        told: list[Raw] = []
+    async def test_each_is_read_as_it_comes_and_all_are_heard_of_at_once(self) -> None:
+        """The first page is read before the second is asked for; until the last, nobody has heard of any."""
+        read: list[str] = []
+        before_the_second: list[tuple[list[str], dict[str, int]]] = []
 
-        class Remembering(Things):
-            def replace(self, pages: Iterable[Raw], namespace: str | None, version: int) -> None:
-                told.extend(pages)
-                assert self.known == {"a": 1, "b": 2}
-                super().replace(told, namespace, version)
+        class Reading(Things):
+            def read(self, raw: Raw) -> tuple[str, int]:
+                read.append(raw["metadata"]["name"])
+                return super().read(raw)
 
+        things = Reading()
+
+        async def second(request: web.Request) -> web.StreamResponse:
+            before_the_second.append((list(read), dict(things.known)))
+            return await page(thing("b", 2), version=3)(request)
+
+        script = Script().then(page(thing("a", 1), version=3, more="on"), second, open_watch())
         async with connected(script) as client:
-            things = Remembering()
-            reflector = Reflector(client, "/api/v1/things", things, piecemeal=True)
+            reflector = Reflector(client, "/api/v1/things", things)
             running = asyncio.create_task(reflector.run())
             await _until(reflector.synced.is_set)
             running.cancel()
-        assert [sorted(raw) for raw in told] == [["metadata"], ["metadata"]]
+        assert before_the_second == [(["a"], {})]
         assert things.lists == [(["a", "b"], None, 3)]
 
 

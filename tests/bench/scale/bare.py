@@ -80,7 +80,10 @@ class Nodes:
         self._group = group  # a write that is refused ends the process, which the other side notices
         self._sent: set[str] = set()
 
-    def replace(self, _pages: Iterable[Json], _namespace: str | None, _version: int) -> None:
+    def read(self, _raw: Json) -> None:
+        """Keep nothing."""
+
+    def replace(self, _listed: Iterable[None], _namespace: str | None, _version: int) -> None:
         """Take the first list: no news."""
 
     def upsert(self, raw: Json) -> None:
