@@ -16,7 +16,7 @@ from e2e.conftest import open_shop, wait_alone
 from e2e.controller import SHORT, Controller
 from e2e.database import Database
 from e2e.gateway import Gateway, Request
-from e2e.placed import CLAIM, POLICY, Placed, volume
+from e2e.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from e2e.shop import JsonObject, Shop
 from e2e.test_template_sets import TemplateSet
 from rbac import Right, rules
@@ -211,6 +211,7 @@ def with_a_broken_set(shop: Shop) -> None:
         broken.delete()
 
 
+@needs_placement
 def test_each_right_is_used_and_no_other(seen: Seen, fleet: Fleet) -> None:
     """What a life asks for is what rbac.yaml gives: nothing is missing from it, nothing in it is idle."""
     live(seen.shop, fleet)
