@@ -81,11 +81,12 @@ async def _rendered(
             f"{key} uses the template set {in_force.policy.template_set}, which is not in {templates};"
             f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
         )
-    if not observed.twins and mode_of(key.kind, in_force.policy.mode) is Mode.PLACEMENT:
+    placed = observed.split is not None and observed.split.ordinals is not None
+    if placed or (not observed.twins and mode_of(key.kind, in_force.policy.mode) is Mode.PLACEMENT):
         raise ValueError(
             f"{target.words} is split by placement, which makes no twins: `splitter plan {target.short} -n"
             f" {key.namespace}` says where each pod stands and is wanted. To render the twins that it would"
-            " have as such, add --annotation mode=twins"
+            " have as such, give its manifest with -f, and --annotation mode=twins"
         )
     name = in_force.policy.template_set
     if renderer.template_set(name) is None and cache.template_sets.unread:

@@ -13,12 +13,13 @@ from e2e.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from e2e.shop import Shop
 from e2e.terminal import Terminal
 from e2e.test_crash_at_every_write import Mortal, every, mortal
+from e2e.test_voices import Status, told
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice
 
-__all__ = ["mortal"]  # a fixture
+__all__ = ["mortal", "told"]  # fixtures
 
 pytestmark = [pytest.mark.e2e, needs_placement]
 
@@ -101,6 +102,41 @@ def test_notice(placed: Placed, fleet: Fleet, how: Notice) -> None:
         assert watched.lowest() >= 4
     assert stayed(placed, uids) == {0, 1, 2}
     placed.told("SpotInterrupted")
+
+
+def test_spot_that_cannot_be_had_is_not_asked_for(placed: Placed, fleet: Fleet, told: Status) -> None:
+    """While all spot groups back off nobody asks for room there, and the Split says why; then as ever."""
+    told.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
+    fleet.kill(fleet.names("spot"))
+    placed.shop.until(lambda: placed.status().get("reason") == "SpotBlocked", "the refusal to be told")
+    assert "cluster-autoscaler backs off from aks-spotpool-1-vmss" in placed.status()["message"]
+    assert len(placed.pools()) == 5
+    assert placed.placeholders() == []
+    told.remove()
+    placed.shop.until(placed.placeholders, "room to be asked for")
+    fleet.restore(fleet.names("spot"))
+    placed.wait_placed([0, 1, 2], [3, 4])
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_few(db: Placed, fleet: Fleet, replicas: int) -> None:
+    """Never moved, not even on notice, which is told with what to do; made anew when their nodes are gone."""
+    db.create(replicas)
+    everywhere = fleet.names("on-demand")
+    db.shop.kubectl("cordon", *everywhere)
+    db.shop.kubectl("delete", "pod", *(f"db-{k}" for k in range(replicas)))
+    db.shop.until(lambda: db.pools() == dict.fromkeys(range(replicas), "spot"), "all to stand on spot")
+    db.shop.kubectl("uncordon", *everywhere)
+    uids = db.uids()
+    db.label()
+    db.shop.until(lambda: db.status().get("reason") == "QuorumHeld", "the hold to be told")
+    assert len(db.events("QuorumHeld")) == 1
+    assert "scale it to 3 members or more, or split it into twins" in db.status()["message"]
+    fleet.notice(fleet.names("spot"))
+    db.shop.until(lambda: any("on doomed node" in said for said in db.events("QuorumHeld")), "the doom")
+    assert db.uids() == uids
+    fleet.kill(fleet.names("spot"))
+    db.wait_placed(list(range(replicas)), [])
 
 
 def test_a_silent_node_keeps_its_pod(placed: Placed, fleet: Fleet) -> None:
@@ -204,7 +240,7 @@ def test_two_budgets_are_told(db: Placed) -> None:
 
 
 def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
-    """status, plan, explain, freeze and uninstall take it; plan says what each pod would do next."""
+    """status, plan, explain, freeze and uninstall take it; those about twins say what to use instead."""
     where = ("-n", placed.shop.namespace)
     told = ""
     for verb in ("status", "plan", "explain"):
@@ -217,6 +253,15 @@ def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
     fleet.notice(fleet.names("spot"))
     assert admin.splitter("unfreeze", "sts/db", *where).returncode == 0
     placed.wait_placed([0, 1, 2, 3, 4], [])
+    for verb, instead in (
+        ("restart", "kubectl rollout restart statefulset/db -n"),
+        ("rollout", "no template set is used"),
+        ("render", "is split by placement, which makes no twins"),
+    ):
+        answer = admin.splitter(verb, "sts/db", *where)
+        assert (answer.returncode, answer.stdout) == (1, ""), verb
+        assert instead in answer.stderr
+        told += answer.stderr
     print(told)  # noqa: T201 - what a person reads
     uids = placed.uids()
     assert admin.splitter("uninstall", *where).returncode == 0
