@@ -1,9 +1,9 @@
 """`python -m splitter.sandbox`: one control plane that runs until Ctrl-C, for people who develop.
 
 `python -m splitter.sandbox build` only builds the programs (`make sandbox`). A running one prints the path
-of its kubeconfig on standard output, everything else on standard error. With `--karpenter` it begins without
-machines, and Karpenter buys what pending pods ask for. It decides nothing; `controlplane`, `fleet` and
-`karpenter` do the work.
+of its kubeconfig on standard output, everything else on standard error; claims get volumes there. With
+`--karpenter` it begins without machines, and Karpenter buys what pending pods ask for. It decides nothing;
+`controlplane`, `fleet`, `provisioner` and `karpenter` do the work.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from splitter.sandbox import build
 from splitter.sandbox.controlplane import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
+from splitter.sandbox.provisioner import Provisioner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None, *, karpenter: bool) -> None:
-    with Sandbox.start(progress=_tell, karpenter=karpenter) as sandbox:
+    with (
+        Sandbox.start(progress=_tell, karpenter=karpenter) as sandbox,
+        Provisioner(sandbox.api),
+    ):
         for pool in _POOLS if karpenter else ():
             sandbox.karpenter.offer(pool, consolidate_after="30s")
         for pool, count in nodes.items():
