@@ -255,8 +255,10 @@ class TestSecondAutoscaler:
     def test_on_a_twin(self, shop: Shop, autoscaled: Autoscaled) -> None:
         """It is named while both are dead; deleted, the one on the source scales again."""
         shop.label()
-        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+        shop.until(lambda: "web-spot" in shop.deployments(), "the twin to be there")
+        # Before it is Steady: then splitter looks around, and again only minutes later.
         shop.apply(autoscaler("web-spot"))
+        shop.wait_split(on_demand=1, spot=REPLICAS - 1)
         shop.until(lambda: autoscaled.conditions().get("ScalingActive") == "False", "two to be too many")
         shop.told("AutoscalerOnTwin", "HorizontalPodAutoscaler/web-spot")
         with shop.watch() as watched:

@@ -68,12 +68,13 @@ def kustomized(sandbox: Sandbox, folder: str) -> Objects:
 
 
 def unmarked(rendered: Objects) -> Objects:
-    """Take from the CRD the one mark that tells Helm to keep it."""
-    metadata = rendered["CustomResourceDefinition", "", "splits.splitter.io"]["metadata"]
-    annotations = metadata.pop("annotations")
-    assert {KEEP: annotations.pop(KEEP)} == {KEEP: "keep"}
-    if annotations:
-        metadata["annotations"] = annotations
+    """Take from both CRDs the one mark that tells Helm to keep them."""
+    for kind in ("splits", "placements"):
+        metadata = rendered["CustomResourceDefinition", "", f"{kind}.splitter.io"]["metadata"]
+        annotations = metadata.pop("annotations")
+        assert {KEEP: annotations.pop(KEEP)} == {KEEP: "keep"}
+        if annotations:
+            metadata["annotations"] = annotations
     return rendered
 
 

@@ -6,6 +6,7 @@ real controllers, judged by the recorded pods.
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,6 +22,7 @@ from splitter.sandbox.instants import Instant
 pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 2
+REPLACED_S = 2.0  # within which the pod of an eviction is replaced and up: it takes 1 s to start
 ASKED = {"splitter.io/on-demand-base": "1"}
 # The dead count for a quota until Kubernetes collects them, 40 to 60 s later; then a ReplicaSet that was
 # refused tries again, each time after twice as long.
@@ -102,7 +104,11 @@ class TestDisruptionBudget:
         assert watched.highest() <= REPLICAS + SURGE + REPLICAS - 1
 
     def test_evictions_while_moving(self, shop: Shop) -> None:
-        """Evictions and splitter's own moves together take no more than the budget allows."""
+        """What is missing for a moment is what evictions took: splitter's own moves take nothing besides.
+
+        Right after a scale-down the budget itself expects fewer pods and still counts those that are about to
+        end, so it may grant a second eviction before the pod of the first one is replaced.
+        """
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         self.apply(shop, maxUnavailable=1)
         with shop.watch() as watched, evicting(shop) as evicted:
@@ -113,7 +119,8 @@ class TestDisruptionBudget:
             shop.unlabel()
             shop.wait_given_back()
         assert evicted
-        assert watched.lowest() >= REPLICAS - 1
+        together = max(sum(since <= at < since + REPLACED_S for at in evicted) for since in evicted)
+        assert watched.lowest() >= REPLICAS - together
 
 
 def _expected(raw: JsonObject) -> int:
@@ -121,9 +128,9 @@ def _expected(raw: JsonObject) -> int:
 
 
 @contextmanager
-def evicting(shop: Shop, most: int = 6) -> Iterator[list[str]]:
-    """Have somebody ask for evictions all the time, as a drain does, until so many were granted."""
-    done: list[str] = []
+def evicting(shop: Shop, most: int = 6) -> Iterator[list[float]]:
+    """Have somebody ask for evictions all the time, as a drain does; yields when each was granted."""
+    done: list[float] = []
     ending = threading.Event()
 
     def evict() -> None:
@@ -136,7 +143,7 @@ def evicting(shop: Shop, most: int = 6) -> Iterator[list[str]]:
                     shop.sandbox.api.create(f"{path}/{name}/eviction", body)
                 except SandboxError:  # the budget says no (429), or it is gone
                     continue
-                done.append(name)
+                done.append(time.monotonic())
                 break
 
     thread = threading.Thread(target=evict, name="evicting", daemon=True)

@@ -518,6 +518,12 @@ class TestTwins:
         assert counts == (4, 5, 3, 2)
         assert (found.max_surge, found.max_unavailable) == (2, 0)
 
+    def test_of_nobody(self) -> None:
+        """A Deployment of a user's with our label, no owner and nothing that says whose twin it is: none."""
+        raw = twin(ownerReferences=[])
+        with pytest.raises(ValueError, match="says whose twin it is"):
+            parse.twin(raw)
+
     def test_pools(self) -> None:
         """The pool comes from the twin's label."""
         assert parse.twin(twin("on-demand")).pool is Pool.ON_DEMAND

@@ -72,12 +72,14 @@ def _refusal(status: Raw) -> Trouble | None:
 
 
 def twin(raw: Raw) -> TwinRecord:
-    """Parse a twin (the selector of its watch is our own label)."""
+    """Parse a twin (the selector of its watch is our own label). Raises ValueError when it is nobody's."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     labels, kind = metadata["labels"], raw.get("kind", DEPLOYMENT)
     # An owner that was taken away is put back; until then the label says whose twin it is.
     orphan = {"kind": kind, "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
     owner: Raw = controller(metadata) or orphan
+    if not owner["name"]:
+        raise ValueError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
     intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
     replicas = spec.get("replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
