@@ -39,9 +39,8 @@ class _Ask:
     value: Callable[[], str | None]
     comes: str
     says: str
-    placed: str = (
-        ""  # why nothing would come of it for a StatefulSet split by placement, and what does instead
-    )
+    # Why nothing would come of it for a StatefulSet split by placement, and what does instead.
+    placed: str = ""
 
 
 _ASKS = (

@@ -90,13 +90,17 @@ class Cluster:
         return await labelled(client, namespaces, asked)
 
 
+def scopes(namespaces: tuple[str, ...]) -> list[str]:
+    """Return each namespace's part of a path; that of all at once when none is named."""
+    return [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
+
+
 async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
     """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
-    scopes = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
     found = {
         Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
         for kind, plural in _KINDS.items()
-        for scope in scopes
+        for scope in scopes(namespaces)
         for one in (await client.get(f"/apis/apps/v1{scope}/{plural}", labelSelector=selector))["items"]
     }
     return dict(sorted(found.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))

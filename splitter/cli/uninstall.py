@@ -12,7 +12,7 @@ import time
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster, labelled
+from splitter.cli.cluster import Cluster, asks_cluster, labelled, scopes
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of
 from splitter.cli.target import Target
@@ -96,6 +96,5 @@ async def _tell_leader(client: Client, own_namespace: str) -> None:
 
 async def _split(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
     """Return the workloads that still have a Split."""
-    scopes = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
-    pages = [await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits") for scope in scopes]
+    pages = [await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits") for scope in scopes(namespaces)]
     return [key_of(one) for page in pages for one in page["items"]]

@@ -89,9 +89,8 @@ class StatusBoard:
             self._something.clear()
             began = time.monotonic()
             await self._write_all(self._calm)
-            await asyncio.sleep(
-                pause_s(time.monotonic() - began)
-            )  # the rate: what changes meanwhile is one write
+            # The rate: what changes meanwhile is one write.
+            await asyncio.sleep(pause_s(time.monotonic() - began))
 
     async def flush(self) -> None:
         """Write everything posted now."""

@@ -44,8 +44,8 @@ class Event(StrEnum):
     NEVER_READY = "never-ready"
 
 
-# In which a machine goes: more replicas than N + S are excused then, as far as promise 2 says.
-EMERGENCIES = frozenset(
+# In which a machine that workloads stand on goes.
+MACHINES_GO = frozenset(
     {
         Event.NOTICE,
         Event.CONDITION,
@@ -55,10 +55,10 @@ EMERGENCIES = frozenset(
         Event.FALL_SILENT,
         Event.FLAP,
         Event.ON_DEMAND_VANISHES,
-        Event.TWIN_DELETED,
-        Event.POD_DELETED,
     }
 )
+# More replicas than N + S are excused then, as far as promise 2 says.
+EMERGENCIES = MACHINES_GO | {Event.TWIN_DELETED, Event.POD_DELETED}
 ROUND_S = 30.0
 _FAULTS, _EVENTS = (2, 4), (2, 4)
 _FAULT_S, _EVENT_S = (3.0, 15.0), (4.0, 15.0)

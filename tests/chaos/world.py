@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chaos.judge import Taken
 from chaos.proxy import FaultProxy
-from chaos.schedule import EMERGENCIES, Entry, Event
+from chaos.schedule import EMERGENCIES, MACHINES_GO, Entry, Event
 from chaos.storm import Storm
 from chaos.workload import NEVER, SOON, TEMPLATE_SET, Deployed, Part
 from e2e.conftest import is_hurt
@@ -34,19 +34,7 @@ _STOPPED = {
     Event.SERVER_STOPS: "kube-apiserver",
     Event.DATABASE_STOPS: "etcd",
 }
-_MACHINES = frozenset(
-    {
-        Event.NOTICE,
-        Event.CONDITION,
-        Event.CORDON,
-        Event.VANISH,
-        Event.ALL_VANISH,
-        Event.FALL_SILENT,
-        Event.FLAP,
-        Event.ON_DEMAND_VANISHES,
-        Event.NODE_STORM,
-    }
-)
+_MACHINES = MACHINES_GO | {Event.NODE_STORM}
 # What only sends signals to processes, and waits for nobody.
 SIGNALS = frozenset({*_STOPPED, Event.CRASH, Event.CRASH_BOTH, Event.PAUSE})
 _NOTICES = {

@@ -194,13 +194,20 @@ def bare_notice(
     """Taint nodes for a moment; return the seconds to the bare client's raise of each workload there."""
     here = run.here
     hurt = sorted(set().union(*(where.get(node, set()) for node in nodes)))
-    found: list[float] = []
     with Bare(run.kubeconfig, orders(where, nodes, BASE + more), here.sandbox.home) as bare:
-        with run.measured(name, bare.process_id) as figures:
-            noticed = here.sandbox.fleet.notice(nodes)
-            found += raises(here, noticed, hurt, bare)
-            figures.update(distribution(found))
-        here.sandbox.fleet.withdraw(nodes)
+        return announced(run, name, bare, nodes, hurt)
+
+
+def announced(
+    run: Run, name: str, who: Bare | Controller, nodes: Sequence[str], hurt: Sequence[str] | set[str]
+) -> list[float]:
+    """Taint nodes for a moment; return the seconds to the raise of each workload that is hurt."""
+    here = run.here
+    with run.measured(name, who.process_id) as figures:
+        noticed = here.sandbox.fleet.notice(nodes)
+        found = raises(here, noticed, hurt, who)
+        figures.update(distribution(found))
+    here.sandbox.fleet.withdraw(nodes)
     return found
 
 
@@ -297,13 +304,7 @@ def notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) ->
     """Taint nodes for a moment; return the seconds to the first raise of each workload there."""
     here = run.here
     hurt = here.workloads_on(nodes[0]) if len(nodes) == 1 else set(here.names)
-    found: list[float] = []
-    with run.measured(name, controller.process_id) as figures:
-        noticed = here.sandbox.fleet.notice(nodes)
-        found += raises(here, noticed, hurt, controller)
-        figures.update(distribution(found))
-    here.sandbox.fleet.withdraw(nodes)
-    return found
+    return announced(run, name, controller, nodes, hurt)
 
 
 def events(run: Run, controller: Controller) -> None:
