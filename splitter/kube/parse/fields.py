@@ -29,6 +29,14 @@ def texts(written: Raw | None) -> Raw:
     return found
 
 
+def count(holder: Raw, name: str, default: int = 0) -> int:
+    """Return a whole number of an object. Raises TypeError for anything else: then none is believed."""
+    found = holder.get(name, default)
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise TypeError(f"{name} is no whole number")
+    return found
+
+
 def maybe_instant(text: str | None) -> datetime | None:
     """Parse a time that may be missing."""
     return instant(text) if text else None
@@ -53,9 +61,17 @@ def quantity(resource: str, text: str | float) -> int:
     return ceil(value * 1000) if resource == "cpu" else ceil(value)
 
 
+def owners(metadata: Raw) -> tuple[Raw, ...]:
+    """Return the owners. Raises TypeError when what names one is no text: then none is believed."""
+    found = tuple(metadata.get("ownerReferences", ()))
+    if not all(isinstance(ref[name], str) for ref in found for name in ("kind", "name", "uid")):
+        raise TypeError("what names an owner is no text")
+    return found
+
+
 def controller(metadata: Raw) -> Raw | None:
-    """Return the owner that controls an object."""
-    return next((ref for ref in metadata.get("ownerReferences", ()) if ref.get("controller")), None)
+    """Return the owner that controls an object. Raises TypeError as `owners` does."""
+    return next((ref for ref in owners(metadata) if ref.get("controller")), None)
 
 
 def condition(status: Raw, kind: str) -> Raw | None:

@@ -8,7 +8,7 @@ from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
 from splitter.core.model import Pool, Trouble
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL
-from splitter.kube.parse.fields import Raw, condition, controller, instant, quantity
+from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
 from splitter.kube.records import PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -88,8 +88,8 @@ def _container(raw: Raw) -> ContainerFacts:
         image=raw.get("image", ""),
         waiting=waiting.get("reason", ""),
         message=waiting.get("message", ""),
-        restarts=raw.get("restartCount", 0),
-        exit_code=ended.get("exitCode", 0),
+        restarts=count(raw, "restartCount"),
+        exit_code=count(ended, "exitCode"),
         ended=ended.get("reason", ""),
     )
 

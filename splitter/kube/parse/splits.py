@@ -4,7 +4,7 @@ import orjson
 
 from splitter.core.model import DEPLOYMENT, SplitView
 from splitter.core.surface import source_of_split
-from splitter.kube.parse.fields import Raw, maybe_instant, texts
+from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
 
@@ -17,8 +17,8 @@ def split(raw: Raw) -> SplitRecord:
     replicas, remembered = spec.get("replicas"), status.get("rebalance")
     view = SplitView(
         uid=metadata["uid"],
-        generation=metadata.get("generation", 0),
-        owner_uids=tuple(ref["uid"] for ref in metadata.get("ownerReferences", ())),
+        generation=count(metadata, "generation"),
+        owner_uids=tuple(ref["uid"] for ref in owners(metadata)),
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),

@@ -7,7 +7,7 @@ import orjson
 from splitter.core.model import StatefulView
 from splitter.core.surface import ANNOTATION_REPLICAS, parse_saved
 from splitter.kube.client import FIELD_MANAGER
-from splitter.kube.parse.fields import Raw, instant
+from splitter.kube.parse.fields import Raw, count, instant
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Managers that apply what is in Git again and again, by how they sign: Argo CD, Flux, Fleet, Config Sync,
@@ -25,9 +25,9 @@ def stateful(raw: Raw) -> StatefulView:
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     strategy = spec.get("updateStrategy") or {}
     return StatefulView(
-        spec_replicas=spec.get("replicas", 1),
-        status_replicas=status.get("replicas", 0),
-        available_replicas=status.get("availableReplicas", 0),
+        spec_replicas=count(spec, "replicas", 1),
+        status_replicas=count(status, "replicas"),
+        available_replicas=count(status, "availableReplicas"),
         created=instant(metadata["creationTimestamp"]),
         saved=saved.replicas if saved else None,
         left=saved.left if saved else 0,
@@ -50,7 +50,7 @@ def _updating(spec: Raw, status: Raw) -> str:
         return ""
     if status.get("currentRevision") == status.get("updateRevision"):
         return ""
-    updated, wanted = status.get("updatedReplicas", 0), spec.get("replicas", 1) - partition(spec)
+    updated, wanted = count(status, "updatedReplicas"), count(spec, "replicas", 1) - partition(spec)
     return f"{updated} of {wanted} pods have the new template" if updated < wanted else ""
 
 

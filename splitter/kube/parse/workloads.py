@@ -22,7 +22,7 @@ from splitter.core.surface import (
 )
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
-from splitter.kube.parse.fields import Raw, condition, controller, instant, texts
+from splitter.kube.parse.fields import Raw, condition, controller, count, instant, owners, texts
 from splitter.kube.parse.pods import pod_request
 from splitter.kube.parse.statefulsets import (
     LAST_APPLIED,
@@ -37,11 +37,11 @@ from splitter.kube.records import ReplicaSetRecord, SourceRecord, TwinRecord
 def replica_set(raw: Raw) -> ReplicaSetRecord:
     """Parse a ReplicaSet; the hash of its template tells whose revision it is."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
-    owners = [ref for ref in metadata.get("ownerReferences", ()) if ref["kind"] == "Deployment"]
+    deployments = [ref for ref in owners(metadata) if ref["kind"] == DEPLOYMENT]
     controlling = controller(metadata)
-    labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    labels, annotations = texts(metadata.get("labels")), texts(metadata.get("annotations"))
     # Orphaned together with its source: we wrote whose it is when we parked it.
-    orphaned = not owners and controlling is None and labels.get(LABEL_SPLIT) == SPLIT_PARKED
+    orphaned = not deployments and controlling is None and labels.get(LABEL_SPLIT) == SPLIT_PARKED
     former = annotations.get(ANNOTATION_SOURCE) if orphaned else None
     return ReplicaSetRecord(
         namespace=intern(metadata["namespace"]),
@@ -49,15 +49,15 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         controller_uid=controlling["uid"] if controlling else None,
-        owner_uids=tuple(ref["uid"] for ref in owners),
-        owner_name=owners[0]["name"] if owners else former,
+        owner_uids=tuple(ref["uid"] for ref in deployments),
+        owner_name=deployments[0]["name"] if deployments else former,
         labels=labels,
         marked=ANNOTATION_TAKEN_OVER in annotations,
         template_labels=spec["template"]["metadata"].get("labels", {}),
         template_hash=template_hash(spec["template"]),
-        spec_replicas=spec.get("replicas", 1),
-        status_replicas=status.get("replicas", 0),
-        available_replicas=status.get("availableReplicas", 0),
+        spec_replicas=count(spec, "replicas", 1),
+        status_replicas=count(status, "replicas"),
+        available_replicas=count(status, "availableReplicas"),
         refusal=_refusal(status),
         created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
@@ -81,7 +81,7 @@ def twin(raw: Raw) -> TwinRecord:
     if not owner["name"]:
         raise ValueError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
     intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
-    replicas = spec.get("replicas", 1)
+    replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
     return TwinRecord(
         namespace=intern(metadata["namespace"]),
@@ -97,10 +97,10 @@ def twin(raw: Raw) -> TwinRecord:
         stalled=_is_stalled(status),
         template_hash=template_hash(spec["template"]),
         spec_replicas=replicas,
-        status_replicas=status.get("replicas", 0),
-        available_replicas=status.get("availableReplicas", 0),
-        updated_replicas=status.get("updatedReplicas", 0),
-        observed=status.get("observedGeneration", 0) >= metadata["generation"],
+        status_replicas=count(status, "replicas"),
+        available_replicas=count(status, "availableReplicas"),
+        updated_replicas=count(status, "updatedReplicas"),
+        observed=count(status, "observedGeneration") >= metadata["generation"],
         max_surge=surge,
         max_unavailable=unavailable,
         deleting="deletionTimestamp" in metadata,
@@ -145,11 +145,11 @@ def source(raw: Raw) -> SourceRecord:
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     kind = raw.get("kind", DEPLOYMENT)
-    replicas = spec.get("replicas", 1)
+    replicas = count(spec, "replicas", 1)
     only = stateful(raw) if kind == STATEFUL_SET else None
     surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
-    observed = status.get("observedGeneration", 0) >= metadata["generation"]
+    observed = count(status, "observedGeneration") >= metadata["generation"]
     counts = [status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas")]
     one_revision = status.get("currentRevision") == status.get("updateRevision")
     keys = _selector_keys(spec["selector"])
@@ -177,7 +177,7 @@ def source(raw: Raw) -> SourceRecord:
         rollout_complete=observed and one_revision and all(count == replicas for count in counts),
         claims=_claims(spec["template"].get("spec", {})),
         one_a_node=_one_a_node(spec["template"]),
-        revisions_kept=spec.get("revisionHistoryLimit", 10),
+        revisions_kept=count(spec, "revisionHistoryLimit", 10),
         stateful=only,
         selector=selector_text(spec["selector"]),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
