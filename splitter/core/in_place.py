@@ -203,7 +203,8 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
-    if set(placed.ordinals) != in_force or this.observed.told != runs(in_force):
+    told = this.observed.told_nodes and this.observed.told == runs(in_force)
+    if set(placed.ordinals) != in_force or not told:
         return (PlaceOrdinals(placed.ordinals),)
     actions: list[Action] = []
     if this.rules.delete_pods_of_vanished_nodes:

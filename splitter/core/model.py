@@ -380,6 +380,7 @@ class Observation:
     denied: Note | None = None  # what the rehearsal of the writes to come was answered
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
     told: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
+    told_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
     others_moving: int = 0  # other workloads in a voluntary move now
 

@@ -293,6 +293,7 @@ class Cache:
             if old is not None and old.state == new.state:
                 return  # a heartbeat
             self._complain_about(new)
+            self.placements.saw(new.state.spot_labels)
         if (record := new or old) is not None:
             self._wake_owners_on(record.facts.name)
 

@@ -100,6 +100,7 @@ class Observer:
             ),
             placeholders=self._placeholders(split.uid, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
+            told_nodes=cache.placements.knows_nodes(key.namespace),
             view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )
@@ -128,9 +129,8 @@ class Observer:
         due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
         calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
-        volumes = (
-            split.ordinals is not None and source.stateful is not None and source.stateful.claim_templates
-        )
+        claims = source.stateful is not None and source.stateful.claim_templates
+        volumes = split.ordinals is not None and claims
         if due and (calm or (volumes and looked is None)):
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
                 looked = self._looked_around[key] = (now, await self._look_around(source))

@@ -4,7 +4,7 @@ A part of the cache. `placing` writes them; a change by anybody else wakes those
 else than before, and their next pass mends it. Placements of other names are copies, which nobody reads.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from splitter.core.admission.placement import NAME
 from splitter.core.model import STATEFUL_SET, Key
@@ -24,6 +24,8 @@ class Placements:
 
     def __init__(self, wake: Callable[[Key], None]) -> None:
         self._wake = wake
+        self._spot_labels: set[str] = set()
+        self._answered: dict[str, tuple[int, frozenset[str]]] = {}  # by namespace: what we asked for last
         self._shelf = Shelf(
             parse.placement, {"name": lambda record: (record.namespace, record.name)}, self._changed
         )
@@ -48,6 +50,29 @@ class Placements:
         record = self.of(namespace)
         return record.sets[uid][1] if record is not None and uid in record.sets else None
 
+    def saw(self, spot_labels: Iterable[str]) -> None:
+        """Take note of the labels of a spot node; once seen they stay, for such nodes may come back."""
+        if new := set(spot_labels) - self._spot_labels:
+            self._spot_labels |= new
+            for key in self.keys():
+                self._wake(key)
+
+    def spot_labels(self, namespace: str) -> frozenset[str]:
+        """Return the labels of all spot nodes that were seen, now or when it was last told."""
+        return self._told_labels(namespace) | self._spot_labels
+
+    def knows_nodes(self, namespace: str) -> bool:
+        """Whether the policy has been told of every kind of spot nodes."""
+        return self._spot_labels <= self._told_labels(namespace)
+
+    def _told_labels(self, namespace: str) -> frozenset[str]:
+        record = self.of(namespace)
+        if record is None:
+            return frozenset()
+        # An older definition of the kind drops the field; to tell it again and again would not help.
+        version, asked = self._answered.get(namespace, (0, frozenset()))
+        return asked if version == record.version else record.spot_labels
+
     def keys(self) -> set[Key]:
         """Return every StatefulSet that is named in one."""
         return {
@@ -56,9 +81,10 @@ class Placements:
             for name, _ in record.sets.values()
         }
 
-    def written(self, raw: Json) -> None:
-        """Take the answer to our own write."""
-        self._shelf.upsert(raw)
+    def written(self, raw: Json, spot_labels: frozenset[str]) -> None:
+        """Take the answer to our own write, in which these labels were told."""
+        if (record := self._shelf.upsert(raw)) is not None:
+            self._answered[record.namespace] = (int(raw["metadata"]["resourceVersion"]), spot_labels)
 
     def forget(self, uid: str) -> None:
         """Take note of a deletion of ours."""
@@ -67,5 +93,6 @@ class Placements:
     def _changed(self, old: PlacementRecord | None, new: PlacementRecord | None) -> None:
         before, after = (set(record.sets.items()) if record is not None else set() for record in (old, new))
         if (record := new or old) is not None:
-            for _, (name, _) in before ^ after:
+            concerned = before ^ after if self.knows_nodes(record.namespace) else before | after
+            for _, (name, _) in concerned:
                 self._wake(Key(STATEFUL_SET, record.namespace, name))

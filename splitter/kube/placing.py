@@ -9,7 +9,7 @@ never decides what to tell, and tells nothing of a StatefulSet without a Split.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
@@ -40,9 +40,11 @@ class Placing:
             there = self._cache.placements.of(namespace)
             known: Sets = there.sets if there is not None else {}
             wanted = self._sets(source, ordinals)
+            stays = ordinals is not None
+            changed = known != wanted and (stays or source.uid in known)
             if not wanted and there is not None:
                 await self._delete(namespace, there.uid)
-            elif known != wanted and (ordinals is not None or source.uid in known):
+            elif changed or (stays and not self._cache.placements.knows_nodes(namespace)):
                 await self._write(namespace, wanted)
             yield
 
@@ -63,10 +65,10 @@ class Placing:
     async def _write(self, namespace: str, sets: Sets) -> None:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         path = f"{placements_path(namespace)}/{NAME}"
-        answer = await self._client.send(
-            "PATCH", path, placement(namespace, sets), patch="apply", query=query
-        )
-        self._cache.placements.written(answer)
+        labels = self._cache.placements.spot_labels(namespace)
+        body = placement(namespace, sets, labels)
+        answer = await self._client.send("PATCH", path, body, patch="apply", query=query)
+        self._cache.placements.written(answer, labels)
 
     async def _delete(self, namespace: str, uid: str) -> None:
         path = f"{placements_path(namespace)}/{NAME}"
@@ -83,7 +85,7 @@ def placements_path(namespace: str) -> str:
     return f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/placements"
 
 
-def placement(namespace: str, sets: Sets) -> Json:
+def placement(namespace: str, sets: Sets, spot_labels: Collection[str] = ()) -> Json:
     """Return a Placement; it goes with the last StatefulSet that it names."""
     owners = [
         {
@@ -104,5 +106,5 @@ def placement(namespace: str, sets: Sets) -> Json:
         "apiVersion": "splitter.io/v1alpha1",
         "kind": PLACEMENT_KIND,
         "metadata": {"name": NAME, "namespace": namespace, "ownerReferences": owners},
-        "spec": {"statefulSets": told},
+        "spec": {"spotLabels": sorted(spot_labels), "statefulSets": told},
     }

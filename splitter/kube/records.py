@@ -152,6 +152,7 @@ class PlacementRecord:
     version: int
     name: str
     sets: Mapping[str, tuple[str, Runs]]  # by the UID of a StatefulSet: its name, its on-demand ordinals
+    spot_labels: frozenset[str] = frozenset()  # what spot nodes are asked by; none: everything that is known
 
 
 @dataclass(frozen=True, slots=True)

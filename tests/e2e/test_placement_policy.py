@@ -28,6 +28,7 @@ from splitter.settings import Settings
 pytestmark = [pytest.mark.e2e, needs_placement]
 
 POOL = "splitter.io/pool"
+GKE, KARPENTER = "cloud.google.com/gke-spot", "karpenter.sh/capacity-type"
 INDEX = "apps.kubernetes.io/pod-index"
 PROVIDER = "example.com/provider"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -72,13 +73,15 @@ class Cluster:
         uid: str = self.sandbox.api.create(path, body)["metadata"]["uid"]
         return uid
 
-    def place(self, uid: str, ordinals: Sequence[int] | None, name: str = "db") -> None:
+    def place(
+        self, uid: str, ordinals: Sequence[int] | None, name: str = "db", spot_labels: Sequence[str] = ()
+    ) -> None:
         """Tell the policy the ordinals of a StatefulSet, beside what it has been told here; None: no more."""
         if ordinals is None:
             del self.told[uid]
         else:
             self.told[uid] = (name, runs(ordinals))
-        body = placement(self.namespace, self.told)
+        body = placement(self.namespace, self.told, spot_labels)
         del body["metadata"]["ownerReferences"]
         self.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
@@ -120,6 +123,14 @@ class Cluster:
             assert "affinity" not in pod["spec"]
         return pool
 
+    def until_born(self, uid: str, ordinal: int, spec: JsonObject, affinity: object) -> None:
+        """Wait until a new pod of a StatefulSet gets this affinity."""
+        wait_until(
+            lambda: canonical(self.born(uid, ordinal, spec)["spec"].get("affinity")) == canonical(affinity),
+            what="the Placement to be heard of",
+            deadline_s=DEADLINE_S,
+        )
+
     def until_placed(self, uid: str, **more: Any) -> None:  # noqa: ANN401 (what `born` takes)
         """Wait until the policy has heard of a StatefulSet: it follows Placements by a watch."""
         wait_until(
@@ -127,6 +138,12 @@ class Cluster:
             what="the Placement to be heard of",
             deadline_s=DEADLINE_S,
         )
+
+
+def asks_by(term: Mapping[str, Any]) -> str:
+    """Return the label that a node selector term of ours is about."""
+    label: str = term["matchExpressions"][0]["key"]
+    return label
 
 
 def in_force(sandbox: Sandbox, failure: str) -> None:
@@ -231,6 +248,28 @@ class TestAffinity:
         wanted = prefer_node_affinity(spec, NODES.spot_terms)
         assert canonical(pod["spec"]["affinity"]) == canonical(wanted["affinity"])
         assert pod["metadata"]["labels"][POOL] == "spot"
+
+    @pytest.mark.parametrize("own", OWN_AFFINITIES)
+    def test_spot_nodes_that_were_seen(self, cluster: Cluster, placed: str, own: str) -> None:
+        """Only they are asked for; what must not be stood on is the same."""
+        spec = {"affinity": OWN_AFFINITIES[own]} if OWN_AFFINITIES[own] else {}
+        cluster.place(placed, [0, 2], spot_labels=[GKE, "nobody.example.com/knows", KARPENTER])
+        wanted = prefer_node_affinity(
+            spec, [term for term in NODES.spot_terms if asks_by(term) in {GKE, KARPENTER}]
+        )
+        cluster.until_born(placed, 1, spec, wanted["affinity"])
+        kept_away = require_node_affinity(spec, NODES.on_demand_terms)
+        assert canonical(cluster.born(placed, 2, spec)["spec"]["affinity"]) == canonical(
+            kept_away["affinity"]
+        )
+
+    def test_labels_that_the_policy_does_not_know(self, cluster: Cluster, placed: str) -> None:
+        """They are none: it asks for everything that it knows."""
+        cluster.place(placed, [0, 2], spot_labels=[KARPENTER])
+        few = prefer_node_affinity({}, [term for term in NODES.spot_terms if asks_by(term) == KARPENTER])
+        cluster.until_born(placed, 1, {}, few["affinity"])
+        cluster.place(placed, [0, 2], spot_labels=["nobody.example.com/knows"])
+        cluster.until_born(placed, 1, {}, prefer_node_affinity({}, NODES.spot_terms)["affinity"])
 
     @pytest.mark.parametrize(
         "own",

@@ -36,6 +36,7 @@ class Store:
         self.objects: dict[str, dict[str, Any]] = {}
         self.writes: list[tuple[str, str]] = []
         self.denied = ""  # a path that may not be written
+        self.dropped = ""  # a field that the kind's definition does not have
         self.version = 100
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -52,6 +53,7 @@ class Store:
         uid = f"uid-of-{request.path}"
         body["metadata"] |= {"uid": uid, "resourceVersion": str(self.version)}
         body["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
+        body["spec"].pop(self.dropped, None)
         self.objects[request.path] = body
         return web.json_response(body)
 
@@ -80,6 +82,12 @@ class Desk:
         """Put ordinals of a StatefulSet in force."""
         seen = observation(stateful(name), key=Key(STATEFUL_SET, "shop", name), split=None)
         await self.writer.apply(seen, (PlaceOrdinals(ordinals),))
+
+    def node(self, name: str, **labels: str) -> dict[str, Any]:
+        """Let a node be seen; returns it."""
+        raw = {"metadata": {**metadata(name), "labels": labels}, "spec": {}, "status": {}}
+        self.cache.nodes.upsert(raw)
+        return raw
 
     async def end(self, name: str) -> None:
         """Give a StatefulSet back."""
@@ -157,6 +165,82 @@ class TestTelling:
         assert desk.store.told == {"db": [(0, 1)]}
 
 
+KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
+
+
+class TestSpotLabels:
+    """The policy is told by what the cluster's spot nodes are known."""
+
+    def labels(self, desk: Desk) -> list[str]:
+        """Return what it has been told."""
+        found: list[str] = desk.store.objects[PLACEMENT]["spec"]["spotLabels"]
+        return found
+
+    async def test_of_the_nodes_that_were_seen(self, desk: Desk) -> None:
+        """Of spot nodes, not of others; they stay when the node goes, for it may come back."""
+        desk.node("a", **{KARPENTER: "spot", "team": "b"})
+        desk.node("b", **{"cloud.google.com/gke-provisioning": "standard"})
+        desk.cache.nodes.remove(desk.node("c", **{GKE: "true"}))
+        await desk.place("db", 0)
+        assert self.labels(desk) == [GKE, KARPENTER]
+
+    async def test_none_seen(self, desk: Desk) -> None:
+        """Then it is told of none, and asks for everything in the table."""
+        await desk.place("db", 0)
+        assert self.labels(desk) == []
+        assert desk.cache.placements.knows_nodes("shop")
+
+    async def test_a_new_kind(self, desk: Desk) -> None:
+        """It wakes all that are placed, and the first of them tells; what was told stays told."""
+        await desk.place("db", 0)
+        await desk.place("cache", 0)
+        desk.woken.clear()
+        desk.node("a", **{KARPENTER: "spot"})
+        assert set(desk.woken) == {Key(STATEFUL_SET, "shop", name) for name in ("db", "cache")}
+        assert not desk.cache.placements.knows_nodes("shop")
+        desk.store.writes.clear()
+        await desk.place("db", 0)
+        await desk.place("cache", 0)
+        assert desk.store.writes.count(("PATCH", "placements/splitter-placement")) == 1
+        assert self.labels(desk) == [KARPENTER]
+        desk.woken.clear()
+        desk.node("b", **{KARPENTER: "spot"})
+        assert desk.woken == []
+
+    async def test_one_more_process(self, desk: Desk) -> None:
+        """What another one was told, from nodes that are gone, is not forgotten."""
+        told = {"spotLabels": [GKE], "statefulSets": {"uid-db": {"name": "db", "onDemandOrdinals": []}}}
+        heard = {"metadata": metadata("splitter-placement", version=5), "spec": told}
+        desk.cache.placements.written(heard, frozenset({GKE}))
+        desk.node("a", **{KARPENTER: "spot"})
+        await desk.place("db", 0)
+        assert self.labels(desk) == [GKE, KARPENTER]
+
+    async def test_an_older_definition(self, desk: Desk) -> None:
+        """It drops the field: told once, and not again and again."""
+        desk.store.dropped = "spotLabels"
+        desk.node("a", **{KARPENTER: "spot"})
+        await desk.place("db", 0)
+        assert desk.cache.placements.knows_nodes("shop")
+        desk.store.writes.clear()
+        await desk.place("db", 0)
+        assert desk.store.writes == [("PATCH", "splits/db-sts")]
+
+    async def test_taken_away_by_hand(self, desk: Desk) -> None:
+        """It is told again."""
+        desk.node("a", **{KARPENTER: "spot"})
+        await desk.place("db", 0)
+        record = desk.cache.placements.of("shop")
+        assert record is not None
+        edited = desk.store.objects[PLACEMENT]
+        edited["metadata"]["resourceVersion"] = str(record.version + 1)
+        edited["spec"]["spotLabels"] = []
+        desk.woken.clear()
+        desk.cache.placements.written(edited, frozenset())
+        assert desk.woken == [Key(STATEFUL_SET, "shop", "db")]
+        assert not desk.cache.placements.knows_nodes("shop")
+
+
 class TestEnding:
     """A StatefulSet is given back."""
 
@@ -191,19 +275,19 @@ class TestHearing:
 
     async def test_wakes_whom_it_concerns(self, desk: Desk) -> None:
         """Just those of whom it says something else."""
-        desk.cache.placements.written(self.placement(5, db=[{"first": 0, "last": 1}], cache=[]))
+        desk.cache.placements.written(self.placement(5, db=[{"first": 0, "last": 1}], cache=[]), frozenset())
         desk.woken.clear()
-        desk.cache.placements.written(self.placement(6, db=[{"first": 0, "last": 2}], cache=[]))
+        desk.cache.placements.written(self.placement(6, db=[{"first": 0, "last": 2}], cache=[]), frozenset())
         assert set(desk.woken) == {Key(STATEFUL_SET, "shop", "db")}
 
     async def test_is_a_reason_to_look(self, desk: Desk) -> None:
         """A workload that only the policy still knows of is looked at too, at the start."""
-        desk.cache.placements.written(self.placement(5, db=[]))
+        desk.cache.placements.written(self.placement(5, db=[]), frozenset())
         assert desk.cache.workloads() == {Key(STATEFUL_SET, "shop", "db")}
 
     async def test_a_copy_says_nothing(self, desk: Desk) -> None:
         """The policy reads one name only."""
         copy = self.placement(5, db=[])
         copy["metadata"]["name"] = "backup"
-        desk.cache.placements.written(copy)
+        desk.cache.placements.written(copy, frozenset())
         assert desk.cache.placements.told("shop", "uid-db") is None

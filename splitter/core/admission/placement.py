@@ -77,6 +77,10 @@ def placement_policy(presets: NodePresets) -> list[Manifest]:
             usedTerms="variables.ownTerms.filter(term, size(term.?matchExpressions.orValue([])) +\n"
             "size(term.?matchFields.orValue([])) > 0)",
             required=_required(presets.on_demand_terms),
+            # Which of them a cluster has, the Placement says; where it does not, all are asked for.
+            allLabels=literal([*_by_label(presets.spot_terms)]),
+            seenLabels="params.spec.?spotLabels.orValue([]).filter(label, label in variables.allLabels)",
+            spotLabels="size(variables.seenLabels) == 0 ? variables.allLabels : variables.seenLabels",
             preferred=_preferred(presets.spot_terms),
             ownTolerations="variables.pod.spec.?tolerations.orValue([])",
             tolerations=f"variables.ownTolerations + {lines(presets.spot_tolerations)}"
@@ -102,7 +106,7 @@ def _required(terms: Sequence[Term]) -> str:
     )
 
 
-def _expressions(term: Term) -> list[object]:
+def _expressions(term: Term) -> list[dict[str, str]]:
     """Return the expressions of a term of ours; there is nothing else in one."""
     expressions = term["matchExpressions"]
     if set(term) != {"matchExpressions"} or not isinstance(expressions, list):
@@ -111,8 +115,21 @@ def _expressions(term: Term) -> list[object]:
 
 
 def _preferred(terms: Sequence[Term]) -> str:
-    wishes = [{"weight": _WEIGHT, "preference": dict(term)} for term in terms]
-    return f"variables.nodeAffinity.?{_PREFERRED}.orValue([]) + {lines(wishes)}"
+    """Return the user's own wishes and ours: each kind of spot nodes that there is, by its label."""
+    asked = [
+        f"({literal(label)} in variables.spotLabels ? {lines(wishes)} : [])"
+        for label, wishes in _by_label(terms).items()
+    ]
+    return " +\n".join([f"variables.nodeAffinity.?{_PREFERRED}.orValue([])", *asked])
+
+
+def _by_label(terms: Sequence[Term]) -> dict[str, list[Term]]:
+    """Return our wishes by the label that each is about: the first of its expressions."""
+    found: dict[str, list[Term]] = {}
+    for term in terms:
+        label = _expressions(term)[0]["key"]
+        found.setdefault(label, []).append({"weight": _WEIGHT, "preference": dict(term)})
+    return found
 
 
 def _patch() -> str:

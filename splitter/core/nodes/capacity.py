@@ -202,6 +202,16 @@ def classify(
     return said.pop() if len(said) == 1 else CapacityClass.UNKNOWN
 
 
+def spot_labels(labels: Mapping[str, str], presets: tuple[Preset, ...] = PRESETS) -> tuple[str, ...]:
+    """Return the labels by which the table knows a node as spot, in its order: what one asks such nodes by.
+
+    >>> spot_labels({"karpenter.sh/capacity-type": "spot", "team": "a"})
+    ('karpenter.sh/capacity-type',)
+    """
+    found = (label.key for preset in presets for label in preset.spot if label.matches(labels))
+    return tuple(dict.fromkeys(found))
+
+
 def contradiction(
     labels: Mapping[str, str], taints: Iterable[Taint] = (), presets: tuple[Preset, ...] = PRESETS
 ) -> str:

@@ -120,6 +120,8 @@ class NodeState:
     """Somebody's choice, not a reclaim: replaced all the same, but no reason to distrust spot."""
     contradiction: str = ""
     """Two marks that cannot both be true: why `capacity` is unknown. Empty while all agree."""
+    spot_labels: tuple[str, ...] = ()
+    """Of spot capacity: the labels that say so."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     allocatable: Mapping[str, int] = field(default_factory=dict)

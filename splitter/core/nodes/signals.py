@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.nodes.capacity import PRESETS, Preset, classify, contradiction
-from splitter.core.nodes.facts import Condition, Health, NodeEvent, NodeFacts, NodeState, Tier
+from splitter.core.nodes.capacity import PRESETS, Preset, classify, contradiction, spot_labels
+from splitter.core.nodes.facts import CapacityClass, Condition, Health, NodeEvent, NodeFacts, NodeState, Tier
 
 NOTICE_S = 120.0
 """AWS announces a spot interruption two minutes ahead, and its handlers tell by an Event at once."""
@@ -104,10 +104,12 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     'cordoned (spec.unschedulable)'
     """
     found = sorted(_signals(facts, now), key=lambda signal: list(_HEALTH).index(signal.tier))
+    capacity = classify(facts.labels, facts.taints, presets)
     state = NodeState(
         name=facts.name,
         uid=facts.uid,
-        capacity=classify(facts.labels, facts.taints, presets),
+        capacity=capacity,
+        spot_labels=spot_labels(facts.labels, presets) if capacity is CapacityClass.SPOT else (),
         contradiction=contradiction(facts.labels, facts.taints, presets),
         labels=facts.labels,
         taints=facts.taints,

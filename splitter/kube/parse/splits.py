@@ -52,7 +52,8 @@ def placement(raw: Raw) -> PlacementRecord:
         for uid, one in (raw.get("spec", {}).get("statefulSets") or {}).items()
     }
     version = int(metadata["resourceVersion"])
-    return PlacementRecord(metadata["namespace"], metadata["uid"], version, metadata["name"], sets)
+    labels = frozenset(raw.get("spec", {}).get("spotLabels") or ())
+    return PlacementRecord(metadata["namespace"], metadata["uid"], version, metadata["name"], sets, labels)
 
 
 def namespace(raw: Raw) -> NamespaceRecord:
