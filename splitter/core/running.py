@@ -294,8 +294,9 @@ def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
                 at_once = pod.ordinal is not None
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
-                if not at_once and any(other.available or other.serves_but_doomed for other in pods):
-                    # Its ReplicaSet still takes it for ready, and a scale-down would pick a live one.
+                if not at_once and any(other.counts and not other.vanished for other in pods):
+                    # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
+                    # that becomes so before the scale-down gets there.
                     uncosted.add(name)
             elif (cost := _cost(pod)) is not None:
                 costs.append(cost)

@@ -158,6 +158,15 @@ class TestRunning:
         assert DeleteVanishedPod in kinds(found)
         assert not [one for one in found.actions if isinstance(one, Scale) and one.replicas < one.was]
 
+    @pytest.mark.parametrize(("starting", "lowered"), [(0, True), (1, False)])
+    def test_nor_while_another_pod_may_become_ready(self, starting: int, lowered: bool) -> None:
+        """It was ready by the time that the scale-down arrived, and went (found by `make soak`)."""
+        vanished = replace(pods(lost=1)[0], vanished=True)
+        parked = replica_set(of=(*pods(starting=starting), vanished))
+        found = planned(at_rest(replica_sets=(parked,)))
+        assert DeleteVanishedPod in kinds(found)
+        assert lowered == any(isinstance(one, Scale) and one.replicas < one.was for one in found.actions)
+
     def test_a_lost_pod_goes_before_a_doomed_one(self) -> None:
         """It may look ready for a minute still."""
         spot = twin(Pool.SPOT, pods(4, doomed=1, lost=1))
