@@ -38,7 +38,7 @@ from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.neighbours import look_around
-from splitter.kube.records import NodeRecord, PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -282,9 +282,12 @@ class Observer:
         state = self._cache.node_state(node, now) if node else vanished
         successor = ""
         if node is not None and record.bound_since is not None and record.bound_since < node.created:
-            # Bound to a node of this name that was there before: clouds use names again.
+            # Bound to a node of this name that was there before: clouds use names again. Who did not see it
+            # go believes the pod: a kubelet that registers reads the pods of its name, starts them and says
+            # how they are; to Kubernetes nothing is wrong with them, so nobody would ever let them go.
             successor = self._cache.successors.get(node.state.name, "")
-            state = _before(node, seen=bool(successor))
+            if successor:
+                state = replace(gone(node.state), uid=f"before-{node.uid}")
         return PodView(
             name=record.name,
             uid=record.uid,
@@ -339,23 +342,6 @@ def _revision(
         created=twin.created,
         pods=tuple(pods),
     )
-
-
-def _before(node: NodeRecord, *, seen: bool) -> NodeState:
-    """Return the state of the node that had this one's name before.
-
-    Nobody who did not see it go can tell whether its pods run: the machine may have registered anew. So they
-    are taken for doomed then, covered first and let go afterwards; to Kubernetes nothing is wrong with them.
-    But on on-demand nothing is let go before its node goes, and this one stays: there they are believed to
-    run, since a kubelet that registers reads the pods of its name, starts them and says how they are.
-    """
-    if not seen and not node.state.is_spot:
-        return node.state
-    uid = f"before-{node.uid}"
-    if seen:
-        return replace(gone(node.state), uid=uid)
-    signal = "its node was made after it was bound there"
-    return replace(node.state, uid=uid, health=Health.DOOMED, signal=signal, deadline=None, voluntary=True)
 
 
 def _waits_for_node(replica_sets: Iterable[ReplicaSetView]) -> bool:

@@ -151,7 +151,9 @@ class _Seen:
         self._pods: dict[str, PodSeen] = {}
         self._nodes: dict[str, NodeSeen] = {}
         self._serving: frozenset[str] = frozenset()
-        self._dead: set[str] = set()  # their machine is gone, and a new one of its name does not run them
+        # Their machine went. One of its name may run them again, as kubelets do, or not: nobody can say. So
+        # they serve while they say so, and if they go it is the world that took them.
+        self._orphans: set[str] = set()
 
     def change(self, change: PodChange | NodeChange) -> Moment:
         match change:
@@ -174,9 +176,10 @@ class _Seen:
         return Moment(at.monotonic_s, len(self._serving), lost, len(counted), starting)
 
     def _world_took(self, uid: str) -> bool:
-        """Whether a hand deleted a pod, or its kubelet calls it not ready any more."""
+        """Whether a hand or the end of its machine took a pod, or its kubelet calls it not ready any more."""
         pod = self._pods.get(uid)
-        return uid in self._taken.pods or (pod is not None and not pod.terminating)
+        known = uid in self._taken.pods or uid in self._orphans
+        return known or (pod is not None and not pod.terminating)
 
     def _pod_changed(self, pod: PodSeen, *, deleted: bool) -> None:
         if pod.namespace != self._namespace or PLACEHOLDER in pod.labels:
@@ -192,11 +195,11 @@ class _Seen:
             self._nodes[node.name] = node
         elif known is not None and known.uid == node.uid:  # not an older one's end
             del self._nodes[node.name]
-            self._dead |= {uid for uid, pod in self._pods.items() if pod.node == node.name}
+            self._orphans |= {uid for uid, pod in self._pods.items() if pod.node == node.name}
 
     def _serves(self, pod: PodSeen) -> bool:
         node = self._nodes.get(pod.node)
-        runs = node is not None and node.ready and node.running and pod.uid not in self._dead
+        runs = node is not None and node.ready and node.running
         return pod.ready and not pod.terminating and runs
 
 

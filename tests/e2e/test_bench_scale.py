@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.scale.__main__ import Results
-from bench.scale.rounds import Pace, measure
+from bench.scale.rounds import Pace, measure, size_of
 from bench.scale.tables import ROWS
 
 pytestmark = pytest.mark.e2e
@@ -38,7 +38,7 @@ class TestBenchScale:
             found.update(figures)
             results.save(WORKLOADS, figures)
 
-        measure(WORKLOADS, PACE, save, STAGES)
+        measure(size_of(WORKLOADS), PACE, save, STAGES)
         assert "failed" not in found
         rows = [row for row in ROWS if row.measure in _MEASURES]
         assert {row.measure for row in rows} == _MEASURES

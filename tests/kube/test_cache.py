@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from splitter.core.model import Key, PodView, Standing
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
@@ -100,15 +102,10 @@ class TestNamesUsedAgain:
         [record] = found.pods.values()
         return Observer(None, found)._pod(record, NOW)  # type: ignore[arg-type] # noqa: SLF001
 
-    def test_a_node_that_nobody_saw_before(self) -> None:
-        """Who starts after the name was used again covers its pods and lets them go, and deletes none."""
-        view = self.seen("2026-01-05T07:59:59Z")
-        assert (view.standing, view.voluntary, view.vanished) == (Standing.DOOMED, True, False)
-        assert view.successor == ""
-
-    def test_an_on_demand_node_that_nobody_saw_before(self) -> None:
-        """Its kubelet has read the pods of its name: they are believed, or the cover would never go."""
-        view = self.seen("2026-01-05T07:59:59Z", spot=False)
+    @pytest.mark.parametrize("spot", [False, True])
+    def test_a_node_that_nobody_saw_before(self, *, spot: bool) -> None:
+        """Its kubelet has read the pods of its name: they are believed, or their cover would never go."""
+        view = self.seen("2026-01-05T07:59:59Z", spot=spot)
         assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
 
     def test_a_pod_of_this_one(self) -> None:

@@ -18,9 +18,9 @@ from rich.table import Table
 
 from bench.figures import machine, write
 from bench.scale.core import Figures
-from bench.scale.rounds import STAGES, Pace, by_turns, measure
+from bench.scale.rounds import STAGES, Pace, by_turns, measure, size_of
 from bench.scale.still import measure_still
-from bench.scale.tables import lines, markdown
+from bench.scale.tables import REPLICAS, lines, markdown
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks"
 SIZES = (100, 300, 1000)
@@ -30,9 +30,12 @@ TURNS = 100  # 10 at a time take as long again for each 10: at 1,000 it would be
 class Results:
     """The two files."""
 
-    def __init__(self, path: Path, command: str, *, keep: bool, still: bool = False) -> None:
+    def __init__(
+        self, path: Path, command: str, *, keep: bool, still: bool = False, replicas: int = REPLICAS
+    ) -> None:
         self._path = path
         self._still = still
+        self._replicas = replicas
         self._command = command
         self.sizes: dict[int, Figures] = {}
         if keep and path.exists():
@@ -43,8 +46,11 @@ class Results:
         """Write everything that is known, with these figures of one size."""
         self.sizes[size] = {**self.sizes.get(size, {}), **figures}
         seen, sizes = machine(), dict(sorted(self.sizes.items()))
-        write(self._path, {"command": self._command, "machine": seen, "sizes": sizes})
-        page = markdown(self.sizes, seen, self._command, still=self._still)
+        write(
+            self._path,
+            {"command": self._command, "machine": seen, "replicas": self._replicas, "sizes": sizes},
+        )
+        page = markdown(self.sizes, seen, self._command, still=self._still, replicas=self._replicas)
         self._path.with_suffix(".md").write_text(page, encoding="utf-8")
 
 
@@ -52,6 +58,7 @@ def main() -> None:
     """Measure each size, and show all."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__.partition("\n")[0])
     parser.add_argument("--workloads", type=int, nargs="*", default=list(SIZES))
+    parser.add_argument("--replicas", type=int, default=REPLICAS, help="of each workload, 2 or more")
     parser.add_argument("--idle", type=float, default=300.0, help="seconds of idleness to measure")
     parser.add_argument("--notices", type=int, default=8, help="nodes that are announced one by one")
     parser.add_argument(
@@ -66,18 +73,18 @@ def main() -> None:
     options = parser.parse_args()
     path = options.results or RESULTS / ("still.json" if options.still else "scale.json")
     command = f'make scale SCALE="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "make scale"
-    results = Results(path, command, keep=options.keep, still=options.still)
+    results = Results(path, command, keep=options.keep, still=options.still, replicas=options.replicas)
     if options.turns and not options.still:
         print(f"{options.turns} workloads, 10 at a time", flush=True)  # noqa: T201 - for who waits
-        by_turns(options.turns, partial(results.save, options.turns))
+        by_turns(size_of(options.turns, options.replicas), partial(results.save, options.turns))
     for workloads in options.workloads:
         print(f"{workloads} workloads", flush=True)  # noqa: T201 - for who waits
-        pace = Pace(options.idle, options.notices)
+        size, pace = size_of(workloads, options.replicas), Pace(options.idle, options.notices)
         if options.still:
-            measure_still(workloads, pace, partial(results.save, workloads))
+            measure_still(size, pace, partial(results.save, workloads))
         else:
-            measure(workloads, pace, partial(results.save, workloads), options.stages)
-    head, *rows = lines(results.sizes)
+            measure(size, pace, partial(results.save, workloads), options.stages)
+    head, *rows = lines(results.sizes, options.replicas)
     table = Table(*head, title="splitter as workloads grow", title_justify="left")
     for row in rows:
         table.add_row(*row)

@@ -18,15 +18,16 @@ from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, 
 from bench.figures import Percentiles, cpu_seconds, memory_mb
 from bench.scale.bare import Bare, Orders
 from bench.scale.core import Figures, Meter, own_core
+from bench.scale.tables import REPLICAS
 from e2e.controller import Controller
 from e2e.gateway import Gateway
 from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.waiting import wait_until
 
-REPLICAS, BASE = 10, 2
-# Of 1,000 workloads: 200 on-demand and 300 spot nodes.
-ON_DEMAND_PER_WORKLOAD, SPOT_PER_WORKLOAD = 0.2, 0.3
+# Of 1,000 workloads of 10: 2 replicas of each on on-demand, 200 on-demand and 300 spot nodes.
+BASE_PERCENT = 20
+ON_DEMAND_NODES_A_POD, SPOT_NODES_A_POD = 0.02, 0.03
 # A control plane on two busy cores replaces 10,000 pods in about 5 minutes.
 SETTLE_S_PER_WORKLOAD, SETTLE_S = 1.2, 180.0
 STORM_S = 240.0
@@ -102,22 +103,23 @@ class Run:
             controller.end()
 
 
-def size_of(workloads: int) -> Size:
-    """Return a crowd of so many workloads of 10 replicas, with nodes in proportion."""
+def size_of(workloads: int, replicas: int = REPLICAS) -> Size:
+    """Return a crowd of so many workloads of so many replicas, with nodes in proportion."""
+    pods = workloads * replicas
     return Size(
         workloads=workloads,
-        replicas=REPLICAS,
-        base=BASE,
-        on_demand_nodes=max(4, int(workloads * ON_DEMAND_PER_WORKLOAD)),
-        spot_nodes=max(6, int(workloads * SPOT_PER_WORKLOAD)),
+        replicas=replicas,
+        base=max(1, replicas * BASE_PERCENT // 100),
+        on_demand_nodes=max(4, int(pods * ON_DEMAND_NODES_A_POD)),
+        spot_nodes=max(6, int(pods * SPOT_NODES_A_POD)),
         settle_s=SETTLE_S + workloads * SETTLE_S_PER_WORKLOAD,
         max_unavailable="0%",  # splitter promises as much, so its floor keeps it too
     )
 
 
-def measure(workloads: int, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> Figures:
+def measure(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> Figures:
     """Return the figures of one size, of some stages in this order."""
-    with crowd(size_of(workloads)) as here:
+    with crowd(size) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
         for name in stages:
@@ -128,9 +130,9 @@ def measure(workloads: int, pace: Pace, saved: Callable[[Figures], None], stages
         return run.figures
 
 
-def by_turns(workloads: int, saved: Callable[[Figures], None]) -> None:
+def by_turns(size: Size, saved: Callable[[Figures], None]) -> None:
     """Measure the on-boarding once more, with the default of 10 workloads at a time."""
-    with crowd(size_of(workloads)) as here:
+    with crowd(size) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), Pace(), saved)
         controller = run.controller("turns", MAX_CONCURRENT_MOVES="10")
         try:
@@ -163,13 +165,13 @@ def _floors_of_notices(run: Run) -> None:
     where = homes(here)
     found = [_bare_notice(run, f"one_node_floor_{node}", (node,), where, 1) for node in _first(run)]
     run.note("one_node_floor", gathered(found))
-    _bare_notice(run, "all_nodes_floor", here.spot_nodes, where, REPLICAS - BASE)
+    _bare_notice(run, "all_nodes_floor", here.spot_nodes, where, here.size.replicas - here.size.base)
 
 
 def _floors_of_an_outage(run: Run) -> None:
     """Lose all spot nodes at once while nobody decides anything, and get them back."""
     here, fleet = run.here, run.here.sandbox.fleet
-    with Bare(run.kubeconfig, orders(homes(here), here.spot_nodes, REPLICAS), here.sandbox.home) as bare:
+    with Bare(run.kubeconfig, _raised_to_all(here), here.sandbox.home) as bare:
         with run.measured("all_gone_floor", bare.process_id) as gone:
             began = fleet.kill(here.spot_nodes)
             gone.update(distribution(raises(here, began, here.names, bare)))
@@ -194,7 +196,7 @@ def bare_notice(
     """Taint nodes for a moment; return the seconds to the bare client's raise of each workload there."""
     here = run.here
     hurt = sorted(set().union(*(where.get(node, set()) for node in nodes)))
-    with Bare(run.kubeconfig, orders(where, nodes, BASE + more), here.sandbox.home) as bare:
+    with Bare(run.kubeconfig, orders(where, nodes, here.size.base + more), here.sandbox.home) as bare:
         return announced(run, name, bare, nodes, hurt)
 
 
@@ -220,14 +222,19 @@ def orders(where: Mapping[str, set[str]], nodes: Sequence[str], replicas: int) -
     }
 
 
+def _raised_to_all(here: Crowd) -> Orders:
+    return orders(homes(here), here.spot_nodes, here.size.replicas)
+
+
 def _shrink(here: Crowd, check: Checked) -> None:
     """Put every on-demand twin back to its base once its spot twin is complete: nobody else does now."""
 
     def spot_is_there(objects: dict[str, Figures], name: str) -> bool:
-        return _available(objects[f"{name}-spot"]) == REPLICAS - BASE
+        return _available(objects[f"{name}-spot"]) == here.size.replicas - here.size.base
 
     def shrink(name: str) -> None:
-        here.sandbox.api.patch(f"{DEPLOYMENTS}/{name}-on-demand/scale", {"spec": {"replicas": BASE}})
+        lowered = {"spec": {"replicas": here.size.base}}
+        here.sandbox.api.patch(f"{DEPLOYMENTS}/{name}-on-demand/scale", lowered)
 
     here.wait_for(spot_is_there, "every spot twin to be complete", check.check)
     with ThreadPoolExecutor(_WRITERS) as writers:
@@ -453,7 +460,7 @@ def _until_covered(here: Crowd, began: Instant, check: Checked) -> float:
     """Wait until every workload has its N on on-demand nodes; return the seconds since `began`."""
 
     def is_covered(objects: dict[str, Figures], name: str) -> bool:
-        return _available(objects[f"{name}-on-demand"]) >= REPLICAS
+        return _available(objects[f"{name}-on-demand"]) >= here.size.replicas
 
     here.wait_for(is_covered, "every workload to be covered", check.check)
     return round(time.monotonic() - began.monotonic_s, 1)

@@ -32,7 +32,6 @@ from bench.scale.rounds import (
     idle,
     let_pass,
     notice,
-    size_of,
     start_up,
 )
 from e2e.controller import Controller
@@ -77,9 +76,9 @@ def still_life(size: Size) -> Iterator[Crowd]:
             yield found
 
 
-def measure_still(workloads: int, pace: Pace, saved: Callable[[Figures], None]) -> None:
+def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None]) -> None:
     """Measure what needs no pod that moves: notices, a start, idleness, memory, watch events, the lease."""
-    with still_life(size_of(workloads)) as here:
+    with still_life(size) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
         for stage in (_starts, _notices, _floors, idle, lambda run: fail_over(run, lambda *_: None)):

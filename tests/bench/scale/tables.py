@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
+REPLICAS = 10
+"""Of a workload, where nothing else is said."""
+
 Figures = Mapping[str, Any]
 Sizes = Mapping[int, Figures]
 
-PODS_A_WORKLOAD = 10
 _RATIO = 1.3
 _BASE_MB, _KB_A_POD = 120, 2
 _NONE, _CPU = "-", "s of CPU"
@@ -22,7 +24,7 @@ _WALL_CLOCK = frozenset({"s", "ms"})
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A sentence, and whether a figure beside its floor keeps it with so many workloads."""
+    """A sentence, and whether a figure beside its floor keeps it with so many pods."""
 
     text: str
     met: Callable[[float, float | None, int], bool]
@@ -54,17 +56,17 @@ def _number(found: Figures, name: str) -> float | None:
 
 
 def _below(limit: float, unit: str) -> Goal:
-    return Goal(f"< {limit:g} {unit}", lambda figure, _floor, _workloads: figure < limit)
+    return Goal(f"< {limit:g} {unit}", lambda figure, _floor, _pods: figure < limit)
 
 
 _OF_FLOOR = Goal(
     f"<= {_RATIO:g} x floor",
-    lambda figure, floor, _workloads: floor is not None and figure <= _RATIO * floor,
+    lambda figure, floor, _pods: floor is not None and figure <= _RATIO * floor,
 )
-_NO_WRITE = Goal("0", lambda figure, _floor, _workloads: figure == 0)
+_NO_WRITE = Goal("0", lambda figure, _floor, _pods: figure == 0)
 _MEMORY = Goal(
     f"{_BASE_MB} MB + {_KB_A_POD} KB a pod",
-    lambda figure, _floor, workloads: figure <= _BASE_MB + workloads * PODS_A_WORKLOAD * _KB_A_POD / 1000,
+    lambda figure, _floor, pods: figure <= _BASE_MB + pods * _KB_A_POD / 1000,
 )
 
 ROWS = (
@@ -114,11 +116,11 @@ def of_n_log_n(sizes: Sequence[int]) -> float:
     return growth({size: size * log(size) for size in sizes}) or 1.0
 
 
-def memory(sizes: Sizes) -> tuple[float, float] | None:
+def memory(sizes: Sizes, replicas: int = REPLICAS) -> tuple[float, float] | None:
     """Return the MB of a process without workloads and the KB of each pod, by a line through all sizes."""
     row = next(row for row in ROWS if row.measure == "memory_of_a_new_process")
     points = [
-        (float(size * PODS_A_WORKLOAD), figure)
+        (float(size * replicas), figure)
         for size, figures in sizes.items()
         if (figure := row.figure(figures)) is not None
     ]
@@ -137,7 +139,7 @@ def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return slope, mean_y - slope * mean_x
 
 
-def lines(sizes: Sizes) -> Iterator[tuple[str, ...]]:
+def lines(sizes: Sizes, replicas: int = REPLICAS) -> Iterator[tuple[str, ...]]:
     """Yield the head and the rows: one column a size, then those of the largest size that has the figure."""
     ordered = sorted(sizes)
     first, *rest = _HEAD
@@ -146,17 +148,17 @@ def lines(sizes: Sizes) -> Iterator[tuple[str, ...]]:
         found = {size: row.figure(sizes[size]) for size in ordered}
         known = {size: figure for size, figure in found.items() if figure is not None}
         cells = tuple(_told(found[size], row.unit) for size in ordered)
-        yield (row.title, *cells, *_beside(row, sizes, known))
+        yield (row.title, *cells, *_beside(row, sizes, known, replicas))
 
 
-def _beside(row: Row, sizes: Sizes, known: Mapping[int, float]) -> tuple[str, ...]:
+def _beside(row: Row, sizes: Sizes, known: Mapping[int, float], replicas: int) -> tuple[str, ...]:
     if not known:
         return (_NONE,) * (len(_HEAD) - 1)
     size, figure = max(known), known[max(known)]
     floor = row.floor_of(sizes[size])
     goal, met = _NONE, _NONE
     if row.goal is not None:
-        goal, met = row.goal.text, "yes" if row.goal.met(figure, floor, size) else "**no**"
+        goal, met = row.goal.text, "yes" if row.goal.met(figure, floor, size * replicas) else "**no**"
     exponent = growth(known)
     seen = sizes[size][row.measure]
     busy = _NONE if "machine_percent" not in seen else f"{seen['machine_percent']} %, {seen['load_average']}"
@@ -178,9 +180,11 @@ def _told(figure: float | None, unit: str) -> str:
     return f"{round(figure, digits):,g} {unit}".strip()
 
 
-def markdown(sizes: Sizes, machine: Figures, command: str, *, still: bool = False) -> str:
+def markdown(
+    sizes: Sizes, machine: Figures, command: str, *, still: bool = False, replicas: int = REPLICAS
+) -> str:
     """Return the page beside the JSON, of days of work or of still lifes."""
-    head, *rows = lines(sizes)
+    head, *rows = lines(sizes, replicas)
     missing = [row[0] for row in rows if set(row[1:]) == {_NONE}]
     rows = [row for row in rows if row[0] not in missing]
     numbers = "| --- |" + " ---: |" * (len(head) - 1)
@@ -193,13 +197,14 @@ def markdown(sizes: Sizes, machine: Figures, command: str, *, still: bool = Fals
             "",
             f"{machine['cpu']}, {machine['cpus']} CPUs, Python {machine['python']}, {machine['date']}.",
             "",
+            f"Workloads of {replicas} replicas, 2 on-demand and 3 spot nodes for 100 of them.",
             *(_STILL if still else _SETTING),
             "",
             first,
             numbers,
             *others,
             "",
-            *_fitted(sizes),
+            *_fitted(sizes, replicas),
             *(
                 (f"- n log n would be n^{of_n_log_n(sorted(sizes)):g} between these sizes.",)
                 if len(sizes) > 1
@@ -213,13 +218,11 @@ def markdown(sizes: Sizes, machine: Figures, command: str, *, still: bool = Fals
 
 
 _SETTING = (
-    f"Workloads of {PODS_A_WORKLOAD} replicas, one on-demand node for 5 of them and three spot nodes for 10.",
     "etcd, API server, controllers, scheduler and KWOK share the CPUs with splitter, which has one core.",
 )
 _STILL = (
-    f"Workloads of {PODS_A_WORKLOAD} replicas, one on-demand node for 5 of them and three spot nodes for 10,",
-    "written as they are once they have been split. Controllers, scheduler and KWOK stand still: nothing",
-    "moves but splitter, which has one core, and the API server with etcd.",
+    "They are written as they are once they have been split. Controllers, scheduler and KWOK stand still:",
+    "nothing moves but splitter, which has one core, and the API server with etcd.",
 )
 _NOTES = (
     "- Columns from floor on are of the largest size that has the figure.",
@@ -233,10 +236,10 @@ _NOTES = (
 )
 
 
-def _fitted(sizes: Sizes) -> tuple[str, ...]:
-    found = memory(sizes)
+def _fitted(sizes: Sizes, replicas: int) -> tuple[str, ...]:
+    found = memory(sizes, replicas)
     if found is None:
         return ()
     base_mb, pod_kb = found
     told = f"- (j) by a line through all sizes: {base_mb:g} MB without a workload, and {pod_kb:g} KB for each"
-    return told, "  pod with its tenth of a workload."
+    return told, "  pod with its share of a workload."
