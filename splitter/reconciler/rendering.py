@@ -6,9 +6,11 @@ and the workload stays as it is. A twin that is deleted meanwhile comes back as 
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import orjson
 
+from splitter.core.desired import rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.in_place import is_in_place
@@ -21,12 +23,22 @@ logger = logging.getLogger("splitter.reconciler")
 Twins = Mapping[Pool, Rendered] | Note
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The last result of a source, and what it was made of."""
+
+    manifest_json: str  # as the source was then; to be compared in a moment
+    seen: bytes  # as much of it as may enter a twin
+    asked: object  # the policy and the template set
+    twins: Twins
+
+
 class Rendering:
     """Renders, and keeps the last result of each source."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
-        self._kept: dict[Key, tuple[object, Twins]] = {}
+        self._kept: dict[Key, _Kept] = {}
         # Lost by a restart: a twin deleted meanwhile then waits for a template that works.
         self._last_good: dict[Key, Mapping[Pool, Rendered]] = {}
 
@@ -48,18 +60,23 @@ class Rendering:
         return found
 
     def _rendered(self, key: Key, manifest_json: str, policy: Policy) -> Twins:
-        made_of = (manifest_json, policy, self._renderer.template_set(policy.template_set))
+        asked = (policy, self._renderer.template_set(policy.template_set))
         before = self._kept.get(key)
-        if before is not None and before[0] == made_of:
-            return before[1]
-        found = self._render(manifest_json, policy)
-        self._kept[key] = (made_of, found)
+        if before is not None and (before.manifest_json, before.asked) == (manifest_json, asked):
+            return before.twins
+        # Another count, pause or mark, several of which come with each take-over, is no other twin.
+        seen = orjson.dumps(rendered_from(orjson.loads(manifest_json)))
+        if before is not None and (before.seen, before.asked) == (seen, asked):
+            self._kept[key] = replace(before, manifest_json=manifest_json)
+            return before.twins
+        found = self._render(seen, policy)
+        self._kept[key] = _Kept(manifest_json, seen, asked, found)
         if before is not None:
-            _log_changes(key, before[1], found)
+            _log_changes(key, before.twins, found)
         return found
 
-    def _render(self, manifest_json: str, policy: Policy) -> Twins:
-        manifest = orjson.loads(manifest_json)
+    def _render(self, seen: bytes, policy: Policy) -> Twins:
+        manifest = orjson.loads(seen)
         try:
             return {pool: self._renderer.render(manifest, pool, policy) for pool in Pool}
         except SplitterError as error:

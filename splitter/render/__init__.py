@@ -131,11 +131,11 @@ class Renderer:
 
     def _variables(self, source: Manifest, pool: Pool, policy: Policy) -> dict[str, object]:
         """Return what a template sees; a number of replicas is not among it, or scaling were a roll."""
-        metadata, spec = mapping_at(source, "metadata"), mapping_at(source, "spec")
+        seen = desired.rendered_from(source)
+        metadata, spec = mapping_at(seen, "metadata"), mapping_at(seen, "spec")
         template = mapping_at(spec, "template")
         pods = mapping_at(template, "metadata")
         name = str(metadata.get("name", ""))
-        annotations = mapping_at(metadata, "annotations")
         is_stateful = source.get("kind") == STATEFUL_SET
         return {
             "source": {
@@ -143,10 +143,10 @@ class Renderer:
                     "name": name,
                     "namespace": metadata.get("namespace"),
                     "labels": mapping_at(metadata, "labels"),
-                    "annotations": {k: v for k, v in annotations.items() if not desired.is_tracking(k)},
+                    "annotations": mapping_at(metadata, "annotations"),
                 },
                 "spec": {
-                    **desired.without(spec, "replicas", "paused"),
+                    **spec,
                     "template": {
                         **template,
                         "metadata": {

@@ -39,6 +39,7 @@ from splitter.core.desired.twin import (
     hosts,
     peers,
     pod_labels,
+    rendered_from,
     twin_labels,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "pod_labels",
     "portable_labels",
     "prefer_node_affinity",
+    "rendered_from",
     "rendered_hash",
     "require_node_affinity",
     "template_hash",

@@ -39,6 +39,23 @@ def twin_labels(source_name: str, pool: Pool) -> dict[str, str]:
     return {LABEL_SPLIT: SPLIT_TWIN, **pod_labels(source_name, pool)}
 
 
+def rendered_from(source: Manifest) -> dict[str, object]:
+    """Return what a twin may be made of: the source without its count, its pause and the marks of tools.
+
+    Two sources of which this is equal have equal twins, so scaling, taking over and giving back roll nothing.
+
+    >>> rendered_from({"spec": {"replicas": 3, "paused": True, "minReadySeconds": 5}})
+    {'metadata': {'annotations': {}}, 'spec': {'minReadySeconds': 5}}
+    """
+    metadata, spec = mapping_at(source, "metadata"), mapping_at(source, "spec")
+    annotations = untracked(mapping_at(metadata, "annotations"))
+    return {
+        **source,
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": without(spec, "replicas", "paused"),
+    }
+
+
 def enforce(manifest: Manifest, source: Manifest, pool: Pool) -> dict[str, object]:
     """Return the twin with everything that is ours put right, whatever its template said.
 
