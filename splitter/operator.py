@@ -30,7 +30,7 @@ from splitter.kube.observe import Observer
 from splitter.kube.records import TemplateSetRecord
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
-from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.reconciler.vitals import checks
 from splitter.report import health, metrics
 from splitter.settings import Settings
@@ -122,7 +122,7 @@ class _Doorway:
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         self._settings = settings
-        self._queue = WorkQueue(settings.node_coalesce_s)
+        self._queue = WorkQueue(settings.node_coalesce_s, REST_S)
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
         self._cache.template_sets.announce_to(self._inspect)

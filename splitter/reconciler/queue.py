@@ -3,6 +3,11 @@
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
 most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
 keys (a node under the workload changed) go before all others.
+
+After its pass a key rests for a moment, longer while many do: what comes in that time, the echo of the pass's
+own writes first of all, makes one pass at its end. An urgent call never waits for that, nor does the first
+call after a rest. In an emergency there is no rest: not after the pass of an urgent call, and not while one
+is unanswered.
 """
 
 import asyncio
@@ -12,6 +17,12 @@ from contextlib import suppress
 
 from splitter.core.model import Key
 
+# How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
+# fifty times; and nobody waits for the next step so briefly.
+REST_S = 0.2
+# So much longer for each other key that rests: some 100 ordinary passes a second, which cost 2 ms each. When
+# very many workloads are at work it is the API server that they wait for.
+_REST_EACH_S, _LONGEST_REST_S = 0.01, 2.0
 # A storm that does not end must not silence everything for ever.
 _PATIENCE_S = 5.0
 
@@ -19,8 +30,11 @@ _PATIENCE_S = 5.0
 class WorkQueue:
     """Keys to reconcile, urgent ones first."""
 
-    def __init__(self, coalesce_s: float = 0.0) -> None:
+    def __init__(self, coalesce_s: float = 0.0, rest_s: float = 0.0) -> None:
         self._coalesce_s = coalesce_s
+        self._rest_s = rest_s
+        self._resting: dict[Key, asyncio.TimerHandle] = {}
+        self._due: set[Key] = set()  # those that rest and were asked for meanwhile
         self._urgent_since: dict[Key, float] = {}
         self._urgent: OrderedDict[Key, None] = OrderedDict()
         self._normal: OrderedDict[Key, None] = OrderedDict()
@@ -60,10 +74,11 @@ class WorkQueue:
         return time.monotonic() - min(self._working.values()) if self._working else 0.0
 
     def add(self, key: Key, *, urgent: bool = False) -> None:
-        """Ask for a pass as soon as a worker is free.
+        """Ask for a pass as soon as a worker is free, or when the key has rested.
 
         Of a burst of urgent calls for one key the first is never delayed, the others make one pass after
-        `coalesce_s` seconds: a swarm of notices is one decision, not one a node.
+        `coalesce_s` seconds: a swarm of notices is one decision, not one a node. One that is not urgent
+        waits until `rest_s` seconds, or more while many keys rest, have passed since the key's last pass.
         """
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
@@ -73,6 +88,9 @@ class WorkQueue:
             self._progress_s = time.monotonic()
         if key in self._working:
             self._again[key] = urgent or self._again.get(key, False)
+            return
+        if not urgent and key in self._resting:
+            self._due.add(key)
             return
         if urgent:
             self._normal.pop(key, None)
@@ -129,6 +147,7 @@ class WorkQueue:
                     if lane is self._urgent:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()
+                    self._end_rest(key)  # this pass sees whatever came so far
                     if (called := self._called.pop(key, None)) is not None:
                         self._answering.setdefault(key, called)
                     return key
@@ -147,12 +166,28 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""
         self._working.pop(key, None)
-        self._rushed.discard(key)
         self._progress_s = time.monotonic()
+        if self._rest_s and key not in self._rushed and key not in self._answering:
+            loop = asyncio.get_running_loop()
+            rest_s = max(self._rest_s, min(_LONGEST_REST_S, _REST_EACH_S * len(self._resting)))
+            self._resting[key] = loop.call_later(rest_s, self._rested, key)
+        self._rushed.discard(key)
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)
         if not self._urgent and not self._rushed:
             self._calm.set()
+
+    def _rested(self, key: Key) -> None:
+        if self._end_rest(key):
+            self.add(key)
+
+    def _end_rest(self, key: Key) -> bool:
+        """Forget the rest of a key; returns whether somebody has asked for it meanwhile."""
+        if (timer := self._resting.pop(key, None)) is not None:
+            timer.cancel()
+        asked = key in self._due
+        self._due.discard(key)
+        return asked
 
     async def calm(self) -> None:
         """Return when no emergency waits or is worked on, or after a while: what is only told can wait.

@@ -29,7 +29,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
 from splitter.reconciler import Reconciler
-from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.settings import Settings
 
 Json = dict[str, Any]
@@ -284,7 +284,7 @@ class Run:
     def __init__(self, workloads: int) -> None:
         self.paper = Paper(workloads)
         settings = Settings()
-        self.queue = WorkQueue(settings.node_coalesce_s)
+        self.queue = WorkQueue(settings.node_coalesce_s, REST_S)
         self.cache = cache_of(settings, self.queue.add)
         api: Any = self.paper
         observer, writer = Observer(api, self.cache), Writer(api, self.cache)

@@ -1,6 +1,7 @@
 """The queue of workload keys: urgent ones first, each at most once, never by two workers at a time."""
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -15,6 +16,13 @@ async def take(queue: WorkQueue) -> Key:
     """Take a key that must come."""
     async with asyncio.timeout(DEADLINE_S):
         return await queue.take()
+
+
+async def moment(seconds: float) -> None:
+    """Return when others have had their turn, after so many seconds."""
+    clock = WorkQueue()
+    clock.add_after(A, seconds)
+    await take(clock)
 
 
 async def drain(queue: WorkQueue) -> list[Key]:
@@ -268,6 +276,183 @@ class TestBursts:
         assert await take(queue) == B  # the burst ended while A was worked on
         queue.done(A)
         assert await take(queue) == A
+
+
+class TestRest:
+    """A key rests after its pass: what echoes its own writes is one more pass, not one for each answer."""
+
+    SHORT_S, LONG_S = 0.02, 3600.0
+
+    async def test_first_is_never_delayed(self) -> None:
+        """What comes when nothing was done lately is there at once."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A)
+        queue.add(B)
+        assert await drain(queue) == [A, B]
+
+    async def test_the_echo_is_one(self) -> None:
+        """However often it is asked for, a key that rests comes once, at the end of its rest."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        for _ in range(10):
+            queue.add(A)
+        assert len(queue) == 0
+        began = asyncio.get_running_loop().time()
+        assert await take(queue) == A
+        assert asyncio.get_running_loop().time() - began >= self.SHORT_S / 2
+        queue.done(A)
+        assert len(queue) == 0
+
+    async def test_asked_for_during_the_pass(self) -> None:
+        """What a pass itself sets off, by its writes, waits until the key has rested."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        await take(queue)
+        queue.add(A)
+        queue.done(A)
+        assert len(queue) == 0
+        assert await take(queue) == A
+
+    async def test_nobody_asked(self) -> None:
+        """A key comes by itself neither after its rest nor ever."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        queue.add_after(B, self.SHORT_S * 5)
+        assert await take(queue) == B
+        assert len(queue) == 0
+
+    async def test_after_the_rest(self) -> None:
+        """Whatever comes after the rest is a first call again."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        queue.add_after(B, self.SHORT_S * 5)
+        assert await take(queue) == B
+        queue.add(A)
+        assert len(queue) == 1
+
+    async def test_urgent_never_rests(self) -> None:
+        """An urgent call is there at once, and its pass answers what was asked for before."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        queue.add(A)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+
+    async def test_answers_what_was_due(self) -> None:
+        """After the urgent pass of a key that was due nothing is left to do for it."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        queue.add(A)
+        queue.add(A, urgent=True)
+        assert await drain(queue) == [A]
+        queue.add_after(B, self.SHORT_S * 5)
+        assert await take(queue) == B
+        assert len(queue) == 0
+
+    async def test_urgent_during_the_pass(self) -> None:
+        """A notice that comes while a key is worked on is seen by the next pass, at once."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A)
+        await take(queue)
+        queue.add(A)
+        queue.add(A, urgent=True)
+        queue.done(A)
+        assert await drain(queue) == [A]
+
+    async def test_no_rest_after_an_urgent_pass(self) -> None:
+        """What the pass of an urgent call sets off is looked at without delay, and rests only then."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A, urgent=True)
+        queue.answered(await take(queue))
+        queue.add(A)
+        queue.done(A)
+        assert await drain(queue) == [A]
+        queue.add(A)
+        assert len(queue) == 0
+
+    async def test_no_rest_before_the_answer(self) -> None:
+        """While an urgent call is unanswered, as its passes fail, the key comes whenever it is asked for."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A, urgent=True)
+        for _ in range(3):
+            queue.done(await take(queue))  # nobody said `answered`
+            queue.add(A)
+            assert len(queue) == 1
+        queue.answered(await take(queue))
+        queue.done(A)
+        queue.add(A)
+        assert len(queue) == 0
+
+    async def test_longer_the_more_rest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The more keys rest at a time the longer each of them does, within bounds."""
+        monkeypatch.setattr("splitter.reconciler.queue._REST_EACH_S", self.LONG_S)
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        queue.add(B)
+        assert await drain(queue) == [A, B]  # A rested alone, B beside A
+        queue.add(B)
+        queue.add(A)
+        assert await take(queue) == A
+        await moment(self.SHORT_S * 2)
+        assert len(queue) == 0
+        queue.add(B, urgent=True)
+        assert await take(queue) == B
+
+    async def test_never_too_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However many rest, each of them comes."""
+        monkeypatch.setattr("splitter.reconciler.queue._REST_EACH_S", self.LONG_S)
+        monkeypatch.setattr("splitter.reconciler.queue._LONGEST_REST_S", self.SHORT_S * 2)
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        queue.add(B)
+        assert await drain(queue) == [A, B]
+        queue.add(B)
+        assert await take(queue) == B
+
+    async def test_timers_rest_too(self) -> None:
+        """A look that is due while the key rests comes at the end of the rest."""
+        queue = WorkQueue(rest_s=self.SHORT_S)
+        queue.add(A)
+        assert await drain(queue) == [A]
+        queue.add_after(A, 0.0)
+        queue.add_after(B, self.SHORT_S / 4)
+        assert await take(queue) == B
+        assert await take(queue) == A
+
+    @pytest.mark.parametrize("seed", range(5))
+    async def test_nothing_is_lost(self, seed: int) -> None:
+        """Whatever is asked for, in whatever order, is seen by a pass that began afterwards."""
+        queue, chance = WorkQueue(0.001, rest_s=0.002), Random(seed)
+        asked, seen = dict.fromkeys((A, B, C), 0), dict.fromkeys((A, B, C), 0)
+        looked = asyncio.Event()
+
+        async def work(*, only_urgent: bool) -> None:
+            while True:
+                key = await queue.take(only_urgent=only_urgent)
+                seen[key] = asked[key]
+                await moment(chance.choice((0, 0, 0.001)))
+                if chance.random() < 0.7:
+                    queue.answered(key)
+                queue.done(key)
+                looked.set()
+
+        async with asyncio.timeout(DEADLINE_S):
+            workers = [asyncio.create_task(work(only_urgent=one)) for one in (False, False, True)]
+            for _ in range(500):
+                key = chance.choice((A, B, C))
+                asked[key] += 1
+                queue.add(key, urgent=chance.random() < 0.2)
+                await moment(chance.choice((0, 0, 0, 0.001, 0.003)))
+            while seen != asked:
+                looked.clear()
+                await looked.wait()
+        for worker in workers:
+            worker.cancel()
 
 
 class TestCalls:
