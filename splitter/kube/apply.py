@@ -120,6 +120,7 @@ class Writer:
         # Never onto a later Split of the same name: an apply to a status takes no notice of a UID.
         body["metadata"]["resourceVersion"] = str(known.version)
         path = f"{split_path(observed.key)}/status"
+        self._cache.statuses.decided(known.uid, status)
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 
     async def post_event(self, namespace: str, body: Json) -> None:

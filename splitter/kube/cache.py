@@ -10,7 +10,6 @@ be done.
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
@@ -32,6 +31,7 @@ from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
+from splitter.kube.news import OwnStatuses, is_news, is_news_of_source
 from splitter.kube.placements import Placements
 from splitter.kube.records import (
     NamespaceRecord,
@@ -84,6 +84,7 @@ class Cache:
         self._autoscaler_status = autoscaler_status
         # Of a twin by its UID: which fields were ours after our last apply.
         self._applied: dict[str, str] = {}
+        self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
         self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
@@ -254,26 +255,28 @@ class Cache:
         )
 
     def _source_changed(self, old: SourceRecord | None, new: SourceRecord | None) -> None:
-        if (record := new or old) is not None:
+        if (record := new or old) is not None and is_news_of_source(old, new):
             self._wake(record.view.key, urgent=False)
 
     def _split_changed(self, old: SplitRecord | None, new: SplitRecord | None) -> None:
-        if (record := new or old) is not None:
+        if (record := new or old) is not None and self.statuses.is_news(old, new):
             self._wake(record.source, urgent=False)
 
     def _twin_changed(self, old: TwinRecord | None, new: TwinRecord | None) -> None:
-        if (record := new or old) is not None:
+        if (record := new or old) is not None and is_news(old, new):
             self._wake(record.source, urgent=False)
         if new is None and old is not None:
             self._applied.pop(old.uid, None)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
-        if (record := new or old) is not None and (key := self._owner_of(record)) is not None:
+        if (record := new or old) is None or not is_news(old, new):
+            return
+        if (key := self._owner_of(record)) is not None:
             self._wake(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        if old is not None and new is not None and replace(old, version=new.version) == new:
-            return  # in nothing that a pass looks at
+        if not is_news(old, new):
+            return
         self._rooms.pod_changed(old, new)
         record = new or old
         if record is not None and (key := self._source_of_pod(record)) is not None:

@@ -58,12 +58,18 @@ def pod(
     }
 
 
-def replica_set(name: str = "web-1", spec: Mapping[str, object] | None = None, **fields: Any) -> Raw:  # noqa: ANN401 (fields of metadata)
+def replica_set(
+    name: str = "web-1",
+    spec: Mapping[str, object] | None = None,
+    status: object = None,
+    **fields: Any,  # noqa: ANN401 (fields of metadata)
+) -> Raw:
     """Return a ReplicaSet of Deployment `web`."""
     template = {"metadata": {"labels": {"app": "web", "pod-template-hash": "1"}}, "spec": {}}
     return {
         "metadata": metadata(name, **{"ownerReferences": [owner("Deployment", "web")], **fields}),
         "spec": {"replicas": 3, "template": template, **(spec or {})},
+        "status": status or {},
     }
 
 
