@@ -17,13 +17,14 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
+from splitter.core.model import Key
 from splitter.core.surface import (
     ANNOTATION_FREEZE,
     ANNOTATION_RESTARTED_AT,
     ANNOTATION_ROLLOUT_AT,
     LABEL_SPLIT,
 )
-from splitter.kube.as_user import annotate, is_placed
+from splitter.kube.as_user import Told, annotate, told
 
 
 def _now() -> str:
@@ -41,6 +42,8 @@ class _Ask:
     says: str
     # Why nothing would come of it for a StatefulSet split by placement, and what does instead.
     placed: str = ""
+    # And for a workload that is labelled and not split.
+    refused: str = ""
 
 
 _ASKS = (
@@ -53,6 +56,7 @@ _ASKS = (
         "\n\n`kubectl rollout restart` cannot do it while a workload is split into twins; of a"
         " StatefulSet that is split by placement it can, and this cannot.",
         "its pods are its own; restart them with `kubectl rollout restart {target} -n {namespace}`",
+        "restart it with `kubectl rollout restart {target} -n {namespace}`",
     ),
     _Ask(
         "rollout",
@@ -61,6 +65,7 @@ _ASKS = (
         "gets its template set",
         "Roll a changed template set out now.\n\nWithout it, it comes with the workload's next rollout.",
         "no template set is used, so there is none to roll out",
+        "it has no twins that a template set could be rolled out to",
     ),
     _Ask(
         "freeze",
@@ -105,6 +110,10 @@ def _verb(ask: _Ask) -> Callable[..., None]:
     return verb
 
 
+def _put(sentence: str, key: Key) -> str:
+    return sentence.format(target=f"{key.kind.lower()}/{key.name}", namespace=key.namespace)
+
+
 async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit:
     """Write each annotation and say so; return how the last that could not be asked failed."""
     code = Exit.DONE
@@ -116,11 +125,14 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit
             if not targets:
                 sys.stderr.write("no split workload was chosen: nothing is changed\n")
         for target in targets:
-            if ask.placed and await is_placed(client, target.key):
-                key = target.key
-                instead = ask.placed.format(target=f"{key.kind.lower()}/{key.name}", namespace=key.namespace)
-                sys.stderr.write(f"{target.words} is split by placement: {instead}\n")
+            seen = await told(client, target.key) if ask.placed else Told()
+            if seen.placed:
+                sys.stderr.write(f"{target.words} is split by placement: {_put(ask.placed, target.key)}\n")
                 code = Exit.MENDABLE
+            elif seen.refused:
+                instead = _put(ask.refused, target.key)
+                sys.stderr.write(f"{target.words} is labelled and not split; {instead}. {seen.refused}\n")
+                code = Exit.NOT_SPLIT
             elif await annotate(client, target.key, {ask.annotation: ask.value()}):
                 see = f"splitter status {target.short} -n {target.key.namespace}"
                 typer.echo(f"{target.words} {ask.comes}; see: {see}")

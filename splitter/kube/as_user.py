@@ -5,6 +5,7 @@ with that user's rights, and the controller does the rest.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.model import Key
@@ -41,14 +42,25 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     return True
 
 
-async def is_placed(client: Client, key: Key) -> bool:
-    """Whether a workload is split by placement: its Split says which ordinals on-demand has.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the Split of a workload says of it; nothing where there is none."""
 
-    Raises ApiError.
-    """
+    placed: bool = False
+    """Split by placement: it says which ordinals on-demand has."""
+    refused: str = ""
+    """Labelled and not split: why, in the controller's words."""
+
+
+async def told(client: Client, key: Key) -> Told:
+    """Return what the Split of a workload says. Raises ApiError."""
     path = f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
-    found = await client.find(path)
-    return found is not None and "onDemandOrdinals" in found.get("spec", {})
+    found = await client.find(path) or {}
+    spec, status = found.get("spec", {}), found.get("status", {})
+    if not found or spec.get("takeOver"):
+        return Told(placed="onDemandOrdinals" in spec)
+    why = filter(None, (status.get("reason", "not looked at yet"), status.get("message")))
+    return Told(refused=": ".join(why))
 
 
 async def let_crd_go(client: Client) -> bool:

@@ -54,7 +54,8 @@ _OUR_KINDS = "/apis/splitter.io/"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
 # A write that was not sent: this process does not lead (any more).
 NOT_LEADING = "NotLeading"
-_GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError)
+# An answer, or a line of a watch, that was cut off on its way is no JSON.
+_GONE_WRONG = (aiohttp.ClientError, TimeoutError, ConnectionError, OSError, orjson.JSONDecodeError)
 
 Json = dict[str, Any]
 # Told of each request when its answer begins: the verb, the HTTP status (0: no answer), the seconds it took.
@@ -210,11 +211,11 @@ class Client:
         try:
             response = await self._request(request, aiohttp.ClientTimeout(total=timeout_s))
             content = await response.read()
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise _error(path, response.status, content)
+            answer: Json = orjson.loads(content) if content else {}
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            raise _error(path, response.status, content)
-        answer: Json = orjson.loads(content) if content else {}
         return answer
 
     @asynccontextmanager

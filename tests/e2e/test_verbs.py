@@ -187,6 +187,19 @@ class TestAsks:
             shop.wait_split(on_demand=1, spot=2)
         assert watched.lowest() >= REPLICAS
 
+    @pytest.mark.parametrize("verb", ["restart", "rollout"])
+    def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal, verb: str) -> None:
+        """Nothing would come of it: it is told why it is not split, and what restarts it."""
+        shop.deploy(replicas=REPLICAS, strategy={"type": "Recreate"})
+        shop.label()
+        shop.says("StrategyRecreate")
+        before = shop.deployment()["metadata"]["annotations"]
+        answer = admin.splitter(verb, "deploy/web", "-n", shop.namespace)
+        assert answer.returncode == 3
+        assert f"deployment {shop.namespace}/web is labelled and not split" in answer.stderr
+        assert "StrategyRecreate" in answer.stderr
+        assert shop.deployment()["metadata"]["annotations"] == before
+
     def test_freeze_and_unfreeze(self, shop: Shop, admin: Terminal) -> None:
         """Frozen, a new count moves nothing and is said; unfrozen, it is followed."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)

@@ -170,6 +170,13 @@ class TestFailures:
                 await client.get(PATH)
         assert len(caught.value.message) == 300
 
+    async def test_half_an_answer(self) -> None:
+        """What is no JSON was cut off on its way: nobody knows what came of the request."""
+        async with connected(Script().then(text('{"kind": "Pod", "metad', 200))) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.send("PATCH", PATH, {})
+        assert (caught.value.status, caught.value.reason) == (0, "NoAnswer")
+
     async def test_no_answer(self) -> None:
         """A connection that breaks is status 0."""
         async with connected(Script().then(hang_up())) as client:

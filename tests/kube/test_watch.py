@@ -305,6 +305,15 @@ class TestFaults:
             await found.until({"c": 11}, watches=2)
             assert len(found.lists) == 2
 
+    async def test_a_line_that_is_no_json(self) -> None:
+        """It was cut on its way, and the stream goes on: the collection is listed anew (found by chaos)."""
+        line = event("ADDED", thing("c", 11))
+        script = Script().then(page(version=10), page(thing("c", 11), version=12))
+        script.watched(watch(line[: len(line) // 2] + b"\n"), open_watch())
+        async with following(script) as found:
+            await found.until({"c": 11}, watches=2)
+            assert len(found.lists) == 2
+
     async def test_error_in_the_stream(self) -> None:
         """Any other error in the stream is a fault: the collection is listed anew."""
         script = Script().then(page(version=10), page(thing("b", 20), version=21))
