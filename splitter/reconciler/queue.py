@@ -194,5 +194,8 @@ class WorkQueue:
 
         In a storm each Event and each status that goes out takes its time from somebody's raise.
         """
+        # Not `wait_for`: before Python 3.12 it swallows a cancellation that comes as the wait ends,
+        # and then a term is never over.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._calm.wait(), _PATIENCE_S)
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._calm.wait()

@@ -98,6 +98,18 @@ class TestCalm:
         async with asyncio.timeout(DEADLINE_S):
             await waiting
 
+    async def test_cancelled_as_it_becomes_calm(self) -> None:
+        """Whoever waits is cancelled at any moment: a term ends only when all who wait have ended."""
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        waiting = asyncio.create_task(queue.calm())
+        key = await take(queue)
+        await moment(0)
+        queue.done(key)
+        waiting.cancel()
+        await asyncio.wait([waiting], timeout=DEADLINE_S)
+        assert waiting.cancelled()
+
     async def test_has_an_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A storm that goes on for ever silences nobody for ever."""
         monkeypatch.setattr("splitter.reconciler.queue._PATIENCE_S", 0.01)
