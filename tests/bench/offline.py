@@ -119,6 +119,13 @@ class Paper:
             raise ApiError(404, "NotFound", path)
         return self.objects[path]
 
+    async def find(self, path: str) -> Json | None:
+        """Answer a GET of what may not be there."""
+        try:
+            return await self.get(path)
+        except ApiError:
+            return None
+
     async def send(self, method: str, path: str, body: Json | None = None, **_: object) -> Json:
         """Answer a write: the object with the new count, one version on."""
         self.writes += 1
