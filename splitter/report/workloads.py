@@ -78,12 +78,14 @@ class Workloads(Collector):
 
     def refuse(self, key: Key, reason: str) -> None:
         """Take why a workload is refused; empty when it is not."""
-        if reason or key in self._tallies:
+        before = self._tallies.get(key)
+        if (before.refused if before is not None else "") != reason:
             self._tallies[key] = replace(self._now(key), refused=reason)
 
     def trouble(self, key: Key, reasons: Sequence[str]) -> None:
         """Take what is wrong with a workload's replicas."""
-        if reasons or key in self._tallies:
+        before = self._tallies.get(key)
+        if (before.troubles if before is not None else ()) != tuple(reasons):
             self._tallies[key] = replace(self._now(key), troubles=tuple(reasons))
 
     def unsplit(self, key: Key) -> None:
