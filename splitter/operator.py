@@ -8,6 +8,7 @@ Nothing is decided here.
 """
 
 import asyncio
+import gc
 import logging
 import socket
 import uuid
@@ -178,6 +179,10 @@ class _Doorway:
         self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
         await self._fill()
         self._cache.find_vanished()
+        # What was imported and listed stays: looking for garbage in it would stop every pass for 0.1 s, again
+        # and again (docs/performance.md).
+        gc.collect()
+        gc.freeze()
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
         if self._election is not None:
             self._spawn(self._election.run())
