@@ -85,6 +85,11 @@ def rolls(found: Plan) -> bool:
     )
 
 
+def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> bool:
+    """Whether one twin bears its new template already: both were rehearsed before that, and not again."""
+    return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
+
+
 def held_back(found: Plan, denied: Note) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
     again_s = min(found.wake_after_s or LOOK_AGAIN_S, LOOK_AGAIN_S)

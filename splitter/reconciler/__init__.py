@@ -20,7 +20,7 @@ from splitter.core.actions import EvictPod
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, Pool, Rendered
 from splitter.core.placeable import EvictionRefusal
-from splitter.core.plan import Plan, PolicyInForce, Rules, begins, held_back, rolls
+from splitter.core.plan import Plan, PolicyInForce, Rules, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
@@ -126,7 +126,7 @@ class Reconciler:
             denied = await self._writer.rehearse(observed, twins)
             observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
             found = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and (rolls(found) or self._is_unasked(key, twins, found)):
+        elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
             denied = await self._writer.rehearse_roll(observed, twins)
             found = found if denied is None else held_back(found, denied)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
@@ -154,13 +154,16 @@ class Reconciler:
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
 
-    def _is_unasked(self, key: Key, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
-        """Whether a changed template set waits for a rollout, and nobody knows yet whether it can be rolled.
+    def _is_unrehearsed(self, observed: Observation, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
+        """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.
 
-        Its author is told now; the user whose rollout it would hold may come weeks later.
+        Before the first twin of a roll it is asked anew, whenever it was asked last. The author of a template
+        set is told at once; the user whose rollout it would hold may come weeks later.
         """
-        waits = found.verdict.reason is Reason.TEMPLATE_SET_CHANGED
-        return waits and self._acceptable.get(key) != _hashes(twins)
+        known = self._acceptable.get(observed.key) == _hashes(twins)
+        if rolls(found):
+            return not (known and half_rolled(observed, twins))
+        return found.verdict.reason is Reason.TEMPLATE_SET_CHANGED and not known
 
     def _is_refused_eviction(self, observed: Observation, found: Plan, error: ApiError) -> bool:
         """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""

@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import pytest
 
-from builders import NOW, ago, pods, rendered, replica_set, source, twin, twin_of
+from builders import NOW, ago, observation, pods, rendered, replica_set, source, twin, twin_of
 from splitter.core.desired import withdrawn
 from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
+from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason
 from splitter.core.rollout import Circumstances, Roll, is_unfinished, kept_numbers, next_roll
 
@@ -241,3 +242,24 @@ class TestNoProgress:
     def test_is_over_when_all_serve(self) -> None:
         """The condition may stay for a moment longer than the trouble."""
         assert next_roll(on_demand(stalled=True), spot(), rendered("v1"), WHERE) is None
+
+
+class TestHalfRolled:
+    """Both twins are rehearsed before the first of them is rolled, and the second one not again."""
+
+    RENDERED: ClassVar = rendered("v2")
+
+    def test_neither_is(self) -> None:
+        """Before a roll, and where one twin is all there is."""
+        assert not half_rolled(observation(source(), on_demand=on_demand(), spot=spot()), self.RENDERED)
+        assert not half_rolled(observation(source(), on_demand=on_demand()), self.RENDERED)
+
+    def test_one_is(self) -> None:
+        """Whichever was first."""
+        for one, other in ((on_demand("v2"), spot()), (on_demand(), spot("v2"))):
+            assert half_rolled(observation(source(), on_demand=one, spot=other), self.RENDERED)
+
+    def test_one_was_taken_back(self) -> None:
+        """A template that was withdrawn from a twin is no template that it bears."""
+        back = replace(on_demand("v2"), rendered_hash=withdrawn(on_demand("v2").rendered_hash))
+        assert not half_rolled(observation(source(), on_demand=back, spot=spot()), self.RENDERED)
