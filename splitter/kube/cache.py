@@ -283,7 +283,10 @@ class Cache:
             self._wake(key, urgent=False)
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
-        self._view_broken = None
+        broken, self._view_broken = self._view_broken, None
+        if broken and not self.view_broken:  # all were held meanwhile, and nothing else would tell them
+            for key in self.workloads():
+                self._wake(key, urgent=True)
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
             self.successors.pop(old.state.name, None)

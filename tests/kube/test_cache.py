@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kube.raw import deployment
 from splitter.core.model import Key, PodView, Standing
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
@@ -183,3 +184,19 @@ class TestView:
             found.nodes.upsert(spot_node(f"spot-{number}", 6, ready="Unknown"))
         seen.append(found.view_broken)
         assert seen == [False, True, False, False]
+
+    def test_wakes_all_that_it_held_when_it_is_whole_again(self) -> None:
+        """They stand on other nodes than those that came back or went (found by chaos: a storm of nodes)."""
+        woken: list[tuple[Key, bool]] = []
+        found = Cache(assess, lambda key, *, urgent: woken.append((key, urgent)))
+        web = deployment(labels={"splitter.io/split": "enabled"})
+        found.sources.upsert(web)
+        away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+        for version, name in enumerate("abc", start=1):
+            found.nodes.upsert({**node(name, version), "status": away})
+        assert found.view_broken
+        woken.clear()
+        found.nodes.upsert(node("a", 4))
+        assert (woken, found.view_broken) == ([], True)
+        found.nodes.upsert(node("b", 5))
+        assert woken == [(Key("Deployment", "shop", "web"), True)]
