@@ -357,6 +357,7 @@ def fail_over(run: Run, undone: Callable[[str, Controller], None]) -> None:
         own_core(first.process_id)
         _lead_change(run, "clean_stop", nodes[len(nodes) // 2], second.stop, first)
         undone("clean_stop_undone", first)
+        first.stop()  # killed, it would hold its lease for a while, and the next process would wait
     finally:
         first.end()
         second.end()
