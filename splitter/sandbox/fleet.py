@@ -182,8 +182,8 @@ class Fleet:
         # A lease left of the old Node is deleted by garbage collection just when the new one needs it.
         self._each(names, lambda name: self._api.delete(f"{_LEASES}/{name}", missing_ok=True))
         self._each(names, self._wait_until_gone)
-        self._register(names)
         self._thaw(names)
+        self._register(names)
         return names
 
     def reconnect(self, names: str | Iterable[str]) -> tuple[str, ...]:
@@ -194,9 +194,9 @@ class Fleet:
         names = _as_names(names)
         self._known(names)
         running = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_RUNNING}}}
+        self._thaw(names)
         self._each(names, lambda name: self._patch(name, running))
         self._wait_until_usable(names)
-        self._thaw(names)
         ready = {"status": {"conditions": [machines.readiness_condition(Instant.now(), ready=True)]}}
         pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
         paths = [f"{_path_of(pod)}/status" for pod in pods if pod["status"].get("phase") == "Running"]
@@ -292,7 +292,11 @@ class Fleet:
         self._each(moving, lambda path: self._mark_pod(path, mark))
 
     def _thaw(self, names: Sequence[str]) -> None:
-        """Have the pods of machines that are back be played again."""
+        """Have the pods of machines that are about to be back be played again.
+
+        Before KWOK manages them, and not after: it then lists the pods of a machine while it watches them,
+        and a list that was read before a pod was thawed may be looked at after it. That pod stays frozen.
+        """
         pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
         mark = {"metadata": {"annotations": {FROZEN_ANNOTATION: None}}}
         frozen = [

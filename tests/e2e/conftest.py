@@ -12,6 +12,7 @@ from e2e.database import Database
 from e2e.shop import DEADLINE_S, Shop
 from e2e.terminal import Terminal
 from splitter.sandbox import Sandbox
+from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import NODES, Fleet
 from splitter.sandbox.waiting import wait_until
 
@@ -93,13 +94,23 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
 
 
 def wait_alone(sandbox: Sandbox) -> None:
-    """Wait until other tests' namespaces are gone: what is left in them is looked after too, and seen."""
+    """Wait until other tests' namespaces are gone: what is left in them is looked after too, and seen.
 
-    def nobody_goes() -> bool:
+    Raises SandboxError with what the last of them still holds.
+    """
+
+    def going() -> list[Any]:
         found = sandbox.api.list("/api/v1/namespaces")
-        return not any("deletionTimestamp" in raw["metadata"] for raw in found)
+        return [raw for raw in found if "deletionTimestamp" in raw["metadata"]]
 
-    wait_until(nobody_goes, what="the end of other tests' namespaces", deadline_s=GOING_S)
+    try:
+        wait_until(lambda: not going(), what="the end of other tests' namespaces", deadline_s=GOING_S)
+    except SandboxError as late:
+        for raw in going():
+            name = raw["metadata"]["name"]
+            late.add_note(f"{name}: {raw['status']}")
+            late.add_note(sandbox.kubectl("get", "pods,deployments", "-n", name, "-o", "yaml"))
+        raise
 
 
 @pytest.fixture
