@@ -22,9 +22,11 @@ from prometheus_client import start_http_server
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
+from splitter.core.nodes import Health
 from splitter.core.reasons import Reason
 from splitter.kube.access import check_access, probe
 from splitter.kube.apply import Writer
+from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client, connect
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
@@ -44,6 +46,9 @@ _OPTIONAL_SYNC_S = 2.0
 # A write that was sent has so long to end before the lease is released; otherwise it runs out by itself.
 _SETTLE_S = 2.0
 _LOOK_S, _AGAIN_S = 1.0, 0.2
+# Python looks for cyclic garbage after 700 new objects, and one page of a list has 30,000, which all go again
+# without it: that was three quarters of the time to read it (docs/performance.md).
+_GARBAGE_AT_START, _GARBAGE = 50_000, 5_000
 
 
 async def run(settings: Settings) -> None:
@@ -171,6 +176,7 @@ class _Doorway:
 
     async def _start(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
         """Fill the caches, then lead, or stand by until it is our turn."""
+        gc.set_threshold(_GARBAGE_AT_START)
         metrics.count_nodes(self._cache.count_nodes)
         metrics.count_queue(lambda: len(self._queue) if self._queue.served else 0)
         metrics.count_watches(self._restarts)
@@ -183,6 +189,7 @@ class _Doorway:
         # and again (docs/performance.md).
         gc.collect()
         gc.freeze()
+        gc.set_threshold(_GARBAGE)
         logger.info("watching: %d pods, %d nodes", len(self._cache.pods), len(self._cache.nodes))
         if self._election is not None:
             self._spawn(self._election.run())
@@ -294,6 +301,7 @@ class _Doorway:
             reconciler.inspect(record)
         for key in self._cache.workloads():
             self._queue.add(key)
+        put_endangered_first(self._cache)
         self._queue.serve(served=True)
         logger.info("reconciling: %d workloads", len(self._queue))
         try:
@@ -339,6 +347,17 @@ class _Doorway:
             logger.error("a part of splitter ended and the process leaves", exc_info=error)
             self.failure = error
             self.stop.set()
+
+
+def put_endangered_first(cache: Cache) -> None:
+    """Have those looked at first whose nodes are unwell, or went while nobody looked.
+
+    The nodes are listed long before the pods are: when they were seen, nothing was known to stand on them.
+    """
+    nodes = (record.state for record in cache.nodes.values())
+    unwell = [state.name for state in nodes if state.health is not Health.HEALTHY]
+    for name in (*unwell, *cache.vanished):
+        cache.wake_owners_on(name)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

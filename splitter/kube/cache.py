@@ -301,7 +301,7 @@ class Cache:
             self._complain_about(new)
             self.placements.saw(new.state.spot_labels)
         if (record := new or old) is not None:
-            self._wake_owners_on(record.facts.name)
+            self.wake_owners_on(record.facts.name)
 
     def _complain_about(self, node: NodeRecord) -> None:
         """Say once of a node that nobody can tell whether it is spot: somebody has to mend its labels."""
@@ -316,7 +316,7 @@ class Cache:
 
     def _heard_about_node(self, name: str) -> None:
         if self.nodes.one("name", name) is not None:
-            self._wake_owners_on(name)
+            self.wake_owners_on(name)
 
     def _heard_about_capacity(self) -> None:
         """Wake the workloads that wait for spot."""
@@ -327,7 +327,8 @@ class Cache:
             if split.view.ordinals is not None and split.view.state != State.STEADY:
                 self._wake(split.source, urgent=False)
 
-    def _wake_owners_on(self, node_name: str) -> None:
+    def wake_owners_on(self, node_name: str) -> None:
+        """Ask for an urgent pass of each workload that has a pod on a node."""
         for pod in self.pods.find("node", node_name):
             if (key := self._source_of_pod(pod)) is not None:
                 self._wake(key, urgent=True)

@@ -5,7 +5,7 @@
 does not know are no answer and no error: only autoscalers of the cluster itself are always asked about.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -22,16 +22,19 @@ _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
-async def look_around(client: Client, source: SourceView, nodes: Sequence[NodeState] = ()) -> Neighbours:
+async def look_around(
+    client: Client, source: SourceView, nodes: Sequence[NodeState] = (), twins_seen: Collection[str] = ()
+) -> Neighbours:
     """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
 
     `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
+    `twins_seen` are the names of its twins that a watch has brought: those are ours, and not asked for.
     """
     key = source.key
     autoscalers = [one for one in await _autoscalers(client, key.namespace) if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
     return Neighbours(
-        taken_names=await _taken_names(client, key),
+        taken_names=await _taken_names(client, key, sorted(twins.difference(twins_seen))),
         autoscaled_twin=next((one.who for one in autoscalers if one.aim in twins), ""),
         untolerant_autoscaler=next(
             (one.who for one in autoscalers if one.aim == key.name and not _tolerates(one.raw)), ""
@@ -78,11 +81,10 @@ async def _unplaceable(client: Client, namespace: str) -> str:
     return ""
 
 
-async def _taken_names(client: Client, key: Key) -> tuple[str, ...]:
-    """Return the twins' names that an object which is not ours has already."""
+async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the names that an object which is not ours has already."""
     taken = []
-    for pool in Pool:
-        name = twin_name(key.name, pool)
+    for name in names:
         found = await client.find(workload_path(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)

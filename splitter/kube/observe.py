@@ -5,7 +5,7 @@ reads live only what no watch tells us (a source whose label is gone; its `neigh
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -119,12 +119,12 @@ class Observer:
         return parse.source(raw).view
 
     async def _neighbours(
-        self, source: SourceView, split: SplitView | None, twins: Iterable[TwinView], now: datetime
+        self, source: SourceView, split: SplitView | None, twins: Collection[TwinView], now: datetime
     ) -> Neighbours:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
-            return await self._look_around(source)
+            return await self._look_around(source, twins)
         looked = self._looked_around.get(key)
         due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
         calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
@@ -133,12 +133,12 @@ class Observer:
         volumes = split.ordinals is not None and claims
         if due and (calm or (volumes and looked is None)):
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
-                looked = self._looked_around[key] = (now, await self._look_around(source))
+                looked = self._looked_around[key] = (now, await self._look_around(source, twins))
         return looked[1] if looked is not None else Neighbours()
 
-    async def _look_around(self, source: SourceView) -> Neighbours:
+    async def _look_around(self, source: SourceView, twins: Iterable[TwinView]) -> Neighbours:
         nodes = [node.state for node in self._cache.nodes.values()] if source.stateful is not None else ()
-        return await look_around(self._client, source, nodes)
+        return await look_around(self._client, source, nodes, [twin.name for twin in twins])
 
     def _placeholders(self, split_uid: str, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""

@@ -26,7 +26,9 @@ _WATCH_S = (45, 60)
 # Longer than a watch lasts, so silence means a connection that is dead and does not say so; and no longer,
 # for as long nobody hears of a notice, of which the longest are 120 s.
 _SILENCE_S = 80.0
-_PAGE = 500
+# A page is held as it was sent, parsed, until it is read: 500 pods are 50 MB of small objects among which the
+# records are left, and Python gives little of it back (docs/performance.md).
+_PAGE = 100
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
 # Neither news nor failure for so long: not the server's silence, which ends before, but a fault of ours.
 _STUCK_S = _SILENCE_S + 150.0

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import EvictPod
+from splitter.core.actions import EvictPod, SetDeletionCost
 from splitter.core.handover import Step
 from splitter.core.model import Key, Note, Observation, Pool, Rendered
 from splitter.core.placeable import EvictionRefusal
@@ -45,6 +45,8 @@ _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
 _KIND_MISSING_S = 10.0
+# Deletion costs are for a scale-down to come: they wait so long while somebody else waits to be raised.
+_CALMER_S = 0.5
 # What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
 _LAST_WORDS_S = 1.0
 # A replica given to spot is bound within this time or shows as Pending by itself.
@@ -131,6 +133,9 @@ class Reconciler:
             found = found if denied is None else held_back(found, denied)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
         self._count_moving(key, found)
+        if self._can_wait(found) and self._queue.hurried():
+            self._queue.add_after(key, _CALMER_S)
+            return
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
@@ -153,6 +158,11 @@ class Reconciler:
         logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
+
+    @staticmethod
+    def _can_wait(found: Plan) -> bool:
+        """Whether all that is to be written prepares a scale-down of doomed pods: one write for each."""
+        return bool(found.actions) and all(isinstance(one, SetDeletionCost) for one in found.actions)
 
     def _is_unrehearsed(self, observed: Observation, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
         """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.

@@ -51,6 +51,7 @@ class WorkQueue:
         self._rushed: set[Key] = set()  # worked on, and taken from the urgent lane
         self._calm = asyncio.Event()
         self._calm.set()
+        self._stormy_since = 0.0
 
     def __len__(self) -> int:
         """Return how many keys wait."""
@@ -96,6 +97,8 @@ class WorkQueue:
             self._normal.pop(key, None)
             self._urgent[key] = None
             self._emergency.set()
+            if self._calm.is_set():
+                self._stormy_since = asyncio.get_running_loop().time()
             self._calm.clear()
         elif key not in self._urgent:
             self._normal[key] = None
@@ -188,6 +191,10 @@ class WorkQueue:
         asked = key in self._due
         self._due.discard(key)
         return asked
+
+    def hurried(self) -> bool:
+        """Whether a workload waits for its emergency, and the storm has not lasted for long."""
+        return bool(self._urgent) and asyncio.get_running_loop().time() - self._stormy_since < _PATIENCE_S
 
     async def calm(self) -> None:
         """Return when no emergency waits or is worked on, or after a while: what is only told can wait.

@@ -304,7 +304,7 @@ class Run:
         """Fill, look, change, lose."""
         paper = self.paper
         workloads = len(paper.sources)
-        fill = self._fill()
+        fill = self.fill()
         task = self._task = asyncio.create_task(self.reconciler.run(8, 4))
         began = time.process_time()
         await self._idle()
@@ -325,7 +325,8 @@ class Run:
             paper.writes,
         )
 
-    def _fill(self) -> float:
+    def fill(self) -> float:
+        """Take all objects in; return the CPU seconds of one."""
         cache, paper = self.cache, self.paper
         shelves = (
             (cache.nodes, paper.nodes),

@@ -1,5 +1,7 @@
 """What stands beside a workload: looked up live, and never an error where it may not be looked at."""
 
+from collections.abc import Collection
+
 from aiohttp import web
 
 from builders import free_source
@@ -34,7 +36,12 @@ def claim(name: str, *modes: str) -> Raw:
     return {"metadata": metadata(name), "spec": {"accessModes": list(modes)}}
 
 
-async def seen(objects: dict[str, Raw], source: SourceView | None = None, missing: int = 404) -> Neighbours:
+async def seen(
+    objects: dict[str, Raw],
+    source: SourceView | None = None,
+    missing: int = 404,
+    twins_seen: Collection[str] = (),
+) -> Neighbours:
     """Return what is found in a namespace that holds these objects, by path."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -45,7 +52,7 @@ async def seen(objects: dict[str, Raw], source: SourceView | None = None, missin
         return await refusal(missing, "NotFound", "not here")(request)
 
     async with connected(Script().then(answer)) as client:
-        return await look_around(client, source or free_source())
+        return await look_around(client, source or free_source(), (), twins_seen)
 
 
 class TestNames:
@@ -62,6 +69,13 @@ class TestNames:
         """One of ours is not in our own way."""
         ours = {"metadata": metadata("web-spot", labels={"splitter.io/pool": "spot"})}
         assert (await seen({f"{DEPLOYMENTS}/web-spot": ours})).taken_names == ()
+
+    async def test_a_twin_that_was_seen(self) -> None:
+        """Nobody asks for what a watch has brought: at a start it would be two requests for each workload."""
+        there = {
+            f"{DEPLOYMENTS}/{name}": {"metadata": metadata(name)} for name in ("web-spot", "web-on-demand")
+        }
+        assert (await seen(there, twins_seen=("web-spot",))).taken_names == ("web-on-demand",)
 
 
 class TestAutoscalers:

@@ -110,6 +110,23 @@ class TestCalm:
         await asyncio.wait([waiting], timeout=DEADLINE_S)
         assert waiting.cancelled()
 
+    async def test_hurried_while_another_waits(self) -> None:
+        """What can wait does so for those that nobody works on yet, and for no ordinary key."""
+        queue = WorkQueue()
+        queue.add(A)
+        assert not queue.hurried()
+        queue.add(B, urgent=True)
+        assert queue.hurried()
+        assert await take(queue) == B
+        assert not queue.hurried()
+
+    async def test_hurried_for_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In a storm that does not end everything is written at last."""
+        monkeypatch.setattr("splitter.reconciler.queue._PATIENCE_S", 0.0)
+        queue = WorkQueue()
+        queue.add(A, urgent=True)
+        assert not queue.hurried()
+
     async def test_has_an_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A storm that goes on for ever silences nobody for ever."""
         monkeypatch.setattr("splitter.reconciler.queue._PATIENCE_S", 0.01)

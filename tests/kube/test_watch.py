@@ -156,7 +156,7 @@ class TestList:
             await found.until({"a": 1, "b": 2, "c": 3})
             assert found.things.lists == [(["a", "b", "c"], None, 10)]
             assert [asked.query.get("continue") for asked in found.lists] == [None, "token 1", "token/2"]
-            assert {asked.query["limit"] for asked in found.lists} == {"500"}
+            assert {asked.query["limit"] for asked in found.lists} == {"100"}
             assert {asked.query["labelSelector"] for asked in found.lists + found.watches} == {"app=web"}
             assert found.watches[0].query["resourceVersion"] == "10"
 
