@@ -22,6 +22,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security-policy.md",
     "benchmarks/scale.md": "many-workloads.md",
+    "benchmarks/still-of-2.md": "still-life-of-2.md",
     "benchmarks/still.md": "still-life.md",
     "templates/README.md": "reference/templates.md",
 }

@@ -19,7 +19,7 @@ from rich.table import Table
 from bench.figures import machine, write
 from bench.scale.core import Figures
 from bench.scale.rounds import STAGES, Pace, by_turns, measure, size_of
-from bench.scale.still import measure_still
+from bench.scale.still import STILL_STAGES, measure_still
 from bench.scale.tables import REPLICAS, lines, markdown
 
 RESULTS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -64,7 +64,8 @@ def main() -> None:
     parser.add_argument(
         "--still", action="store_true", help="a still life: only what needs no pod that moves"
     )
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), help="in this order")
+    stages = {**STAGES, **STILL_STAGES}
+    parser.add_argument("--stages", nargs="+", choices=stages, default=list(stages), help="only these")
     parser.add_argument(
         "--turns", type=int, default=TURNS, help="workloads taken over 10 at a time; 0: not measured"
     )
@@ -81,9 +82,10 @@ def main() -> None:
         print(f"{workloads} workloads", flush=True)  # noqa: T201 - for who waits
         size, pace = size_of(workloads, options.replicas), Pace(options.idle, options.notices)
         if options.still:
-            measure_still(size, pace, partial(results.save, workloads))
+            measure_still(size, pace, partial(results.save, workloads), options.stages)
         else:
-            measure(size, pace, partial(results.save, workloads), options.stages)
+            of_a_day = [name for name in options.stages if name in STAGES]
+            measure(size, pace, partial(results.save, workloads), of_a_day)
     head, *rows = lines(results.sizes, options.replicas)
     table = Table(*head, title="splitter as workloads grow", title_justify="left")
     for row in rows:

@@ -414,8 +414,8 @@ def _until_calm(gateway: Gateway, quiet_s: float) -> None:
     """Wait until nothing has been written for a while after a start."""
     seen, since = -1, time.monotonic()
     while time.monotonic() - since < 3 * quiet_s:
-        if len(gateway.writes) != seen:
-            seen, since = len(gateway.writes), time.monotonic()
+        if (sent := len(gateway.writes) + len(gateway.others)) != seen:
+            seen, since = sent, time.monotonic()
         let_pass(1.0)
 
 

@@ -9,7 +9,7 @@ scheduler and KWOK stand still. `__main__` uses it for `--still`; `rounds` has t
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -51,7 +51,8 @@ _WRITERS = 16
 _MARK = "splitter.io/taken-over"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-_REST_DEADLINE_S, _RESTING_CPU_S = 120.0, 0.15
+# A process that finds no statuses writes one for each workload, some 15 a second.
+_REST_DEADLINE_S, _RESTING_CPU_S = 600.0, 0.15
 _STOPPED = ("kube-controller-manager", "kube-scheduler", "kwok")
 
 
@@ -76,16 +77,23 @@ def still_life(size: Size) -> Iterator[Crowd]:
             yield found
 
 
-def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None]) -> None:
-    """Measure what needs no pod that moves: notices, a start, idleness, memory, watch events, the lease."""
+def measure_still(
+    size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str] = ()
+) -> None:
+    """Measure what needs no pod that moves: notices, a start, idleness, memory, watch events, the lease.
+
+    Only some `stages`, where they are named; the others of a day are no stages of a still life.
+    """
     with still_life(size) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
-        for stage in (_starts, _notices, _floors, idle, lambda run: fail_over(run, lambda *_: None)):
+        for name, stage in STILL_STAGES.items():
+            if stages and name not in stages:
+                continue
             try:
                 stage(run)
             except Exception as fault:  # noqa: BLE001 - what was measured before is not thrown away
-                run.note("failed", {**run.figures.get("failed", {}), repr(stage): repr(fault)})
+                run.note("failed", {**run.figures.get("failed", {}), name: repr(fault)})
             with run.measured("mended", here.sandbox.process_id("etcd")):
                 mend(here, here.names)
 
@@ -220,3 +228,12 @@ def _selecting(raw: Json) -> Json:
     """Give a ReplicaSet the selector that the API server insists on."""
     labels = raw["spec"]["template"]["metadata"]["labels"]
     return {**raw, "spec": {**raw["spec"], "selector": {"matchLabels": labels}}}
+
+
+STILL_STAGES: Mapping[str, Callable[[Run], None]] = {
+    "start": _starts,
+    "notices": _notices,
+    "floors": _floors,
+    "idle": idle,
+    "fail-over": lambda run: fail_over(run, lambda *_: None),
+}
