@@ -3,7 +3,6 @@
 To write them anew: SPLITTER_REGENERATE=1 pytest tests/test_reference.py
 """
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,27 +15,14 @@ from splitter.core.model import Policy
 from splitter.core.reasons import Reason
 from splitter.core.surface import OWN_ANNOTATIONS, USER_ANNOTATIONS, keys, parse_policy
 from splitter.core.surface.reference import ROWS, annotations_table
+from written import in_step
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
-_BEGIN = "<!-- written by {}; anew: SPLITTER_REGENERATE=1 pytest tests/test_reference.py -->"
-_END = "<!-- end of what is written -->"
+_TESTS = "tests/test_reference.py"
 _SINGLE: dict[str, tuple[str, Callable[[], str]]] = {
     "annotations.md": ("splitter.core.surface.reference", annotations_table),
     "commands.md": ("splitter.cli.exits", exits_table),
 }
-
-
-def in_step(page: str, writer: str, tables: list[str]) -> None:
-    """Check the marked tables of a page, one after the other; write them where that is asked for."""
-    path = REFERENCE / page
-    text = path.read_text(encoding="utf-8")
-    begin = _BEGIN.format(writer)
-    parts = re.split(f"({re.escape(begin)}\n.*?\n{re.escape(_END)})", text, flags=re.DOTALL)
-    assert len(parts) == 2 * len(tables) + 1, f"{page} must have {len(tables)} tables after {begin}"
-    parts[1::2] = [f"{begin}\n{table}\n{_END}" for table in tables]
-    if os.environ.get("SPLITTER_REGENERATE"):
-        path.write_text("".join(parts), encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == "".join(parts)
 
 
 class TestThePages:
@@ -46,11 +32,11 @@ class TestThePages:
     def test_has_its_table(self, page: str) -> None:
         """The page's one table."""
         writer, table = _SINGLE[page]
-        in_step(page, writer, [table()])
+        in_step(REFERENCE / page, writer, _TESTS, [table()])
 
     def test_reasons_have_theirs(self) -> None:
         """One table under each heading, in the order of the code."""
-        in_step("reasons.md", "splitter.core.meanings", list(reasons_tables().values()))
+        in_step(REFERENCE / "reasons.md", "splitter.core.meanings", _TESTS, list(reasons_tables().values()))
         text = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
         assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == list(SECTIONS)
 

@@ -73,7 +73,7 @@ class Paper:
         self.replica_sets: list[Json] = []
         self.splits: list[Json] = []
         renderer = renderer_of(Settings())
-        places = {pool: itertools.cycle(_names(self.nodes, pool)) for pool in Pool}
+        places = {pool: itertools.cycle(names_of(self.nodes, pool)) for pool in Pool}
         for number in range(workloads):
             self._add(f"ns-{number // WORKLOADS_A_NAMESPACE}", f"app-{number}", renderer, places)
 
@@ -110,6 +110,20 @@ class Paper:
             self.objects[f"{path}/{raw['metadata']['name']}"] = raw
         for pod in self.pods[-REPLICAS:]:
             self.objects[f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"] = pod
+
+    def tainted(self, names: Iterable[str]) -> list[Json]:
+        """Return these nodes as they are once they have been announced to go, one version on."""
+        wanted = set(names)
+        taint = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+        return [
+            {
+                **node,
+                "metadata": {**node["metadata"], "resourceVersion": str(next(self.versions))},
+                "spec": {"taints": taint},
+            }
+            for node in self.nodes
+            if node["metadata"]["name"] in wanted
+        ]
 
     async def get(self, path: str, **_: object) -> Json:
         """Answer a GET."""
@@ -280,7 +294,8 @@ def _node(name: str, pool: Pool) -> Json:
     }
 
 
-def _names(nodes: Iterable[Json], pool: Pool) -> list[str]:
+def names_of(nodes: Iterable[Json], pool: Pool) -> list[str]:
+    """Return the names of a pool's nodes."""
     names = (node["metadata"]["name"] for node in nodes)
     return [name for name in names if name.startswith(pool.value)]
 
@@ -311,8 +326,8 @@ class Run:
         steady = (time.process_time() - began) / workloads
         event = self._events()
         await self._idle()
-        one = await self._storm(_names(paper.nodes, Pool.SPOT)[:1])
-        all_nodes = await self._storm(_names(paper.nodes, Pool.SPOT)[1:])
+        one = await self._storm(names_of(paper.nodes, Pool.SPOT)[:1])
+        all_nodes = await self._storm(names_of(paper.nodes, Pool.SPOT)[1:])
         task.cancel()
         return Figures(
             workloads,
@@ -357,14 +372,7 @@ class Run:
 
     async def _storm(self, names: list[str]) -> list[float]:
         """Taint nodes; return the CPU until each workload's first raise."""
-        tainted = set(names)
-        taint = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
-        changed = []
-        for node in self.paper.nodes:
-            if node["metadata"]["name"] in tainted:
-                version = str(next(self.paper.versions))
-                metadata = {**node["metadata"], "resourceVersion": version}
-                changed.append({**node, "metadata": metadata, "spec": {"taints": taint}})
+        changed = self.paper.tainted(names)
         self.paper.raises.clear()
         gc.collect()
         began = time.process_time()

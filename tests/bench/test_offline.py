@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bench.offline import Run
+from bench.offline import Run, names_of
 from splitter.core.model import Pool
 from splitter.operator import put_endangered_first
 
@@ -15,11 +15,11 @@ DEADLINE_S = 30.0
 async def test_whose_node_is_doomed_comes_first_after_a_start() -> None:
     """Nodes are listed before pods: when the doomed one was seen, nobody stood on it."""
     run = Run(30)
-    node = next(node for node in run.paper.nodes if node["metadata"]["name"].startswith(Pool.SPOT.value))
-    node["spec"] = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
+    name = names_of(run.paper.nodes, Pool.SPOT)[0]
+    run.paper.nodes += run.paper.tainted([name])
     run.fill()
     put_endangered_first(run.cache)
-    doomed = [pod for pod in run.paper.pods if pod["spec"]["nodeName"] == node["metadata"]["name"]]
+    doomed = [pod for pod in run.paper.pods if pod["spec"]["nodeName"] == name]
     hurt = {pod["metadata"]["labels"]["splitter.io/source"] for pod in doomed}
     assert 0 < len(hurt) < 30
     order = [(await run.queue.take()).name for _ in range(len(run.queue))]
@@ -31,8 +31,8 @@ async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.
     """While somebody waits to be raised no pod is written; when nobody does, each doomed one is."""
     monkeypatch.setattr("splitter.reconciler._CALMER_S", 0.01)
     run = Run(3)
-    spot = [node for node in run.paper.nodes if node["metadata"]["name"].startswith(Pool.SPOT.value)]
-    doomed = sum(pod["spec"]["nodeName"].startswith(Pool.SPOT.value) for pod in run.paper.pods)
+    spot = names_of(run.paper.nodes, Pool.SPOT)
+    doomed = sum(pod["spec"]["nodeName"] in spot for pod in run.paper.pods)
     costed: set[str] = set()
     send = run.paper.send
 
@@ -47,12 +47,8 @@ async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.
     monkeypatch.setattr(run.queue, "hurried", hurry.is_set)
     run.fill()
     task = asyncio.create_task(run.reconciler.run(2, 1))
-    taint = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
-    for node in spot:
-        version = str(next(run.paper.versions))
-        run.cache.nodes.upsert(
-            {**node, "metadata": {**node["metadata"], "resourceVersion": version}, "spec": taint}
-        )
+    for node in run.paper.tainted(spot):
+        run.cache.nodes.upsert(node)
     async with asyncio.timeout(DEADLINE_S):
         while len({path for path, _ in run.paper.raises}) < 3 or len(run.queue):
             await asyncio.wait([task], timeout=0.01)

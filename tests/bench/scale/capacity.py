@@ -6,18 +6,16 @@ measured stands beside it.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
 
-Figures = Mapping[str, Any]
+from bench.scale.tables import Figures, number, piped, told
 
 TARGETS = (3_000, 10_000, 100_000)
 PODS_A_CLUSTER = 150_000
 """What Kubernetes is built for: https://kubernetes.io/docs/setup/best-practices/cluster-large/."""
-_MISSING = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,7 @@ class Measured:
 
     def figure(self, measure: str, name: str) -> float | None:
         """Return a figure; None where it was not measured."""
-        value = self.figures.get(measure, {}).get(name)
-        return float(value) if isinstance(value, int | float) else None
+        return number(self.figures.get(measure, {}), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,24 +111,28 @@ def measured_table(runs: Sequence[Measured]) -> str:
     """Return what one process was seen to need."""
     head = ["one process", *(_title(run) for run in runs)]
     rows = [
-        [title, *(_told(run.figure(measure, name), unit) for run in runs)]
+        [title, *(told(run.figure(measure, name), unit) for run in runs)]
         for title, measure, name, unit in _SHOWN
     ]
-    return _table(head, rows)
+    return piped(head, rows)
 
 
 def computed_table(runs: Sequence[Measured]) -> str:
     """Return what the targets need, in installs of the sizes that were measured."""
     largest = {run.replicas: run for run in runs}  # the last of each is the largest
-    memory = grown(runs, "memory_of_a_new_process", "resident")
-    start = grown(runs, "start", "first_s")
+    memory, start = _fits(runs)
     head = ["workloads", "pods", "clusters", "installs", "memory each", "memory of all", "start", "all spot"]
     rows = [
         _needs(target, largest[replicas], memory, start)
         for replicas in sorted(largest, reverse=True)
         for target in TARGETS
     ]
-    return _table(head, rows)
+    return piped(head, rows)
+
+
+def _fits(runs: Sequence[Measured]) -> tuple[Growth, Growth]:
+    """Return how resident memory (MB) and the time of a start (s) grow."""
+    return grown(runs, "memory_of_a_new_process", "resident"), grown(runs, "start", "first_s")
 
 
 def _needs(target: int, run: Measured, memory: Growth, start: Growth) -> list[str]:
@@ -145,17 +146,16 @@ def _needs(target: int, run: Measured, memory: Growth, start: Growth) -> list[st
         f"{pods:,}",
         f"{clusters:,}",
         f"{installs:,} of {each:,}",
-        _told(memory.of(each, run.replicas), "MB"),
-        _told(memory.of(each, run.replicas) * installs / 1000, "GB"),
-        _told(start.of(each, run.replicas), "s"),
-        _told(storm_s * target / clusters, "s"),
+        told(memory.of(each, run.replicas), "MB"),
+        told(memory.of(each, run.replicas) * installs / 1000, "GB"),
+        told(start.of(each, run.replicas), "s"),
+        told(storm_s * target / clusters, "s"),
     ]
 
 
 def growth_lines(runs: Sequence[Measured]) -> str:
     """Return the two fits as sentences."""
-    memory = grown(runs, "memory_of_a_new_process", "resident")
-    start = grown(runs, "start", "first_s")
+    memory, start = _fits(runs)
     return (
         f"- Memory: {memory.base:.0f} MB, and {memory.per_workload * 1000:.0f} KB a workload, and"
         f" {memory.per_pod * 1000:.1f} KB a pod; at most {memory.off:.0%} beside what was measured.\n"
@@ -166,20 +166,3 @@ def growth_lines(runs: Sequence[Measured]) -> str:
 
 def _title(run: Measured) -> str:
     return f"{run.workloads:,} of {run.replicas}" + (" (still)" if run.still else "")
-
-
-def _told(figure: float | None, unit: str) -> str:
-    if figure is None:
-        return _MISSING
-    digits = 0 if figure >= 100 else 1 if figure >= 10 else 2
-    return f"{round(figure, digits):,g} {unit}".strip()
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def lines() -> Iterator[str]:
-        yield "| " + " | ".join(head) + " |"
-        yield "| --- |" + " ---: |" * (len(head) - 1)
-        for row in rows:
-            yield "| " + " | ".join(row) + " |"
-
-    return "\n".join(lines())

@@ -84,6 +84,13 @@ class Run:
         print(f"  {time.strftime('%H:%M:%S')} {name}: {found}", flush=True)  # noqa: T201 - for who waits
         self.saved(self.figures)
 
+    def play(self, name: str, stage: "Callable[[Run], None]") -> None:
+        """Play one stage; a failure is noted, and what took an hour to measure is not thrown away."""
+        try:
+            stage(self)
+        except Exception as fault:  # noqa: BLE001 - whatever it was, it is in the figures
+            self.note("failed", {**self.figures.get("failed", {}), name: repr(fault)})
+
     def controller(self, name: str, kubeconfig: Path | None = None, **settings: str) -> Controller:
         """Return a controller with a log of its own, not started yet."""
         home = self.here.sandbox.logs / name
@@ -123,10 +130,7 @@ def measure(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Se
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
         for name in stages:
-            try:
-                STAGES[name](run)
-            except Exception as fault:  # noqa: BLE001 - what took an hour to measure is not thrown away
-                run.note("failed", {**run.figures.get("failed", {}), name: repr(fault)})
+            run.play(name, STAGES[name])
         return run.figures
 
 

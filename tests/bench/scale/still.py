@@ -51,7 +51,7 @@ _WRITERS = 16
 _MARK = "splitter.io/taken-over"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-# A process that finds no statuses writes one for each workload, some 15 a second.
+# A process that finds no statuses writes one for each workload, some 20 a second.
 _REST_DEADLINE_S, _RESTING_CPU_S = 600.0, 0.15
 _STOPPED = ("kube-controller-manager", "kube-scheduler", "kwok")
 
@@ -77,23 +77,18 @@ def still_life(size: Size) -> Iterator[Crowd]:
             yield found
 
 
-def measure_still(
-    size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str] = ()
-) -> None:
+def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> None:
     """Measure what needs no pod that moves: notices, a start, idleness, memory, watch events, the lease.
 
-    Only some `stages`, where they are named; the others of a day are no stages of a still life.
+    Only those `stages` that are named; the others of a day are no stages of a still life.
     """
     with still_life(size) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
         for name, stage in STILL_STAGES.items():
-            if stages and name not in stages:
+            if name not in stages:
                 continue
-            try:
-                stage(run)
-            except Exception as fault:  # noqa: BLE001 - what was measured before is not thrown away
-                run.note("failed", {**run.figures.get("failed", {}), name: repr(fault)})
+            run.play(name, stage)
             with run.measured("mended", here.sandbox.process_id("etcd")):
                 mend(here, here.names)
 

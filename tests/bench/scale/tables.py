@@ -4,7 +4,7 @@
 A goal that is missed says so; a figure that is not there is a dash and meets nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Any
@@ -43,14 +43,15 @@ class Row:
 
     def figure(self, figures: Figures) -> float | None:
         """Return the figure, None where it was not measured."""
-        return _number(figures.get(self.measure, {}), self.name)
+        return number(figures.get(self.measure, {}), self.name)
 
     def floor_of(self, figures: Figures) -> float | None:
         """Return what a client that decides nothing needed."""
-        return _number(figures.get(self.floor, {}), self.name)
+        return number(figures.get(self.floor, {}), self.name)
 
 
-def _number(found: Figures, name: str) -> float | None:
+def number(found: Figures, name: str) -> float | None:
+    """Return a figure, None where it is missing or no number."""
     value = found.get(name)
     return float(value) if isinstance(value, int | float) else None
 
@@ -147,7 +148,7 @@ def lines(sizes: Sizes, replicas: int = REPLICAS) -> Iterator[tuple[str, ...]]:
     for row in ROWS:
         found = {size: row.figure(sizes[size]) for size in ordered}
         known = {size: figure for size, figure in found.items() if figure is not None}
-        cells = tuple(_told(found[size], row.unit) for size in ordered)
+        cells = tuple(told(found[size], row.unit) for size in ordered)
         yield (row.title, *cells, *_beside(row, sizes, known, replicas))
 
 
@@ -163,7 +164,7 @@ def _beside(row: Row, sizes: Sizes, known: Mapping[int, float], replicas: int) -
     seen = sizes[size][row.measure]
     busy = _NONE if "machine_percent" not in seen else f"{seen['machine_percent']} %, {seen['load_average']}"
     return (
-        _told(floor, row.unit),
+        told(floor, row.unit),
         _NONE if not floor else f"{figure / floor:.2f}",
         goal,
         met,
@@ -173,11 +174,19 @@ def _beside(row: Row, sizes: Sizes, known: Mapping[int, float], replicas: int) -
     )
 
 
-def _told(figure: float | None, unit: str) -> str:
+def told(figure: float | None, unit: str) -> str:
+    """Return a figure with three digits or so and its unit, a dash for one that is missing."""
     if figure is None:
         return _NONE
     digits = 0 if figure >= 100 else 1 if figure >= 10 else 2
     return f"{round(figure, digits):,g} {unit}".strip()
+
+
+def piped(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown: a title in each row, then figures, to the right."""
+    numbers = "| --- |" + " ---: |" * (len(head) - 1)
+    first, *others = ("| " + " | ".join(line) + " |" for line in (head, *rows))
+    return "\n".join((first, numbers, *others))
 
 
 def markdown(
@@ -187,8 +196,6 @@ def markdown(
     head, *rows = lines(sizes, replicas)
     missing = [row[0] for row in rows if set(row[1:]) == {_NONE}]
     rows = [row for row in rows if row[0] not in missing]
-    numbers = "| --- |" + " ---: |" * (len(head) - 1)
-    first, *others = ("| " + " | ".join(line) + " |" for line in (head, *rows))
     return "\n".join(
         (
             "# How splitter grows: a still life" if still else "# How splitter grows",
@@ -200,9 +207,7 @@ def markdown(
             f"Workloads of {replicas} replicas, 2 on-demand and 3 spot nodes for 100 of them.",
             *(_STILL if still else _SETTING),
             "",
-            first,
-            numbers,
-            *others,
+            piped(head, rows),
             "",
             *_fitted(sizes, replicas),
             *(

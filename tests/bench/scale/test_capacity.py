@@ -3,8 +3,6 @@
 To write the tables anew: SPLITTER_REGENERATE=1 pytest tests/bench/scale/test_capacity.py
 """
 
-import os
-import re
 from pathlib import Path
 
 import pytest
@@ -18,11 +16,10 @@ from bench.scale.capacity import (
     read,
     solved,
 )
+from written import in_step
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "capacity.md"
-BEGIN = "<!-- written by bench.scale.capacity; anew: SPLITTER_REGENERATE=1 pytest tests/bench/scale -->"
-END = "<!-- end of what is written -->"
 
 
 def run(workloads: int, replicas: int, resident: float) -> Measured:
@@ -67,10 +64,4 @@ def test_the_page_is_in_step() -> None:
     """Its tables are what the benchmarks' files say."""
     runs = read(ROOT / "benchmarks")
     tables = [measured_table(runs), growth_lines(runs), computed_table(runs)]
-    text = PAGE.read_text(encoding="utf-8")
-    parts = re.split(f"({re.escape(BEGIN)}\n.*?\n{re.escape(END)})", text, flags=re.DOTALL)
-    assert len(parts) == 2 * len(tables) + 1
-    parts[1::2] = [f"{BEGIN}\n\n{table}\n\n{END}" for table in tables]
-    if os.environ.get("SPLITTER_REGENERATE"):
-        PAGE.write_text("".join(parts), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == "".join(parts)
+    in_step(PAGE, "bench.scale.capacity", "tests/bench/scale", tables)
