@@ -5,14 +5,15 @@
 *The floor.* F is the least N of the round, less maxUnavailable where there is no surge. What serves may be
 fewer only by what the world took: replicas whose machine went or fell silent, and pods that a hand deleted.
 Each such loss excuses as many replicas as it took below F, and each one that is made good is excused no
-longer: so a write that lowers what a loss has left is found too.
+longer: so a write that lowers what a loss has left is found too. A write that was sent before the loss could
+not know of it: what it ends afterwards is excused as well, at most as many as the loss left above F.
 
 *The bound.* At most the largest N of the round, plus S (or 1, the probe of a workload without surge). What
 stands on a machine that goes is not counted, nor what a hand deleted. In a round with an emergency what was
 already starting is excused besides: at most as many as ever were not yet ready at one moment after it.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from splitter.sandbox.instants import Instant
@@ -63,6 +64,19 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """A write of splitter: when it was sent, and to what in which namespace."""
+
+    at: Instant
+    namespace: str
+    name: str
+
+    def may_end(self, pod: PodSeen) -> bool:
+        """Whether it went to the pod, or to what its pod's name begins with, as pods of one controller do."""
+        return pod.namespace == self.namespace and f"{pod.name}-".startswith(f"{self.name}-")
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """How a workload stood right after one change; replicas."""
 
@@ -70,6 +84,8 @@ class Moment:
     serving: int
     lost: int
     """How many of those that served until now the world has just taken."""
+    ended: PodSeen | None
+    """The one that served until now and that no loss explains."""
     counted: int
     """How many exist, without those that go for the world's reasons."""
     starting: int
@@ -87,15 +103,22 @@ class Verdict:
     faults: tuple[str, ...]
 
 
-def judge(terms: Terms, recording: Recording, taken: Taken, since: Instant) -> Verdict:
+def judge(
+    terms: Terms, recording: Recording, taken: Taken, since: Instant, sent: Sequence[Sent] = ()
+) -> Verdict:
     """Return the verdict about one workload since a moment at which the recorder knew all there was."""
     terms = terms.when(emergency=taken.emergency)
     moments = list(_moments(terms.namespace, recording, taken, since))
     faults: list[str] = []
     allowed = most_excused = 0
+    borne: list[float] = []  # when the world took what was above the floor, one time for each replica
     for moment in moments:
         short = terms.floor - moment.serving
-        allowed = min(allowed + moment.lost, max(0, short))
+        had, allowed = allowed, min(allowed + moment.lost, max(0, short))
+        borne += [moment.at_s] * (moment.lost - max(0, allowed - had))
+        if short > allowed and (unaware := _unaware(moment, borne, sent)) is not None:
+            borne.remove(unaware)
+            allowed += 1
         most_excused = max(most_excused, allowed)
         if short > allowed and not any(fault.startswith("floor") for fault in faults):
             faults.append(
@@ -138,6 +161,21 @@ def story(namespace: str, recording: Recording, taken: Taken, since: Instant) ->
                 pass
 
 
+def _unaware(moment: Moment, borne: Sequence[float], sent: Sequence[Sent]) -> float | None:
+    """Return when the loss was that the write which ended a pod could not know of; None: there was none."""
+    if moment.ended is None:
+        return None
+    cause_s = max(
+        (
+            write.at.monotonic_s
+            for write in sent
+            if write.at.monotonic_s <= moment.at_s and write.may_end(moment.ended)
+        ),
+        default=moment.at_s,
+    )
+    return next((lost_s for lost_s in borne if cause_s < lost_s), None)
+
+
 def _at(since: Instant, moment: Moment) -> str:
     return f"{moment.at_s - since.monotonic_s:.2f} s"
 
@@ -164,16 +202,17 @@ class _Seen:
         serving = frozenset(uid for uid, pod in self._pods.items() if self._serves(pod))
         gone, self._serving = self._serving - serving, serving
         by_world = [uid for uid in gone if isinstance(change, NodeChange) or self._world_took(uid)]
-        return self.moment(change.at, len(by_world))
+        ended = change.pod if isinstance(change, PodChange) and len(gone) > len(by_world) else None
+        return self.moment(change.at, len(by_world), ended)
 
-    def moment(self, at: Instant, lost: int = 0) -> Moment:
+    def moment(self, at: Instant, lost: int = 0, ended: PodSeen | None = None) -> Moment:
         counted = [
             pod
             for pod in self._pods.values()
             if not pod.terminating and pod.node not in self._taken.nodes and pod.uid not in self._taken.pods
         ]
         starting = sum(not pod.ready for pod in counted)
-        return Moment(at.monotonic_s, len(self._serving), lost, len(counted), starting)
+        return Moment(at.monotonic_s, len(self._serving), lost, ended, len(counted), starting)
 
     def _world_took(self, uid: str) -> bool:
         """Whether a hand or the end of its machine took a pod, or its kubelet calls it not ready any more."""

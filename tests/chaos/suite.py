@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.faults import Fault, Stroke
-from chaos.judge import Verdict, story
+from chaos.judge import Sent, Verdict, story
 from chaos.judge import judge as judged
 from chaos.launcher import CLOCK_FILE
 from chaos.proxy import FaultProxy, check_loopback
@@ -236,7 +236,12 @@ class Suite:
         """Return a verdict for each workload, of all that was recorded since."""
         recording = recorder.recording()
         taken = self.world.taken
-        return tuple(judged(part.terms, recording, taken, since) for part in self.world.parts)
+        sent = [
+            Sent(write.sent, write.namespace, write.name)
+            for member in self.world.members
+            for write in member.proxy.writes
+        ]
+        return tuple(judged(part.terms, recording, taken, since, sent) for part in self.world.parts)
 
     def story(self, recording: Recording, since: Instant) -> str:
         """Return what was seen and what splitter wrote, by time."""

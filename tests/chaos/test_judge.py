@@ -1,8 +1,10 @@
 """Recordings made by hand, and what the judge says of them."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from chaos.judge import Taken, Terms, Verdict, judge
+from chaos.judge import Sent, Taken, Terms, Verdict, judge
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
 
@@ -15,7 +17,12 @@ def pod(name: str, node: str = "spot-0", *, ready: bool = True, terminating: boo
     return PodSeen("shop", name, name, node=node, ready=ready, terminating=terminating, phase="Running")
 
 
-def judged(*changes: PodSeen | NodeSeen, taken: Taken | None = None, terms: Terms = TERMS) -> Verdict:
+def judged(
+    *changes: PodSeen | NodeSeen,
+    taken: Taken | None = None,
+    terms: Terms = TERMS,
+    writes: Sequence[Sent] = (),
+) -> Verdict:
     """Judge three pods on two nodes, to which this happens second by second; a node that is told goes."""
     there = [NodeChange(START, NodeSeen(name, name)) for name in ("spot-0", "on-demand-0")]
     pods = [PodChange(START, pod(name, node)) for name, node in (("a", "spot-0"), ("b", "spot-0"))]
@@ -26,7 +33,12 @@ def judged(*changes: PodSeen | NodeSeen, taken: Taken | None = None, terms: Term
         gone = NodeChange(at, what, deleted=True) if isinstance(what, NodeSeen) else PodChange(at, what)
         later.append(gone)
     recording = Recording(START, Instant(200.0, 0.0), (*there, *pods, *later))
-    return judge(terms, recording, taken or Taken(), START)
+    return judge(terms, recording, taken or Taken(), START, writes)
+
+
+def sent(second: float, name: str = "web-spot", namespace: str = "shop") -> Sent:
+    """Return a write of so many seconds after the start."""
+    return Sent(Instant(START.monotonic_s + second, 0.0), namespace, name)
 
 
 NODE_GOES = NodeSeen("spot-0", "spot-0")
@@ -68,6 +80,48 @@ class TestFloor:
     def test_a_hand_takes_one(self, seen: PodSeen) -> None:
         """A pod that a hand deleted, or whose kubelet calls it not ready, is the world's doing."""
         assert judged(seen, taken=Taken(pods={"a"})).faults == ()
+
+
+class TestUnaware:
+    """A fourth pod comes at 1 s, a hand takes one at 2 s, what a write ends is seen at 3 s."""
+
+    @staticmethod
+    def judged(*writes: Sent, hands: str = "b") -> Verdict:
+        """Judge that; `hands`: what the hand takes."""
+        taken = [pod(name, terminating=True) for name in hands]
+        after = pod("web-spot-x1", terminating=True)
+        return judged(pod("web-spot-x1"), *taken, after, taken=Taken(pods=set(hands)), writes=writes)
+
+    @pytest.mark.parametrize("name", ["web-spot", "web-spot-x1"])
+    def test_sent_before_the_loss(self, name: str) -> None:
+        """A write that was under way when a hand took one could not know of it."""
+        assert self.judged(sent(1.5, name)).faults == ()
+
+    @pytest.mark.parametrize(
+        "writes",
+        [
+            (),
+            (sent(2.5),),
+            (sent(1.5), sent(2.5)),
+            (sent(1.5, "web-on-demand"),),
+            (sent(1.5, "web-s"),),
+            (sent(1.5, namespace="other"),),
+            (sent(3.5),),
+        ],
+    )
+    def test_not_sent_before(self, writes: tuple[Sent, ...]) -> None:
+        """Whatever was sent after it, or to something else, explains nothing."""
+        assert self.judged(*writes).faults == ("floor: 2 served at 3.00 s, 3 were promised and 0 excused",)
+
+    def test_no_more_than_the_loss_took_above_the_floor(self) -> None:
+        """One write that did not know excuses one pod, and not a second that goes with it."""
+        gone = [pod(name, terminating=True) for name in ("b", "web-spot-x1", "a")]
+        verdict = judged(pod("web-spot-x1"), *gone, taken=Taken(pods={"b"}), writes=[sent(1.5)])
+        assert verdict.faults == ("floor: 1 served at 4.00 s, 3 were promised and 1 excused",)
+
+    def test_beside_what_went_below_the_floor(self) -> None:
+        """A hand that takes two excuses both, whether the write is seen before or after."""
+        assert self.judged(sent(1.5), hands="bc").faults == ()
 
 
 class TestQuorum:

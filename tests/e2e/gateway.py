@@ -41,12 +41,14 @@ _OF_THE_CONNECTION = frozenset(
 _START_DEADLINE_S = 30.0
 _LET_GO_S = 0.25
 _SHOWN = 160
+_SENT = web.RequestKey("sent", Instant)
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
     """One write to a workload, a pod or an object of ours that the API server has answered."""
 
+    sent: Instant
     at: Instant
     method: str
     namespace: str
@@ -56,6 +58,11 @@ class Write:
     status: int
     changed: bool
     fatal: bool = False
+
+    @property
+    def name(self) -> str:
+        """What it was sent to by name; nothing of one that creates."""
+        return self.rest.removeprefix("/").partition("/")[0]
 
     def __str__(self) -> str:
         """Return one line for a person."""
@@ -158,6 +165,7 @@ class Gateway:
         app = web.Application(client_max_size=0)
 
         async def forward(request: web.Request) -> web.StreamResponse:
+            request[_SENT] = Instant.now()
             return await self._forward(session, request)
 
         app.router.add_route("*", "/{path:.*}", forward)
@@ -242,6 +250,7 @@ class Gateway:
     ) -> None:
         content = answer.body if isinstance(answer, web.Response) else b""
         write = Write(
+            sent=request[_SENT],
             at=Instant.now(),
             method=request.method,
             namespace=target["namespace"],
