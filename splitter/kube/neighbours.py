@@ -5,17 +5,16 @@
 does not know are no answer and no error: only autoscalers of the cluster itself are always asked about.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME as POLICY
-from splitter.core.model import DEPLOYMENT, Key, Neighbours, Pool, SourceView
+from splitter.core.model import Key, Neighbours, Pool, SourceView
 from splitter.core.nodes import NodeState
 from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
+from splitter.kube.autoscalers import Autoscaler
 from splitter.kube.bodies import workload_path
 from splitter.kube.client import KIND_MISSING, ApiError, Client
-from splitter.kube.parse.fields import Raw
 from splitter.kube.volumes import reach_of
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
@@ -23,7 +22,11 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 async def look_around(
-    client: Client, source: SourceView, nodes: Sequence[NodeState] = (), twins_seen: Collection[str] = ()
+    client: Client,
+    source: SourceView,
+    autoscalers: Iterable[Autoscaler],
+    nodes: Sequence[NodeState] = (),
+    twins_seen: Collection[str] = (),
 ) -> Neighbours:
     """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
 
@@ -31,17 +34,18 @@ async def look_around(
     `twins_seen` are the names of its twins that a watch has brought: those are ours, and not asked for.
     """
     key = source.key
-    autoscalers = [one for one in await _autoscalers(client, key.namespace) if one.kind == key.kind]
+    aimed = [one for one in autoscalers if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
     return Neighbours(
         taken_names=await _taken_names(client, key, sorted(twins.difference(twins_seen))),
-        autoscaled_twin=next((one.who for one in autoscalers if one.aim in twins), ""),
-        untolerant_autoscaler=next(
-            (one.who for one in autoscalers if one.aim == key.name and not _tolerates(one.raw)), ""
-        )
+        autoscaled_twin=next((one.who for one in aimed if one.aim in twins and not one.resizes), ""),
+        untolerant_autoscaler=next((one.who for one in aimed if one.aim == key.name and not one.tolerant), "")
         if source.stateful is None
         else "",
-        scaled_by=await _scaled_by(client, key, autoscalers) if source.stateful is not None else "",
+        # It stands at 0, where who scales it stops or acts on nothing.
+        scaled_by=next((one.who for one in aimed if one.aim == key.name), "")
+        if source.stateful is not None
+        else "",
         unplaceable=await _unplaceable(client, key.namespace) if source.stateful is not None else "",
         reach=await reach_of(client, source, nodes),
         one_node_claim=await _one_node_claim(client, key.namespace, source),
@@ -89,63 +93,6 @@ async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)
     return tuple(taken)
-
-
-@dataclass(frozen=True, slots=True)
-class _Aimed:
-    """An autoscaler, and the workload that it is aimed at."""
-
-    who: str  # kind/name
-    kind: str
-    aim: str  # its name
-    raw: Raw
-
-
-async def _scaled_by(client: Client, key: Key, autoscalers: Sequence[_Aimed]) -> str:
-    """Return who would act on a StatefulSet that stands at 0: an autoscaler of its count, or of its pods."""
-    if (found := next((one.who for one in autoscalers if one.aim == key.name), "")) != "":
-        return found
-    path = f"/apis/autoscaling.k8s.io/v1/namespaces/{key.namespace}/verticalpodautoscalers"
-    vertical = await client.find(path)
-    for raw in vertical["items"] if vertical else ():
-        aim = raw.get("spec", {}).get("targetRef", {})
-        mode = (raw["spec"].get("updatePolicy") or {}).get("updateMode", "Auto")
-        if (aim.get("kind"), aim.get("name")) == (key.kind, key.name) and mode not in {"Off", "Initial"}:
-            return f"VerticalPodAutoscaler/{raw['metadata']['name']}"
-    return ""
-
-
-async def _autoscalers(client: Client, namespace: str) -> list[_Aimed]:
-    """Return each autoscaler of a Deployment or StatefulSet."""
-    hpas = await client.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
-    keda = await client.find(f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
-    return [
-        *_aimed("HorizontalPodAutoscaler", hpas["items"]),
-        *_aimed("ScaledObject", keda["items"] if keda else ()),
-    ]
-
-
-def _aimed(kind: str, items: Iterable[Raw]) -> Iterator[_Aimed]:
-    for raw in items:
-        aim = raw.get("spec", {}).get("scaleTargetRef", {})
-        if aim.get("name"):
-            who = f"{kind}/{raw['metadata']['name']}"
-            yield _Aimed(who, aim.get("kind", DEPLOYMENT), aim["name"], raw)
-
-
-def _tolerates(autoscaler: Raw) -> bool:
-    """Whether an HPA shrugs off a small difference, which it cannot for External or Object averages.
-
-    It divides those by `status.replicas` of the source, which is 0 while split: no 10 % tolerance.
-    """
-    spec = autoscaler["spec"]
-    window = spec.get("behavior", {}).get("scaleUp", {}).get("stabilizationWindowSeconds")
-    targets = (
-        metric.get(kind, {}).get("target", {})
-        for metric in spec.get("metrics") or ()
-        for kind in ("external", "object")
-    )
-    return bool(window) or not any("averageValue" in target for target in targets)
 
 
 async def _one_node_claim(client: Client, namespace: str, source: SourceView) -> str:

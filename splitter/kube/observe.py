@@ -34,6 +34,7 @@ from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.surface import split_name
 from splitter.kube import parse
+from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
@@ -42,6 +43,8 @@ from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, Twin
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
+# How old what is known of its namespace's autoscalers may be: for its first look, and for the others.
+_FIRST_S, _AGAIN_S = 1.0, 60.0
 
 
 class Observer:
@@ -51,6 +54,7 @@ class Observer:
         self._client = client
         self._cache = cache
         self._room = room  # what placeholders are made of, in placement mode
+        self._autoscalers = Autoscalers(client)
         self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
@@ -124,7 +128,7 @@ class Observer:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
-            return await self._look_around(source, twins)
+            return await self._look_around(source, twins, now, _FIRST_S)
         looked = self._looked_around.get(key)
         due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
         calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
@@ -133,12 +137,18 @@ class Observer:
         volumes = split.ordinals is not None and claims
         if due and (calm or (volumes and looked is None)):
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
-                looked = self._looked_around[key] = (now, await self._look_around(source, twins))
+                at_most_s = _FIRST_S if looked is None else _AGAIN_S
+                around = await self._look_around(source, twins, now, at_most_s)
+                looked = self._looked_around[key] = (now, around)
         return looked[1] if looked is not None else Neighbours()
 
-    async def _look_around(self, source: SourceView, twins: Iterable[TwinView]) -> Neighbours:
-        nodes = [node.state for node in self._cache.nodes.values()] if source.stateful is not None else ()
-        return await look_around(self._client, source, nodes, [twin.name for twin in twins])
+    async def _look_around(
+        self, source: SourceView, twins: Iterable[TwinView], now: datetime, at_most_s: float
+    ) -> Neighbours:
+        stateful = source.stateful is not None
+        scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
+        nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
+        return await look_around(self._client, source, scaling, nodes, [twin.name for twin in twins])
 
     def _placeholders(self, split_uid: str, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""

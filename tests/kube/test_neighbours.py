@@ -4,10 +4,11 @@ from collections.abc import Collection
 
 from aiohttp import web
 
-from builders import free_source
+from builders import NOW, free_source
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import Neighbours, SourceView
+from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.neighbours import look_around
 from splitter.kube.parse import source as parse_source
 
@@ -52,7 +53,9 @@ async def seen(
         return await refusal(missing, "NotFound", "not here")(request)
 
     async with connected(Script().then(answer)) as client:
-        return await look_around(client, source or free_source(), (), twins_seen)
+        source = source or free_source()
+        scaling = await Autoscalers(client).of("shop", NOW, 0, resources=source.stateful is not None)
+        return await look_around(client, source, scaling, (), twins_seen)
 
 
 class TestNames:

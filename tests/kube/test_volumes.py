@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
-from builders import ago, free_source
+from builders import NOW, ago, free_source
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import STATEFUL_SET, Key, Neighbours, SourceView, StatefulView
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
+from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.client import KIND_MISSING
 from splitter.kube.neighbours import look_around
 
@@ -72,7 +73,8 @@ async def seen(
         return await refusal(missing[0], missing[1], message)(request)
 
     async with connected(Script().then(answer)) as client:
-        return await look_around(client, source, nodes)
+        scaling = await Autoscalers(client).of("shop", NOW, 0, resources=True)
+        return await look_around(client, source, scaling, nodes)
 
 
 class TestReach:

@@ -25,9 +25,10 @@ UNITS = {"seconds", "replicas", "ratio"}
 
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
-    """Leave no series behind."""
+    """Find no series of others, whatever ran before in this process, and leave none behind."""
+    metrics.workloads.clear()
     yield
-    metrics.forget(KEY)
+    metrics.workloads.clear()
 
 
 def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:

@@ -1,0 +1,118 @@
+"""Who scales what in a namespace: each list is asked for once in a while, not once for each workload.
+
+With 1,000 autoscalers and 1,000 workloads in one namespace, a list for each workload is a million objects.
+`neighbours` goes through them for one workload. A kind that the cluster does not know, or a right that is
+not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from splitter.core.model import DEPLOYMENT, seconds_between
+from splitter.kube.client import Client
+from splitter.kube.parse.fields import Raw
+
+_HPA, _KEDA, _VPA = "HorizontalPodAutoscaler", "ScaledObject", "VerticalPodAutoscaler"
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    """One of them, and the workload that it is aimed at."""
+
+    who: str  # kind/name
+    kind: str  # of the workload
+    aim: str  # and its name
+    resizes: bool = False  # changes what each pod asks for, not how many there are
+    tolerant: bool = True  # shrugs off a small difference while the status of the source shows 0 replicas
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One list of one namespace, and when it was asked for."""
+
+    at: datetime | None = None
+    found: tuple[Autoscaler, ...] = ()
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def is_fresh(self, now: datetime, at_most_s: float) -> bool:
+        """Whether it is so young; a clock that was set makes it old, either way."""
+        return self.at is not None and abs(seconds_between(self.at, now)) <= at_most_s
+
+
+class Autoscalers:
+    """The autoscalers of each namespace that was asked about."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._kept: defaultdict[tuple[str, str], _Kept] = defaultdict(_Kept)
+
+    async def of(
+        self, namespace: str, now: datetime, at_most_s: float, *, resources: bool
+    ) -> tuple[Autoscaler, ...]:
+        """Return who scales there, as of so many seconds ago or later; `resources`: also those of pods.
+
+        Raises ApiError when the API server does not answer.
+        """
+        found = await self._fresh("replicas", self._read_replicas, namespace, now, at_most_s)
+        if resources:
+            found += await self._fresh("resources", self._read_resources, namespace, now, at_most_s)
+        return found
+
+    async def _fresh(
+        self,
+        what: str,
+        read: Callable[[str], Awaitable[Iterable[Autoscaler]]],
+        namespace: str,
+        now: datetime,
+        at_most_s: float,
+    ) -> tuple[Autoscaler, ...]:
+        kept = self._kept[namespace, what]
+        async with kept.asking:  # workers ask at the same time: the others wait for the answer to the first
+            if not kept.is_fresh(now, at_most_s):
+                kept.found = tuple(await read(namespace))
+                kept.at = now
+            return kept.found
+
+    async def _read_replicas(self, namespace: str) -> Iterator[Autoscaler]:
+        hpas = await self._client.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
+        keda = await self._client.find(f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
+        found = [(_HPA, raw) for raw in hpas["items"]]
+        found += [(_KEDA, raw) for raw in (keda["items"] if keda else ())]
+        return (_aimed(kind, raw, "scaleTargetRef") for kind, raw in found)
+
+    async def _read_resources(self, namespace: str) -> Iterator[Autoscaler]:
+        path = f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}/verticalpodautoscalers"
+        found = await self._client.find(path)
+        return (_aimed(_VPA, raw, "targetRef") for raw in (found["items"] if found else ()) if _acts(raw))
+
+
+def _aimed(kind: str, raw: Raw, field_name: str) -> Autoscaler:
+    spec = raw.get("spec", {})
+    aim = spec.get(field_name) or {}
+    who = f"{kind}/{raw['metadata']['name']}"
+    return Autoscaler(
+        who, aim.get("kind", DEPLOYMENT), aim.get("name", ""), resizes=kind == _VPA, tolerant=_tolerates(spec)
+    )
+
+
+def _tolerates(spec: Raw) -> bool:
+    """Whether an HPA shrugs off a small difference, which it cannot for External or Object averages.
+
+    It divides those by `status.replicas` of the source, which is 0 while split: no 10 % tolerance.
+    """
+    window = spec.get("behavior", {}).get("scaleUp", {}).get("stabilizationWindowSeconds")
+    targets = (
+        metric.get(kind, {}).get("target", {})
+        for metric in spec.get("metrics") or ()
+        for kind in ("external", "object")
+    )
+    return bool(window) or not any("averageValue" in target for target in targets)
+
+
+def _acts(vertical: Raw) -> bool:
+    """Whether it changes pods that run, and does not only recommend."""
+    mode = (vertical.get("spec", {}).get("updatePolicy") or {}).get("updateMode", "Auto")
+    return mode not in {"Off", "Initial"}
