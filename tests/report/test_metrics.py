@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from builders import KEY, observation, pods, replica_set, split, twin
+from builders import observation, pods, replica_set, split, twin
 from report.shown import series, served, value
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool
