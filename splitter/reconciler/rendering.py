@@ -4,6 +4,7 @@ The reconciler asks in each pass, a preview once. A template that fails becomes 
 and the workload stays as it is. A twin that is deleted meanwhile comes back as it was rendered last.
 """
 
+import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ class _Kept:
     """The last result of a source, and what it was made of."""
 
     manifest_json: str  # as the source was then; to be compared in a moment
-    seen: bytes  # as much of it as may enter a twin
+    seen: bytes  # a digest of as much of it as may enter a twin
     asked: object  # the policy and the template set
     twins: Twins
 
@@ -65,18 +66,19 @@ class Rendering:
         if before is not None and (before.manifest_json, before.asked) == (manifest_json, asked):
             return before.twins
         # Another count, pause or mark, several of which come with each take-over, is no other twin.
-        seen = orjson.dumps(rendered_from(orjson.loads(manifest_json)))
+        manifest = orjson.dumps(rendered_from(orjson.loads(manifest_json)))
+        seen = hashlib.sha256(manifest).digest()
         if before is not None and (before.seen, before.asked) == (seen, asked):
             self._kept[key] = replace(before, manifest_json=manifest_json)
             return before.twins
-        found = self._render(seen, policy)
+        found = self._render(manifest, policy)
         self._kept[key] = _Kept(manifest_json, seen, asked, found)
         if before is not None:
             _log_changes(key, before.twins, found)
         return found
 
-    def _render(self, seen: bytes, policy: Policy) -> Twins:
-        manifest = orjson.loads(seen)
+    def _render(self, manifest_json: bytes, policy: Policy) -> Twins:
+        manifest = orjson.loads(manifest_json)
         try:
             return {pool: self._renderer.render(manifest, pool, policy) for pool in Pool}
         except SplitterError as error:

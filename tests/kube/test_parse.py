@@ -1,6 +1,7 @@
 """Parsing: what splitter reads of raw API objects, with Kubernetes' own defaults for what they leave out."""
 
 import json
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -190,6 +191,19 @@ class TestRequests:
     def asked(self, **spec: object) -> dict[str, int]:
         """Return what a pod asks the scheduler for."""
         return dict(parse.pod(pod(spec=spec)).requests)
+
+    def test_what_all_twins_say_is_kept_once(self) -> None:
+        """1,000 twins from one template share where they may stand, and each asks for its own resources."""
+        expression = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        web, cart, plain = (
+            parse.pod_request({"containers": [requests(cpu=cpu)], "affinity": chosen})
+            for cpu, chosen in (("1", affinity), ("2", deepcopy(affinity)), ("1", {}))
+        )
+        assert web.affinity is cart.affinity
+        assert (web.requests, cart.requests) == ({"cpu": 1000}, {"cpu": 2000})
+        assert plain.affinity == ()
 
     def test_containers_add_up(self) -> None:
         """All containers run at once."""

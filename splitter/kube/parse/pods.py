@@ -1,8 +1,12 @@
 """Pods, and the pods that a template would make."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from sys import intern
+
+import orjson
 
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
 from splitter.core.model import Pool, Trouble
@@ -98,12 +102,20 @@ def pod_request(spec: Raw) -> PodRequest:
     """Parse what the scheduler looks at, for the count of free room."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    where = [spec.get("nodeSelector"), required.get("nodeSelectorTerms"), spec.get("tolerations")]
+    return replace(_anywhere(orjson.dumps(where)), requests=dict(_requests(spec)))
+
+
+# Templates ask for every kind of spot node by its labels: some 130 objects, the same for nearly all twins.
+@lru_cache(maxsize=1024)
+def _anywhere(where: bytes) -> PodRequest:
+    """Parse on which nodes a pod may stand, once for all pods that say the same."""
+    selector, terms, tolerations = orjson.loads(where)
     return PodRequest(
-        requests=dict(_requests(spec)),
-        node_selector=spec.get("nodeSelector") or {},
+        node_selector=selector or {},
         affinity=tuple(
             NodeTerm(expressions(term.get("matchExpressions")), expressions(term.get("matchFields")))
-            for term in required.get("nodeSelectorTerms", ())
+            for term in terms or ()
         ),
         tolerations=tuple(
             Toleration(
@@ -112,7 +124,7 @@ def pod_request(spec: Raw) -> PodRequest:
                 value=toleration.get("value", ""),
                 effect=toleration.get("effect", ""),
             )
-            for toleration in spec.get("tolerations") or ()
+            for toleration in tolerations or ()
         ),
     )
 

@@ -150,7 +150,7 @@ def source(raw: Raw) -> SourceRecord:
     surge, unavailable = _rolling_numbers(spec, replicas) if only is None else (1, 1)
     controlling = controller(metadata)
     observed = count(status, "observedGeneration") >= metadata["generation"]
-    counts = [status.get(name, 0) for name in ("updatedReplicas", "availableReplicas", "replicas")]
+    counts = [count(status, name) for name in ("updatedReplicas", "availableReplicas", "replicas")]
     one_revision = status.get("currentRevision") == status.get("updateRevision")
     keys = _selector_keys(spec["selector"])
     view = SourceView(
