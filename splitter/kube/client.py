@@ -50,7 +50,7 @@ _TRY_AGAIN = frozenset(
 # The kind is not there: our CRD was deleted while we run, or the server is too old to know it. There are
 # two ways to say so; both differ from what is said of an object that is not there.
 KIND_MISSING = "KindMissing"
-_OUR_KINDS = "/apis/splitter.io/"
+OUR_KINDS = "/apis/splitter.io/"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
 # A write that was not sent: this process does not lead (any more).
 NOT_LEADING = "NotLeading"
@@ -339,7 +339,7 @@ def _error(path: str, status: int, content: bytes) -> ApiError:
     if status == HTTPStatus.NOT_FOUND and found.message in _NO_KIND:
         kind = "Placements" if "/placements" in path else "Splits"
         ours = f"this cluster does not know {kind} ({kind.lower()}.splitter.io); apply manifests/crd.yaml"
-        return ApiError(status, KIND_MISSING, ours if path.startswith(_OUR_KINDS) else found.message)
+        return ApiError(status, KIND_MISSING, ours if path.startswith(OUR_KINDS) else found.message)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 
 import orjson
 
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import KIND_MISSING, OUR_KINDS, ApiError, Client
 
 logger = logging.getLogger("splitter.watch")
 
@@ -144,6 +144,10 @@ class Reflector:
                     continue
                 if self.error is None or self.error.status != error.status:
                     logger.warning("watch of %s interrupted: %s", self._path, error)
+                if error.reason == KIND_MISSING and self._path.startswith(OUR_KINDS):
+                    # Our CRD was deleted, and all objects with it, even if nobody told of the last of them.
+                    # Of other kinds it is not believed: a proxy that has lost its way answers the same.
+                    self._store.replace((), self._namespace, _FOREVER)
                 self.error = error
                 self.restarts += 1
                 # Not a race hidden: the server is asked again, ever more seldom, with jitter.

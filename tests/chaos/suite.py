@@ -18,10 +18,10 @@ from chaos.judge import judge as judged
 from chaos.launcher import CLOCK_FILE
 from chaos.proxy import FaultProxy, check_loopback
 from chaos.schedule import Entry
-from chaos.workload import CAST, FACES, Part
+from chaos.workload import FACES, PLAYED, Part
 from chaos.world import SIGNALS, Member, World
 from e2e.controller import SHORT, Controller, install
-from e2e.placed import POLICY
+from e2e.placed import PLACES, POLICY
 from e2e.shop import Shop
 from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError
 from splitter.sandbox.ports import HeldPorts
@@ -93,7 +93,8 @@ class Suite:
             sandbox.fleet.add("on-demand", _ON_DEMAND)
             sandbox.fleet.add("spot", spot)
             account = install(sandbox)
-            sandbox.kubectl("apply", "-f", POLICY)
+            if PLACES:
+                sandbox.kubectl("apply", "-f", POLICY)
             members = []
             for name in ("one", "two"):
                 (home / name).mkdir()
@@ -101,7 +102,7 @@ class Suite:
                 member = _member(name, proxy, home / name)
                 stack.callback(member.controller.end)
                 members.append(member)
-            parts = [_part(sandbox, index) for index in range(len(CAST))]
+            parts = [_part(sandbox, index) for index in range(len(PLAYED))]
             world = World(sandbox, parts, members, tell)
             world.write_set(broken=False)
             for part in parts:
@@ -285,7 +286,7 @@ def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
 
 
 def _part(sandbox: Sandbox, index: int) -> Part:
-    cast = CAST[index]
+    cast = PLAYED[index]
     sandbox.kubectl("create", "namespace", cast.namespace)
     account = f"/api/v1/namespaces/{cast.namespace}/serviceaccounts/default"
     wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=30)

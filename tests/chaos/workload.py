@@ -12,7 +12,7 @@ from typing import Any
 from chaos.judge import PLACEHOLDER, Terms
 from e2e.database import NAME as DB
 from e2e.database import Database
-from e2e.placed import Placed
+from e2e.placed import PLACES, Placed
 from e2e.shop import POOL, JsonObject, Shape, Shop
 from splitter.sandbox.waiting import wait_until
 
@@ -73,6 +73,8 @@ CAST = (
     Cast("chaos-db", least=5, surge=0, unavailable=1, kind=Kind.TWINS),
     Cast("chaos-queue", least=5, surge=0, unavailable=1, kind=Kind.PLACEMENT),
 )
+PLAYED = tuple(cast for cast in CAST if PLACES or cast.kind is not Kind.PLACEMENT)
+"""Those that the sandbox's Kubernetes can have: an older one places no pods."""
 
 
 class Deployed:

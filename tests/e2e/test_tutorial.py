@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from e2e.controller import ROOT, Controller, environment
+from e2e.placed import needs_placement
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.provisioner import Provisioner
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, needs_placement]
 
 PAGE = ROOT / "docs" / "tutorial-database.md"
 _BLOCK = re.compile(r"(<!-- varies -->\n)?```\n(.*?)```", re.DOTALL)

@@ -22,7 +22,7 @@ from kube.server import (
     refusal,
     watch,
 )
-from splitter.kube.client import ApiError
+from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.watch import _SILENCE_S, Reflector
 
 PATH = "/api/v1/things"
@@ -100,11 +100,16 @@ async def _until(look: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def following(script: Script, selector: str = "", **options: Any) -> AsyncIterator[Following]:  # noqa: ANN401 (the reflector's)
+async def following(
+    script: Script,
+    selector: str = "",
+    path: str = PATH,
+    **options: Any,  # noqa: ANN401 (the reflector's)
+) -> AsyncIterator[Following]:
     """Run a reflector of a scripted collection."""
     async with connected(script) as client:
         things = Things()
-        reflector = Reflector(client, PATH, things, selector, **options)
+        reflector = Reflector(client, path, things, selector, **options)
         running = asyncio.create_task(reflector.run())
         try:
             yield Following(reflector, things, script)
@@ -338,6 +343,29 @@ class TestFaults:
         async with following(script) as found:
             await found.until({"a": 1})
             assert int(found.watches[0].query["timeoutSeconds"]) + 15 < _SILENCE_S <= 80
+
+
+class TestMissingKind:
+    """The kind is not there any more: a watch that was cut off may not have told of the last objects."""
+
+    @staticmethod
+    def script() -> Script:
+        """Return one that knows a thing, and then the kind no more."""
+        missing = refusal(404, "NotFound", "the server could not find the requested resource")
+        gone = refusal(410, "Expired", "too old")
+        return Script().then(page(thing("a", 1), version=10), missing).watched(gone)
+
+    async def test_of_ours(self) -> None:
+        """Deleted with the CRD: whoever thinks that its Split is there would never report that it is not."""
+        async with following(self.script(), path="/apis/splitter.io/v1alpha1/splits") as found:
+            assert (await found.until_failed()).reason == KIND_MISSING
+            assert found.things.known == {}
+
+    async def test_of_others(self) -> None:
+        """A proxy that has lost its way says the same of nodes: none of them is taken for gone."""
+        async with following(self.script()) as found:
+            assert (await found.until_failed()).reason == KIND_MISSING
+            assert found.things.known == {"a": 1}
 
 
 class TestOptional:

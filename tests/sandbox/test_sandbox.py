@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from splitter.sandbox import ApiError, Sandbox, SandboxError
+from splitter.sandbox.versions import kubernetes_version
 from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -20,8 +21,9 @@ class TestServing:
 
     def test_it_is_the_kubernetes_that_was_asked_for(self, sandbox: Sandbox) -> None:
         """The stamped version is reported by server and kubectl."""
-        assert sandbox.api.get("/version")["gitVersion"] == "v1.36.3"
-        assert "Client Version: v1.36.3" in sandbox.kubectl("version")
+        version = f"v{kubernetes_version()}"
+        assert sandbox.api.get("/version")["gitVersion"] == version
+        assert f"Client Version: {version}" in sandbox.kubectl("version")
 
     def test_the_context_has_its_own_name(self, sandbox: Sandbox) -> None:
         """Nobody mistakes it for a cluster of theirs, and only the owner can read the file."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaos.workload import CAST
+from chaos.workload import PLAYED
 from soak.day import HOUR_S, hour
 from soak.flat import TooShortError
 from soak.report import line_of, table
@@ -74,7 +74,7 @@ def _hours(minutes: float) -> int:
 def _print_days(seed: int, trace: Trace, hours: int, write: Callable[[str], object]) -> None:
     for number in range(hours):
         write(f"hour {number}:\n")
-        for deed in hour(seed, number, trace, len(CAST)):
+        for deed in hour(seed, number, trace, len(PLAYED)):
             write(f"  {deed}\n")
 
 
