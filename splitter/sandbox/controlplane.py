@@ -31,7 +31,7 @@ from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.karpenter import Karpenter
 from splitter.sandbox.ports import HeldPorts
-from splitter.sandbox.processes import Nursery
+from splitter.sandbox.processes import Child, Nursery
 from splitter.sandbox.recorder import Recorder
 from splitter.sandbox.waiting import wait_until
 
@@ -78,6 +78,7 @@ class Sandbox:
         self.logs = home / "logs"
         self._progress = progress
         self._nursery = Nursery()
+        self._commands: dict[str, tuple[list[str], str | Path]] = {}
         self._ports = HeldPorts()
         self._kubectl = Path()
         self._failed = False
@@ -127,7 +128,7 @@ class Sandbox:
         began_s = time.monotonic()
         layout = commands.Layout(self.home, *(self._ports.take() for _ in range(5)))
         layout.logs.mkdir()
-        self.url = layout.url
+        self.url, self._etcd_url = layout.url, layout.etcd_url
         self._kubectl = programs.kubectl
         tokens = credentials.make_tokens(layout.token_file)
         stages = self.home / "stages.yaml"
@@ -169,6 +170,7 @@ class Sandbox:
         )
 
     def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
+        self._commands[name] = (command, kubeconfig)
         # HOME: none of them shall read or write a dot file of the user's.
         environment = {**os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
         self._nursery.start(name, command, log=self.logs / f"{name}.log", environment=environment)
@@ -206,10 +208,27 @@ class Sandbox:
 
     def process_id(self, name: str) -> int:
         """Return the process id of one program, such as "kube-controller-manager"."""
+        return self._child(name).process.pid
+
+    def kill(self, name: str) -> None:
+        """End one program without a word, as a crash does; nothing that it has written is lost."""
+        self._nursery.end_one(self._child(name))
+
+    def start_again(self, name: str) -> None:
+        """Start a program that was killed, as it was started, and return at once.
+
+        The API server waits for etcd first: it gives up where etcd does not answer. Raises SandboxError when
+        etcd does not come up.
+        """
+        if name == "kube-apiserver":
+            self._until("etcd", lambda: _answers_ok(f"{self._etcd_url}/health"))
+        self._run(name, *self._commands[name])
+
+    def _child(self, name: str) -> Child:
         found = next((child for child in self._nursery.children if child.name == name), None)
         if found is None:
             raise SandboxError(f"the sandbox runs no {name}.")
-        return found.process.pid
+        return found
 
     def record(self, namespace: str | None = None) -> Recorder:
         """Return a recorder of pods (of one namespace, or all) and nodes; use it in a `with`."""

@@ -112,8 +112,14 @@ class Nursery:
 
     def check(self) -> None:
         """Raise SandboxError when any child has ended by itself."""
-        for child in self._children:
-            child.check()
+        for child in self.children:
+            if child.process.poll() is not None and child in self._children:  # `end_one` takes it out first
+                child.check()
+
+    def end_one(self, child: Child) -> None:
+        """End one child, whose end is no fault then."""
+        self._children.remove(child)
+        child.end()
 
     def end(self) -> None:
         """End all children; safe to call twice."""

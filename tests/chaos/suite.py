@@ -196,7 +196,7 @@ class Suite:
                 elif begins:
                     begun[entry] = doing.submit(self._happens, entry, self.world.begin)
                 elif entry.what in SIGNALS:
-                    self.world.end(entry)
+                    self._happens(entry, self.world.end)
                 else:
                     ended.append(doing.submit(self._ends, entry, begun[entry]))
         for future in (*begun.values(), *ended):

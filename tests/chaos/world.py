@@ -34,8 +34,10 @@ _STOPPED = {
     Event.SERVER_STOPS: "kube-apiserver",
     Event.DATABASE_STOPS: "etcd",
 }
+# Killed, and started again at its end, when the number of the event is odd.
+_KILLED = {Event.SERVER_STOPS, Event.DATABASE_STOPS}
 _MACHINES = MACHINES_GO | {Event.NODE_STORM}
-# What only sends signals to processes, and waits for nobody.
+# What only ends, stops and starts processes, and waits for no API server.
 SIGNALS = frozenset({*_STOPPED, Event.CRASH, Event.CRASH_BOTH, Event.PAUSE})
 _NOTICES = {
     Event.NOTICE: Notice.TAINT,
@@ -78,6 +80,7 @@ class World:
     _hurt: set[str] = field(default_factory=set)
     _pods: set[str] = field(default_factory=set)
     _stopped: set[str] = field(default_factory=set)
+    _killed: set[str] = field(default_factory=set)
     _storm: Storm | None = None
     _emergency: bool = False
     _choosing: threading.Lock = field(default_factory=threading.Lock)
@@ -108,7 +111,7 @@ class World:
             case Event.CRASH | Event.CRASH_BOTH | Event.PAUSE:
                 self._strike_members(entry)
             case Event.MANAGER_STOPS | Event.SCHEDULER_STOPS | Event.SERVER_STOPS | Event.DATABASE_STOPS:
-                self._signal(_STOPPED[entry.what], signal.SIGSTOP)
+                self._stop(entry)
             case Event.CRD_REMOVED:
                 self.sandbox.kubectl("delete", "crd", CRD, "--ignore-not-found", "--timeout=60s")
             case Event.SET_BROKEN:
@@ -128,7 +131,7 @@ class World:
             case Event.CRASH | Event.CRASH_BOTH | Event.PAUSE:
                 self._revive()
             case Event.MANAGER_STOPS | Event.SCHEDULER_STOPS | Event.SERVER_STOPS | Event.DATABASE_STOPS:
-                self._signal(_STOPPED[entry.what], signal.SIGCONT)
+                self._go_on(_STOPPED[entry.what])
             case Event.CRD_REMOVED:
                 self._apply_crd()
             case Event.SET_BROKEN:
@@ -146,8 +149,8 @@ class World:
 
     def mend(self) -> None:
         """Make everything well again."""
-        for name in tuple(self._stopped):
-            self._signal(name, signal.SIGCONT)
+        for name in _STOPPED.values():
+            self._go_on(name)
         self._set_clocks_right()
         self._revive()
         self._apply_crd()
@@ -296,12 +299,26 @@ class World:
         for member in self.members:
             member.set_clock(0.0)
 
-    def _signal(self, name: str, number: signal.Signals) -> None:
-        os.kill(self.sandbox.process_id(name), number)
-        if number is signal.SIGSTOP:
-            self._stopped.add(name)
+    def _stop(self, entry: Entry) -> None:
+        assert isinstance(entry.what, Event)
+        name = _STOPPED[entry.what]
+        if entry.what in _KILLED and entry.which % 2:
+            self.sandbox.kill(name)
+            self._killed.add(name)
         else:
-            self._stopped.discard(name)
+            os.kill(self.sandbox.process_id(name), signal.SIGSTOP)
+            self._stopped.add(name)
+
+    def _go_on(self, name: str) -> None:
+        """Have a program of the control plane run, if it does not."""
+        if name == "kube-apiserver":
+            self._go_on("etcd")  # without which it does not start
+        if name in self._killed:
+            self.sandbox.start_again(name)
+            self._killed.discard(name)
+        elif name in self._stopped:
+            os.kill(self.sandbox.process_id(name), signal.SIGCONT)
+        self._stopped.discard(name)
 
     def _strike_members(self, entry: Entry) -> None:
         living = [member for member in self.members if member.controller.running and not member.paused]

@@ -157,6 +157,30 @@ class TestEnding:
             with pytest.raises(SandboxError, match=r"kwok ended with code -9\. Its log, .*kwok\.log, ends:"):
                 wait_until(lambda: None, what="the news", deadline_s=60, check=doomed.check)
 
+    @pytest.mark.parametrize("name", ["kube-apiserver", "etcd"])
+    def test_killed_and_started_again(self, name: str, tmp_path: Path) -> None:
+        """What was asked for is no fault; what was written is still there, and pods run again."""
+        with Sandbox.start(root=tmp_path) as crashed:
+            crashed.fleet.add("spot", 1)
+            before = crashed.process_id(name)
+            crashed.kill(name)
+            crashed.check()
+            with pytest.raises(SandboxError, match=f"the sandbox runs no {name}"):
+                crashed.process_id(name)
+            crashed.start_again(name)
+            assert crashed.process_id(name) != before
+            nodes = wait_until(lambda: _names_of_nodes(crashed), what="an answer", deadline_s=60)
+            assert nodes == ["spot-0"]
+            crashed.kubectl("run", "web", "--image=web")
+            crashed.kubectl("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
+
+
+def _names_of_nodes(sandbox: Sandbox) -> list[str] | None:
+    try:
+        return [raw["metadata"]["name"] for raw in sandbox.api.list("/api/v1/nodes")]
+    except SandboxError:  # it is not up yet
+        return None
+
 
 def _script(root: Path, body: str) -> str:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
