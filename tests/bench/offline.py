@@ -2,7 +2,8 @@
 
 The real cache, planner and reconciler over an API in the same process that answers at once, so that what is
 counted is splitter's own CPU time and nothing else's: comparable between two commits on a busy machine.
-`python -m bench.offline` prints a table; `make bench` has the figures that users will see.
+`python -m bench.offline` prints a table, with `--memory` one of what is kept of each workload; `make bench`
+has the figures that users will see.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import gc
 import itertools
 import logging
 import time
-from collections.abc import Iterable
+import tracemalloc
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -340,19 +342,36 @@ class Run:
             paper.writes,
         )
 
+    async def kept(self) -> dict[str, int]:
+        """Return how many bytes are kept of all objects of a kind, and by the first pass of each workload."""
+        found, before = {}, 0
+        tracemalloc.start()
+        for name, shelf, raws in self._shelves():
+            for raw in raws:
+                # As a watch brings it: what is kept of it is then counted here, and shares nothing on paper.
+                shelf.upsert(orjson.loads(orjson.dumps(raw)))
+            found[name] = _traced() - before
+            before += found[name]
+        self._task = asyncio.create_task(self.reconciler.run(8, 4))
+        await self._idle()
+        found["passes"] = _traced() - before
+        tracemalloc.stop()
+        self._task.cancel()
+        return found
+
+    def _shelves(self) -> Iterator[tuple[str, Any, list[Json]]]:
+        cache, paper = self.cache, self.paper
+        yield "nodes", cache.nodes, paper.nodes
+        yield "sources", cache.sources, paper.sources
+        yield "twins", cache.twins, paper.twins
+        yield "ReplicaSets", cache.replica_sets, paper.replica_sets
+        yield "Splits", cache.splits, paper.splits
+        yield "pods", cache.pods, paper.pods
+
     def fill(self) -> float:
         """Take all objects in; return the CPU seconds of one."""
-        cache, paper = self.cache, self.paper
-        shelves = (
-            (cache.nodes, paper.nodes),
-            (cache.sources, paper.sources),
-            (cache.twins, paper.twins),
-            (cache.replica_sets, paper.replica_sets),
-            (cache.splits, paper.splits),
-            (cache.pods, paper.pods),
-        )
         began, count = time.process_time(), 0
-        for shelf, raws in shelves:
+        for _, shelf, raws in self._shelves():
             for raw in raws:
                 shelf.upsert(raw)
                 count += 1
@@ -393,16 +412,37 @@ class Run:
                 quiet = quiet + 1 if not len(self.queue) else 0
 
 
+def _traced() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _print_memory(sizes: Iterable[int]) -> None:
+    table = Table(title=f"Kept for a workload of {REPLICAS} replicas, in KB")
+    rows = {workloads: asyncio.run(Run(workloads).kept()) for workloads in sizes}
+    for column in ("workloads", *next(iter(rows.values())), "all"):
+        table.add_column(column, justify="right")
+    for workloads, kept in rows.items():
+        each = [count / workloads / 1000 for count in (*kept.values(), sum(kept.values()))]
+        table.add_row(str(workloads), *(f"{figure:.1f}" for figure in each))
+    Console().print(table)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.offline", description=__doc__.partition("\n")[0])
     parser.add_argument("--workloads", type=int, nargs="+", default=[100, 300, 1000])
+    parser.add_argument("--memory", action="store_true", help="what is kept, instead of CPU")
+    chosen = parser.parse_args()
     logging.disable()
+    if chosen.memory:
+        _print_memory(chosen.workloads)
+        return
     table = Table(title=f"CPU of one process, workloads of {REPLICAS} replicas")
     columns = ("workloads", "fill/object", "pod event", "steady pass", "1 node: last raise")
     for column in (*columns, "all: median raise", "all: last raise", "writes"):
         table.add_column(column, justify="right")
-    for workloads in parser.parse_args().workloads:
+    for workloads in chosen.workloads:
         figures = asyncio.run(Run(workloads).measure())
         table.add_row(
             str(figures.workloads),

@@ -81,6 +81,8 @@ class World:
     _pods: set[str] = field(default_factory=set)
     _stopped: set[str] = field(default_factory=set)
     _killed: set[str] = field(default_factory=set)
+    was_down: bool = False
+    """In this round the API server, or its database, was killed: for a while nobody answered."""
     _storm: Storm | None = None
     _emergency: bool = False
     _choosing: threading.Lock = field(default_factory=threading.Lock)
@@ -93,6 +95,7 @@ class World:
     def opens(self) -> None:
         """A round begins."""
         self._nodes, self._hurt, self._pods, self._emergency = {}, set(), set(), False
+        self.was_down = False
         for part in self.parts:
             part.opens()
 
@@ -303,6 +306,7 @@ class World:
         assert isinstance(entry.what, Event)
         name = _STOPPED[entry.what]
         if entry.what in _KILLED and entry.which % 2:
+            self.was_down = True
             self.sandbox.kill(name)
             self._killed.add(name)
         else:
