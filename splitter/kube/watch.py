@@ -35,7 +35,9 @@ _STUCK_S = _SILENCE_S + 150.0
 # What splitter does without: not allowed, or no such kind in this cluster. It may come later.
 # An expired token (401) says neither: it is renewed within seconds.
 _OFF = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
-_OFF_WAIT_S = 300.0
+# An API server that has just started refuses everything until it has read who may do what (RBAC): what was
+# followed until then is believed to be gone after the second refusal only, and asked for ever more seldom.
+_OFF_FIRST_WAIT_S, _OFF_WAIT_S = 5.0, 300.0
 _FOREVER = 2**63  # newer than any resourceVersion
 
 
@@ -62,7 +64,7 @@ class Reflector:
     """Keeps one store in step with one collection; `synced` is set after the first complete list.
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
-    once at INFO, with this sentence, and asked again every few minutes. The first pass waits for an `awaited`
+    once at INFO, with this sentence, and asked again, ever more seldom. The first pass waits for an `awaited`
     one all the same, until it is listed or known not to be there. Of a list the store reads each page as
     it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
     """
@@ -89,6 +91,7 @@ class Reflector:
         self._without = without
         self._awaited = awaited or not without
         self._off = False
+        self._followed = False  # a watch was open since the last refusal
         self.synced = asyncio.Event()
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
@@ -130,7 +133,7 @@ class Reflector:
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out."""
-        wait_s = _FIRST_WAIT_S
+        wait_s, off_wait_s = _FIRST_WAIT_S, _OFF_FIRST_WAIT_S
         while True:
             try:
                 version = await self._list()
@@ -139,8 +142,12 @@ class Reflector:
             except ApiError as error:
                 self._tried_s = time.monotonic()
                 if self.optional and error.status in _OFF:
-                    self._do_without(error)
-                    await asyncio.sleep(_OFF_WAIT_S * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
+                    if self._followed:
+                        self._followed, off_wait_s = False, _OFF_FIRST_WAIT_S
+                    else:
+                        self._do_without(error)
+                    await asyncio.sleep(off_wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
+                    off_wait_s = min(_OFF_WAIT_S, off_wait_s * 2)
                     continue
                 if self.error is None or self.error.status != error.status:
                     logger.warning("watch of %s interrupted: %s", self._path, error)
@@ -211,6 +218,7 @@ class Reflector:
             }
             try:
                 async with self._client.stream(self._path, query, _SILENCE_S) as lines:
+                    self._followed = True
                     async for line in lines:
                         self._heard()
                         event = orjson.loads(line)

@@ -224,7 +224,7 @@ class Suite:
 
         But for one that was started while nobody answered: it says so and ends, as controllers do.
         """
-        self.world.sandbox.check()
+        self.world.check()
         for member in self.world.members:
             try:
                 member.controller.check()

@@ -28,9 +28,10 @@ from splitter.sandbox.fleet import NODES
 CRD = "splits.splitter.io"
 HOME = "splitter-system"
 _TEMPLATES = bundled_path("templates") / "default" / "deployment"
+_SCHEDULER = "kube-scheduler"
 _STOPPED = {
     Event.MANAGER_STOPS: "kube-controller-manager",
-    Event.SCHEDULER_STOPS: "kube-scheduler",
+    Event.SCHEDULER_STOPS: _SCHEDULER,
     Event.SERVER_STOPS: "kube-apiserver",
     Event.DATABASE_STOPS: "etcd",
 }
@@ -323,6 +324,21 @@ class World:
         elif name in self._stopped:
             os.kill(self.sandbox.process_id(name), signal.SIGCONT)
         self._stopped.discard(name)
+
+    def check(self) -> None:
+        """Raise SandboxError when a program of the sandbox has ended by itself.
+
+        But for the scheduler once nobody answered for a while: where it doubts what it knows of pods it ends,
+        to be started again ("Scheduler cache is corrupted"), as its kubelet would.
+        """
+        try:
+            self.sandbox.check()
+        except SandboxError as fault:
+            if not self.was_down or not str(fault).startswith(f"{_SCHEDULER} ended"):
+                raise
+            self.tell(f"starts {_SCHEDULER} again, which has ended by itself")
+            self.sandbox.kill(_SCHEDULER)
+            self.sandbox.start_again(_SCHEDULER)
 
     def _strike_members(self, entry: Entry) -> None:
         living = [member for member in self.members if member.controller.running and not member.paused]

@@ -391,6 +391,25 @@ class TestOptional:
             assert (await found.until_failed()).status == 403
             assert found.things.known == {}
 
+    async def test_a_server_that_has_just_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It refuses everything until it has read its roles: what was followed is kept."""
+        monkeypatch.setattr("splitter.kube.watch._OFF_FIRST_WAIT_S", 0.01)
+        script = Script().then(page(thing("a", 1), version=10), refusal(403, "Forbidden", "no"))
+        script.then(page(thing("a", 1), thing("b", 2), version=11))
+        script.watched(watch(error(410, "Expired")), open_watch())
+        async with following(script, without="we are slower") as found:
+            await found.until({"a": 1, "b": 2})
+            assert [len(listed) for listed, *_ in found.things.lists] == [1, 2]
+
+    async def test_refused_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Then the right is gone, and what was known with it."""
+        monkeypatch.setattr("splitter.kube.watch._OFF_FIRST_WAIT_S", 0.01)
+        script = Script().then(page(thing("a", 1), version=10), refusal(403, "Forbidden", "no"))
+        script.watched(watch(error(410, "Expired")))
+        async with following(script, without="we are slower") as found:
+            assert (await found.until_failed()).status == 403
+            assert found.things.known == {}
+
     async def test_other_faults_are_faults(self, caplog: pytest.LogCaptureFixture) -> None:
         """An API server that does not answer is asked again soon, and that is a warning."""
         down = [refusal(503, "ServiceUnavailable", "starting")] * 4
