@@ -142,7 +142,10 @@ class FaultProxy(Gateway):
                 await request.read()
                 return _refusal(found.stroke.fault)
             await let_pass(found.dice.uniform(*_SLOW_S))
-        return await super()._forward(session, request)
+        try:
+            return await super()._forward(session, request)
+        except aiohttp.ClientConnectionError:  # the server was killed: its client sees what it would see
+            return await _reset(request)
 
     async def _carried_out(
         self, session: aiohttp.ClientSession, request: web.Request, body: bytes, life: int

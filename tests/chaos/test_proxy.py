@@ -3,7 +3,10 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -235,3 +238,15 @@ class TestWatches:
             assert await self.silent(answer)
         async with session.get(WATCH) as answer:
             assert await answer.content.readline() == LINE
+
+
+def test_nobody_there(trusting: None, tmp_path: Path) -> None:
+    """While the server is killed a client is cut off, and gets no answer that a server never gave."""
+    assert trusting is None
+    with FaultProxy(kubeconfig(tmp_path / "server", "http://127.0.0.1:1")) as proxy:
+        written = yaml.safe_load(proxy.kubeconfig(tmp_path / "proxy").read_text())
+        address = urlsplit(written["clusters"][0]["cluster"]["server"]).netloc
+        with closing(HTTPConnection(address, timeout=10)) as connection:
+            connection.request("GET", "/api/v1/pods")
+            with pytest.raises(ConnectionError):
+                connection.getresponse()
