@@ -21,7 +21,7 @@ pod can mount what it names: say so to whoever approves this.
 
 - **A right that is missing** is named at the start: splitter asks for each, and leaves with `Forbidden` and
   the list. One that is *optional* may be taken away: splitter says once, in its log, what it does without,
-  and asks again every few minutes.
+  and asks again, ever more seldom, up to every few minutes.
 - **No right is idle**: an end-to-end test lets workloads live through everything, sees every request, and
   fails for a right that nobody used as for one that was missing.
 - **A namespaced install** ([how](../how-to/install.md#for-some-namespaces-only)) has the rights of

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from splitter.core.desired import rendered_from
+from splitter.core.desired import Manifest, rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.in_place import is_in_place
@@ -66,8 +66,8 @@ class Rendering:
         if before is not None and (before.manifest_json, before.asked) == (manifest_json, asked):
             return before.twins
         # Another count, pause or mark, several of which come with each take-over, is no other twin.
-        manifest = orjson.dumps(rendered_from(orjson.loads(manifest_json)))
-        seen = hashlib.sha256(manifest).digest()
+        manifest = rendered_from(orjson.loads(manifest_json))
+        seen = hashlib.sha256(orjson.dumps(manifest)).digest()
         if before is not None and (before.seen, before.asked) == (seen, asked):
             self._kept[key] = replace(before, manifest_json=manifest_json)
             return before.twins
@@ -77,8 +77,7 @@ class Rendering:
             _log_changes(key, before.twins, found)
         return found
 
-    def _render(self, manifest_json: bytes, policy: Policy) -> Twins:
-        manifest = orjson.loads(manifest_json)
+    def _render(self, manifest: Manifest, policy: Policy) -> Twins:
         try:
             return {pool: self._renderer.render(manifest, pool, policy) for pool in Pool}
         except SplitterError as error:

@@ -136,7 +136,7 @@ class Sandbox:
 
         self._run("etcd", commands.etcd(programs, layout))
         # An API server that starts before etcd answers gives up under load instead of trying again.
-        self._until("etcd", lambda: _answers_ok(f"{layout.etcd_url}/health"))
+        self._until_etcd_answers()
 
         self._run("kube-apiserver", commands.kube_apiserver(programs, layout))
         self._until("the API server's certificate", layout.ca_file.exists)
@@ -177,6 +177,9 @@ class Sandbox:
 
     def _until(self, what: str, look: Callable[[], bool]) -> None:
         wait_until(look, what=what, deadline_s=_START_DEADLINE_S, check=self.check)
+
+    def _until_etcd_answers(self) -> None:
+        self._until("etcd", lambda: _answers_ok(f"{self._etcd_url}/health"))
 
     def _api_is_ready(self) -> bool:
         try:
@@ -221,7 +224,7 @@ class Sandbox:
         etcd does not come up.
         """
         if name == "kube-apiserver":
-            self._until("etcd", lambda: _answers_ok(f"{self._etcd_url}/health"))
+            self._until_etcd_answers()
         self._run(name, *self._commands[name])
 
     def _child(self, name: str) -> Child:

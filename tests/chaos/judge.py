@@ -6,7 +6,7 @@
 fewer only by what the world took: replicas whose machine went or fell silent, and pods that a hand deleted.
 Each such loss excuses as many replicas as it took below F, and each one that is made good is excused no
 longer: so a write that lowers what a loss has left is found too. A write that was sent before the loss could
-not know of it: what it ends afterwards is excused as well, at most as many as the loss left above F.
+not know of it: what it ends afterwards is excused as well, at most as many as the loss took above F.
 
 *The bound.* At most the largest N of the round, plus S (or 1, the probe of a workload without surge). What
 stands on a machine that goes is not counted, nor what a hand deleted. In a round with an emergency what was

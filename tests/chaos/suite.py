@@ -18,7 +18,7 @@ from chaos.judge import judge as judged
 from chaos.launcher import CLOCK_FILE
 from chaos.proxy import FaultProxy, check_loopback
 from chaos.schedule import Entry
-from chaos.workload import FACES, PLAYED, Part
+from chaos.workload import FACES, PLAYED, Cast, Part
 from chaos.world import SIGNALS, Member, World
 from e2e.controller import SHORT, Controller, install
 from e2e.placed import PLACES, POLICY
@@ -102,7 +102,7 @@ class Suite:
                 member = _member(name, proxy, home / name)
                 stack.callback(member.controller.end)
                 members.append(member)
-            parts = [_part(sandbox, index) for index in range(len(PLAYED))]
+            parts = [_part(sandbox, cast) for cast in PLAYED]
             world = World(sandbox, parts, members, tell)
             world.write_set(broken=False)
             for part in parts:
@@ -290,8 +290,7 @@ def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
     return Member(name, controller, proxy, clock, port)
 
 
-def _part(sandbox: Sandbox, index: int) -> Part:
-    cast = PLAYED[index]
+def _part(sandbox: Sandbox, cast: Cast) -> Part:
     sandbox.kubectl("create", "namespace", cast.namespace)
     account = f"/api/v1/namespaces/{cast.namespace}/serviceaccounts/default"
     wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=30)
