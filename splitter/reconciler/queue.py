@@ -35,10 +35,9 @@ class WorkQueue:
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
-        self._urgent_since: dict[Key, float] = {}
         self._urgent: OrderedDict[Key, None] = OrderedDict()
         self._normal: OrderedDict[Key, None] = OrderedDict()
-        self._bursting: set[Key] = set()
+        self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
         self._progress_s = 0.0
         self.served = False
@@ -78,8 +77,9 @@ class WorkQueue:
         """Ask for a pass as soon as a worker is free, or when the key has rested.
 
         Of a burst of urgent calls for one key the first is never delayed, the others make one pass after
-        `coalesce_s` seconds: a swarm of notices is one decision, not one a node. One that is not urgent
-        waits until `rest_s` seconds, or more while many keys rest, have passed since the key's last pass.
+        `coalesce_s` seconds, and with it the next burst begins: a swarm of notices is one decision in that
+        time, not one a node. A call that is not urgent waits until `rest_s` seconds, or more while many keys
+        rest, have passed since the key's last pass.
         """
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
@@ -105,21 +105,16 @@ class WorkQueue:
         self._something.set()
 
     def _is_burst(self, key: Key) -> bool:
-        loop = asyncio.get_running_loop()
-        last = self._urgent_since.get(key)
-        if last is None or loop.time() - last >= self._coalesce_s:
-            self._urgent_since[key] = loop.time()
-            loop.call_later(self._coalesce_s, self._urgent_since.pop, key, None)
-            return False
-        if key not in self._bursting:
-            self._bursting.add(key)
-            loop.call_at(last + self._coalesce_s, self._burst_over, key)
-        return True
+        if key in self._bursts:
+            self._bursts[key] = True
+            return True
+        self._bursts[key] = False
+        asyncio.get_running_loop().call_later(self._coalesce_s, self._burst_over, key)
+        return False
 
     def _burst_over(self, key: Key) -> None:
-        self._bursting.discard(key)
-        self._urgent_since.pop(key, None)
-        self.add(key, urgent=True)
+        if self._bursts.pop(key):
+            self.add(key, urgent=True)  # and so the next burst begins
 
     def add_after(self, key: Key, delay_s: float) -> None:
         """Ask for a pass in `delay_s` seconds, unless one is due sooner."""

@@ -290,10 +290,24 @@ class TestBursts:
         queue.add(A, urgent=True)
         queue.add(A, urgent=True)
         assert await drain(queue) == [A]
-        assert await take(queue) == A  # the burst is over
+        assert await take(queue) == A  # the burst is over, and with its pass another begins
         queue.done(A)
         queue.add(A, urgent=True)
+        assert len(queue) == 0
+        assert await take(queue) == A
+        queue.done(A)
+        await moment(self.SHORT_S * 2)
+        queue.add(A, urgent=True)
         assert await drain(queue) == [A]
+
+    async def test_endless_swarm(self) -> None:
+        """However many notices come, there is one pass in each `coalesce_s`, and the first at once."""
+        queue, passes = WorkQueue(0.05), 0
+        for _ in range(100):
+            queue.add(A, urgent=True)
+            passes += len(await drain(queue))
+            await moment(0.007)
+        assert passes <= 100 * 0.007 / 0.05 + 1
 
     async def test_during_the_pass(self) -> None:
         """Notices during the pass that the first one caused are seen by another pass."""
