@@ -23,10 +23,10 @@ from splitter.kube.client import NOT_LEADING, ApiError
 
 logger = logging.getLogger("splitter.status")
 
-_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 10.0
-# Statuses take a third of the time at most: while 1,000 workloads are taken over, a status after each step
-# of each is as many writes as the steps are, and the API server has no time for both.
-_PAUSE = 2.0
+_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 30.0
+# Statuses take a tenth of the time at most: one costs the API server as much as three to five other writes of
+# a hand-over (docs/performance.md), and a status after each step is as many writes as the steps are.
+_PAUSE = 9.0
 _RETRY_MAX_S = 60.0
 _AT_ONCE = 4  # connections left free for passes
 
@@ -136,8 +136,8 @@ class StatusBoard:
 def pause_s(took_s: float) -> float:
     """Return how long to leave statuses unwritten after writing all of them took so long.
 
-    >>> pause_s(0.1), pause_s(3.0), pause_s(60.0)
-    (1.0, 6.0, 10.0)
+    >>> pause_s(0.02), pause_s(0.5), pause_s(15.0)
+    (1.0, 4.5, 30.0)
     """
     return min(_LONGEST_INTERVAL_S, max(_INTERVAL_S, _PAUSE * took_s))
 

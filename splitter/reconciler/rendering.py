@@ -6,6 +6,7 @@ and the workload stays as it is. A twin that is deleted meanwhile comes back as 
 
 import hashlib
 import logging
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,9 @@ logger = logging.getLogger("splitter.reconciler")
 
 Twins = Mapping[Pool, Rendered] | Note
 
+# A quarter of the length, for what is kept of each workload as long as it is split; 20 us to read.
+_Packed = Mapping[Pool, tuple[Rendered, bytes]]
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -31,7 +35,7 @@ class _Kept:
     manifest_json: str  # as the source was then; to be compared in a moment
     seen: bytes  # a digest of as much of it as may enter a twin
     asked: object  # the policy and the template set
-    twins: Twins
+    twins: _Packed | Note
 
 
 class Rendering:
@@ -41,7 +45,7 @@ class Rendering:
         self._renderer = renderer
         self._kept: dict[Key, _Kept] = {}
         # Lost by a restart: a twin deleted meanwhile then waits for a template that works.
-        self._last_good: dict[Key, Mapping[Pool, Rendered]] = {}
+        self._last_good: dict[Key, _Packed] = {}
 
     def twins_of(self, observed: Observation, policy: Policy) -> Twins:
         """Return both twins as the templates make them now, or why they cannot."""
@@ -55,12 +59,11 @@ class Rendering:
         found = self._rendered(observed.key, source.manifest_json, policy)
         if not isinstance(found, Note):
             self._last_good[observed.key] = found
-            return found
-        if _lacks_a_twin(observed):
-            return self._last_good.get(observed.key, found)
-        return found
+        elif _lacks_a_twin(observed):
+            found = self._last_good.get(observed.key, found)
+        return _unpacked(found)
 
-    def _rendered(self, key: Key, manifest_json: str, policy: Policy) -> Twins:
+    def _rendered(self, key: Key, manifest_json: str, policy: Policy) -> _Packed | Note:
         asked = (policy, self._renderer.template_set(policy.template_set))
         before = self._kept.get(key)
         if before is not None and (before.manifest_json, before.asked) == (manifest_json, asked):
@@ -74,14 +77,27 @@ class Rendering:
         found = self._render(manifest, policy)
         self._kept[key] = _Kept(manifest_json, seen, asked, found)
         if before is not None:
-            _log_changes(key, before.twins, found)
+            _log_changes(key, _unpacked(before.twins), _unpacked(found))
         return found
 
-    def _render(self, manifest: Manifest, policy: Policy) -> Twins:
+    def _render(self, manifest: Manifest, policy: Policy) -> _Packed | Note:
         try:
-            return {pool: self._renderer.render(manifest, pool, policy) for pool in Pool}
+            return {pool: _packed(self._renderer.render(manifest, pool, policy)) for pool in Pool}
         except SplitterError as error:
             return Note(error.reason, error.message, warning=True)
+
+
+def _packed(made: Rendered) -> tuple[Rendered, bytes]:
+    return replace(made, manifest_json=""), zlib.compress(made.manifest_json.encode())
+
+
+def _unpacked(found: _Packed | Note) -> Twins:
+    if isinstance(found, Note):
+        return found
+    return {
+        pool: replace(made, manifest_json=zlib.decompress(text).decode())
+        for pool, (made, text) in found.items()
+    }
 
 
 def _lacks_a_twin(observed: Observation) -> bool:

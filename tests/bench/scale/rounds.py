@@ -32,6 +32,7 @@ ON_DEMAND_NODES_A_POD, SPOT_NODES_A_POD = 0.02, 0.03
 SETTLE_S_PER_WORKLOAD, SETTLE_S = 1.2, 180.0
 STORM_S = 240.0
 _EVENTS, _WRITERS = 3000, 16
+_AT_ONCE, _READ_S = 300, 1.0  # events that fit into the sockets between, and the time to read them
 _LEADING_S = 60.0
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 # What makes spot trusted again between two measures, and no turns: all may move at once.
@@ -319,10 +320,22 @@ def notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) ->
 
 
 def events(run: Run, controller: Controller) -> None:
-    """Change pods in what means nothing, and count what it costs to hear of it."""
+    """Change pods in what means nothing, and count what hearing of it costs: as they come, 300 at once."""
     here = run.here
     paths = [f"{PODS}/{pod['metadata']['name']}" for pod in here.sandbox.api.list(PODS)][:_EVENTS]
-    patch = {"metadata": {"annotations": {"bench": "seen"}}}
+    with _cost_of_events(run, "event", controller) as heard:
+        heard.append(_annotate(here, paths))
+    with _cost_of_events(run, "events_at_once", controller) as heard:
+        for begin in range(0, len(paths), _AT_ONCE):
+            controller.pause()  # so that they wait in its sockets
+            heard.append(_annotate(here, paths[begin : begin + _AT_ONCE]))
+            controller.resume()
+            let_pass(_READ_S)
+
+
+def _annotate(here: Crowd, paths: Sequence[str]) -> int:
+    """Change pods in what means nothing; return how many were still there."""
+    patch = {"metadata": {"annotations": {"bench": str(time.monotonic())}}}
 
     def change(path: str) -> bool:
         try:
@@ -331,15 +344,20 @@ def events(run: Run, controller: Controller) -> None:
             return False
         return True
 
-    with (
-        run.measured("event", controller.process_id) as found,
-        ThreadPoolExecutor(_WRITERS) as writers,
-    ):
+    with ThreadPoolExecutor(_WRITERS) as writers:
+        return sum(writers.map(change, paths))
+
+
+@contextmanager
+def _cost_of_events(run: Run, name: str, controller: Controller) -> Iterator[list[int]]:
+    """Note what each of the events cost whose numbers are put into the list, a second later."""
+    heard: list[int] = []
+    with run.measured(name, controller.process_id) as found:
         before_s = cpu_seconds(controller.process_id)
-        heard = sum(writers.map(change, paths))
-        let_pass(1.0)
+        yield heard
+        let_pass(_READ_S)
         used_s = cpu_seconds(controller.process_id) - before_s
-        found |= {"events": heard, "microseconds": round(used_s / heard * 1e6)}
+        found |= {"events": sum(heard), "microseconds": round(used_s / sum(heard) * 1e6)}
 
 
 def _fail_over(run: Run) -> None:
