@@ -98,8 +98,8 @@ class Crowd:
 
         wait_until(all_do, what=what, deadline_s=self.size.settle_s, check=check)
 
-    def set_images(self, image: str) -> None:
-        """Give every workload another image, as a user does."""
+    def set_images(self, image: str, holders: Sequence[str] = ("",)) -> None:
+        """Give the Deployments with these suffixes, of each workload, another image, as a user does."""
         objects = self.deployments.objects
 
         def set_image(name: str) -> None:
@@ -109,7 +109,7 @@ class Crowd:
             self.sandbox.api.patch(f"{DEPLOYMENTS}/{name}", patch, field_manager="bench")
 
         with ThreadPoolExecutor(_WRITERS) as writers:
-            list(writers.map(set_image, self.names))
+            list(writers.map(set_image, [f"{name}{suffix}" for suffix in holders for name in self.names]))
 
     def wait_until_run(self, image: str, holders: Sequence[str], check: Callable[[], None]) -> None:
         """Wait until the Deployments with these suffixes, of each workload, run this image and no other."""

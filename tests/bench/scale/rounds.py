@@ -34,6 +34,7 @@ STORM_S = 240.0
 _EVENTS, _WRITERS = 3000, 16
 _AT_ONCE, _READ_S = 300, 1.0  # events that fit into the sockets between, and the time to read them
 _LEADING_S = 60.0
+_POOLS = ("-on-demand", "-spot")
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 # What makes spot trusted again between two measures, and no turns: all may move at once.
 _SETTINGS = {name.removeprefix("SPLITTER_"): value for name, value in SETTINGS.items()} | {
@@ -153,7 +154,14 @@ def _plain_roll(run: Run) -> None:
     """Roll all of them once before they are split."""
     sandbox = run.here.sandbox
     with run.measured("roll_floor", sandbox.process_id("kube-controller-manager")) as found:
-        found["seconds"] = _roll(run.here, "registry.example/crowd/app:plain", [""], sandbox.check)
+        found["seconds"] = _roll(run.here, "registry.example/crowd/app:plain", [""], [""], sandbox.check)
+
+
+def _roll_of_twins(run: Run) -> None:
+    """Roll all twins while nobody decides anything: what splitter makes of a new image, and nothing else."""
+    sandbox = run.here.sandbox
+    with run.measured("twins_roll_floor", sandbox.process_id("kube-controller-manager")) as found:
+        found["seconds"] = _roll(run.here, "registry.example/crowd/app:twins", _POOLS, _POOLS, sandbox.check)
 
 
 def _on_boarding(run: Run) -> None:
@@ -281,8 +289,8 @@ def _roll_all(run: Run) -> None:
     with run.running("roll") as controller:
         _settle(run, "roll_awaited", controller)
         with run.measured("roll", controller.process_id) as roll:
-            pools = ["-on-demand", "-spot"]
-            roll["seconds"] = _roll(run.here, "registry.example/crowd/app:split", pools, controller.check)
+            image = "registry.example/crowd/app:split"
+            roll["seconds"] = _roll(run.here, image, [""], _POOLS, controller.check)
         _settle(run, "roll_settled", controller)
         run.note("memory_after_the_roll", {**memory_mb(controller.process_id)})
 
@@ -510,9 +518,11 @@ def _split(here: Crowd, check: Checked) -> None:
     here.wait_for(here.is_divided, "every workload to be divided as wanted", check.check)
 
 
-def _roll(here: Crowd, image: str, holders: Sequence[str], check: Callable[[], None]) -> float:
+def _roll(
+    here: Crowd, image: str, changed: Sequence[str], holders: Sequence[str], check: Callable[[], None]
+) -> float:
     def roll() -> None:
-        here.set_images(image)
+        here.set_images(image, changed)
         here.wait_until_run(image, holders, check)
 
     return _took(roll)
@@ -550,5 +560,6 @@ STAGES: Mapping[str, Callable[[Run], None]] = {
     "roll": _roll_all,
     "fail-over": _fail_over,
     "outage": _outage,
-    "outage-floors": _floors_of_an_outage,  # last: pods come back to few nodes, and a notice is another then
+    "outage-floors": _floors_of_an_outage,  # late: pods come back to few nodes, and a notice is another then
+    "roll-floor": _roll_of_twins,  # last: splitter would undo it
 }
