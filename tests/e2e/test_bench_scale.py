@@ -14,14 +14,16 @@ pytestmark = pytest.mark.e2e
 WORKLOADS = 5
 # Looked at for as long as it takes to see that something is looked at.
 PACE = Pace(idle_s=2.0, notices=1, quiet_s=0.5)
-STAGES = ("plain-roll", "on-boarding", "floors", "notices", "idle")
+STAGES = ("plain-roll", "on-boarding", "floors", "notices", "idle", "roll", "roll-floor")
 _MEASURES = {
     "on_boarding",
     "start",
     "one_node",
     "all_nodes",
     "event",
+    "events_at_once",
     "idle",
+    "roll",
     "memory_of_a_new_process",
 }
 
