@@ -13,7 +13,7 @@ pytestmark = pytest.mark.e2e
 
 WORKLOADS = 5
 # Looked at for as long as it takes to see that something is looked at.
-PACE = Pace(idle_s=2.0, notices=1, quiet_s=0.5)
+PACE = Pace(idle_s=2.0, notices=1, quiet_s=0.5, calm_s=1.5)
 STAGES = ("plain-roll", "on-boarding", "floors", "notices", "idle", "roll", "roll-floor")
 _MEASURES = {
     "on_boarding",

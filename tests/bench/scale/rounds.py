@@ -55,7 +55,8 @@ class Pace:
 
     idle_s: float = 300.0
     notices: int = 8
-    quiet_s: float = 5.0  # for the last statuses and Events of what was before
+    quiet_s: float = 5.0  # for the last Events, and the statuses of a few, of what was before
+    calm_s: float = 40.0  # without a write, until nothing is left to be told: statuses of very many pause
 
 
 @dataclass
@@ -423,7 +424,7 @@ def idle(run: Run) -> None:
         try:
             controller.start()
             own_core(controller.process_id)
-            _until_calm(gateway, run.pace.quiet_s)
+            _until_calm(gateway, run.pace.calm_s)
             run.note("memory_of_a_new_process", {**memory_mb(controller.process_id)})
             before = len(gateway.writes) + len(gateway.others)
             with run.measured("idle", controller.process_id) as found:
@@ -440,10 +441,10 @@ def idle(run: Run) -> None:
             controller.end()
 
 
-def _until_calm(gateway: Gateway, quiet_s: float) -> None:
-    """Wait until nothing has been written for a while after a start."""
+def _until_calm(gateway: Gateway, calm_s: float) -> None:
+    """Wait until nothing has been written for so long after a start."""
     seen, since = -1, time.monotonic()
-    while time.monotonic() - since < 3 * quiet_s:
+    while time.monotonic() - since < calm_s:
         if (sent := len(gateway.writes) + len(gateway.others)) != seen:
             seen, since = sent, time.monotonic()
         let_pass(1.0)
