@@ -24,8 +24,8 @@ from splitter.kube.client import NOT_LEADING, ApiError
 logger = logging.getLogger("splitter.status")
 
 _INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 30.0
-# Statuses take a tenth of the time at most: one costs the API server as much as three to five other writes of
-# a hand-over (docs/performance.md), and a status after each step is as many writes as the steps are.
+# Statuses take a tenth of the time, and more only when all of them need longer than 3 s: one costs the API
+# server as much as three to five other writes of a hand-over (docs/performance.md).
 _PAUSE = 9.0
 _RETRY_MAX_S = 60.0
 _AT_ONCE = 4  # connections left free for passes
