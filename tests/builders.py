@@ -22,6 +22,7 @@ from splitter.core.model import (
     Trouble,
     TwinView,
 )
+from splitter.core.packed import packed
 from splitter.core.placeable import runs
 from splitter.core.surface import LABEL_SPLIT, mark_value
 
@@ -180,7 +181,7 @@ def split(**fields: object) -> SplitView:
         fights=(),
         rebalance={},
         good_annotations=None,
-        status_json="{}",
+        status=packed({}),
         generation=3,
     )
     return replace(made, **fields)  # type: ignore[arg-type]

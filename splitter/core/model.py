@@ -332,7 +332,7 @@ class SplitView:
     replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
-    status_json: str  # canonical JSON of the whole status, to write only on change
+    status: bytes  # the whole status, packed: to write only on change
     generation: int = 0  # of its spec, to say which one the status is about
 
 

@@ -5,11 +5,10 @@ in `taking`, `running` and `giving`. None scales anything: N is written before t
 the resourceVersion that it was read from.
 """
 
-import json
-
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
 from splitter.core.handover import Step
 from splitter.core.model import Note, SourceView, StatefulView
+from splitter.core.packed import unpacked
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, split_name
@@ -33,7 +32,7 @@ def _lost(this: Pass) -> tuple[int, str]:
     if split is not None and split.replicas is not None:
         return split.replicas, f"the Split {split_name(this.source.key)}"
     held = sum(twin.spec_replicas for twin in this.observed.twins)
-    desired = json.loads(split.status_json).get("desired") if split is not None else None
+    desired = unpacked(split.status).get("desired") if split is not None else None
     if isinstance(desired, int) and desired > 0:
         return desired, "the Split's status"
     return held, "its twins" if held else "spec.replicas"

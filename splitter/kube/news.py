@@ -9,8 +9,7 @@ of today; only the pass that would find nothing is left out.
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
+from splitter.core.packed import packed
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
 
 
@@ -38,7 +37,7 @@ class OwnStatuses:
 
     def decided(self, uid: str, status: dict[str, Any]) -> None:
         """Remember what a status will be, whether the answer to the write or the watch tells first."""
-        self._decided[uid] = hash(orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode())
+        self._decided[uid] = hash(packed(status))
 
     def is_news(self, old: SplitRecord | None, new: SplitRecord | None) -> bool:
         """Whether a Split says more than what we have decided that it should; another state is news too.
@@ -56,4 +55,4 @@ class OwnStatuses:
             after.state,
         ):
             return True
-        return self._decided.get(new.uid) != hash(after.status_json)
+        return self._decided.get(new.uid) != hash(after.status)

@@ -15,9 +15,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-import orjson
-
 from splitter.core.model import Key, Observation
+from splitter.core.packed import packed
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError
 
@@ -35,7 +34,7 @@ _AT_ONCE = 4  # connections left free for passes
 class _Posted:
     observed: Observation
     status: dict[str, Any]
-    text: str
+    packed: bytes
 
 
 class StatusBoard:
@@ -70,16 +69,16 @@ class StatusBoard:
                 fighter=status.get("fighter", ""),
                 rebalance=status.get("rebalance", {}),
                 good_annotations=status.get("policyAnnotations"),
-                status_json=posted.text,
+                status=posted.packed,
             ),
         )
 
     def post(self, observed: Observation, status: dict[str, Any]) -> None:
         """Have a status written soon, if it differs from what is known."""
-        text = orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
-        if observed.split is None or observed.split.status_json == text:
+        after = packed(status)
+        if observed.split is None or observed.split.status == after:
             return
-        self._posted[observed.key] = _Posted(observed, status, text)
+        self._posted[observed.key] = _Posted(observed, status, after)
         self._something.set()
 
     async def run(self) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-
 from splitter.core.model import Note, Observation, PodView, Policy, Standing, TwinView
+from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
@@ -58,7 +57,7 @@ _WRITTEN = {
 
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
-    before: dict[str, Any] = orjson.loads(observed.split.status_json) if observed.split else {}
+    before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
     fights, fighter = list(recent_fights(observed, observed.now)), str(before.get("fighter", ""))
     if plan.fight and written:
         same = plan.fighter == fighter or not fights

@@ -25,6 +25,7 @@ from splitter.core.model import (
     Standing,
     StatefulView,
 )
+from splitter.core.packed import packed
 from splitter.core.plan import Pass, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
@@ -201,7 +202,7 @@ class TestSteps:
     def test_and_else_in_its_status_or_its_twins(self) -> None:
         """Whatever is left is asked."""
         source = database(stateful(0))
-        told = split(status_json='{"desired":3}')
+        told = split(status=packed({"desired": 3}))
         assert save(pass_of(source, split=told)).actions == (SaveReplicas(3, 0, "rv-web"),)
         twins = {"on_demand": twin(Pool.ON_DEMAND, spec=2), "spot": twin(Pool.SPOT, spec=1)}
         assert save(pass_of(source, split=None, **twins)).actions == (SaveReplicas(3, 0, "rv-web"),)

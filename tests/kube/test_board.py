@@ -14,6 +14,7 @@ from builders import KEY, NOW, ago, observation, split
 from kube.server import Answer, Script, connected, refusal
 from splitter.core.model import Key, Observation
 from splitter.core.nodes import NodeState
+from splitter.core.packed import packed, unpacked
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.reconciler.board import StatusBoard, pause_s
@@ -108,7 +109,7 @@ class TestOverlay:
         assert seen is not None
         assert (seen.state, seen.conflict, seen.fights) == ("Moving", True, (ago(60),))
         assert (seen.rebalance, seen.good_annotations) == ({"lost": True}, {"splitter.io/soak": "5m"})
-        assert orjson.loads(seen.status_json) == decided
+        assert unpacked(seen.status) == decided
         assert desk.script.asked == []
 
     async def test_what_a_status_may_lack(self, desk: Desk) -> None:
@@ -185,7 +186,7 @@ class TestWriting:
 
     async def test_unchanged(self, desk: Desk) -> None:
         """What is known already is not written, whatever the order of its keys."""
-        known = split(status_json='{"ready":3,"state":"Steady"}')
+        known = split(status=packed({"ready": 3, "state": "Steady"}))
         desk.board.post(observation(split=known), {"state": "Steady", "ready": 3})
         await desk.board.flush()
         assert desk.written() == []

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 import yaml
 
@@ -11,6 +10,7 @@ from builders import NOW, ago, observation, pod, pods, replica_set, source, spli
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing, StatefulView
+from splitter.core.packed import packed
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
@@ -33,7 +33,7 @@ def steady(*notes: Note, **fields: Any) -> Plan:  # noqa: ANN401 (fields of a pl
 def after(status: dict[str, Any]) -> SplitView:
     """Return a Split that has this status."""
     fights = tuple(ago(60) for _ in status.get("fights", ()))
-    return split(status_json=orjson.dumps(status).decode(), fights=fights)
+    return split(status=packed(status), fights=fights)
 
 
 def show(
@@ -345,7 +345,7 @@ class TestPolicy:
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
         bounded = replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0))
         going = on("spot-b", 1, Standing.DOOMED, signal="taint a", deadline=ago(-120))
-        fought = split(fights=(ago(500), ago(100)), fighter="argocd", status_json='{"fighter":"argocd"}')
+        fought = split(fights=(ago(500), ago(100)), fighter="argocd", status=packed({"fighter": "argocd"}))
         stateful = source(stateful=StatefulView(0, 0, 0, ago(500)), selector="app=web")
         two = observation(stateful, split=fought, spot=twin(Pool.SPOT, going))
         plan = steady(SCALED, fight=True, fighter="argocd", rebalance=RebalanceState(lost=True))

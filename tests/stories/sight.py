@@ -18,6 +18,7 @@ from splitter.core.model import (
     Trouble,
     TwinView,
 )
+from splitter.core.packed import packed
 from splitter.core.reasons import Reason
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 
@@ -101,7 +102,7 @@ def split_view(split: Split | None) -> SplitView | None:
         replicas=split.replicas,
         rebalance=cast("dict[str, object]", status.get("rebalance", {})),
         good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
-        status_json=json.dumps(status, sort_keys=True),
+        status=packed(status),
     )
 
 

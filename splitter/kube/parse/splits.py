@@ -1,8 +1,7 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
-import orjson
-
 from splitter.core.model import DEPLOYMENT, SplitView
+from splitter.core.packed import packed
 from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
@@ -28,7 +27,7 @@ def split(raw: Raw) -> SplitRecord:
         replicas=replicas if isinstance(replicas, int) else None,
         rebalance=remembered if isinstance(remembered, dict) else {},
         good_annotations=texts(good) if isinstance(good, dict) else None,
-        status_json=orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode(),
+        status=packed(status),
     )
     # By its own name: a copy of a Split under another name says nothing about the source.
     name, version = metadata["name"], int(metadata["resourceVersion"])

@@ -34,6 +34,8 @@ STORM_S = 240.0
 _EVENTS, _WRITERS = 3000, 16
 _AT_ONCE, _READ_S = 300, 1.0  # events that fit into the sockets between, and the time to read them
 _LEADING_S = 60.0
+# Of CPU in a second. A process that finds no statuses writes one for each workload, some 20 a second.
+_REST_DEADLINE_S, _RESTING_CPU_S = 600.0, 0.05
 _POOLS = ("-on-demand", "-spot")
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 # What makes spot trusted again between two measures, and no turns: all may move at once.
@@ -329,8 +331,12 @@ def notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) ->
 
 
 def events(run: Run, controller: Controller) -> None:
-    """Change pods in what means nothing, and count what hearing of it costs: as they come, 300 at once."""
+    """Change pods in what means nothing, and count what hearing of it costs: as they come, 300 at once.
+
+    Not before the process has nothing else to do: everything that it does meanwhile would be counted.
+    """
     here = run.here
+    at_rest(controller, run.pace.calm_s)
     paths = [f"{PODS}/{pod['metadata']['name']}" for pod in here.sandbox.api.list(PODS)][:_EVENTS]
     with _cost_of_events(run, "event", controller) as heard:
         heard.append(_annotate(here, paths))
@@ -340,6 +346,15 @@ def events(run: Run, controller: Controller) -> None:
             heard.append(_annotate(here, paths[begin : begin + _AT_ONCE]))
             controller.resume()
             let_pass(_READ_S)
+
+
+def at_rest(controller: Controller, calm_s: float) -> None:
+    """Wait until a process has had nothing to do for so long; not for ever, if it always has."""
+    used_s, rested_s, deadline_s = -1.0, 0.0, time.monotonic() + _REST_DEADLINE_S
+    while rested_s < calm_s and time.monotonic() < deadline_s:
+        let_pass(1.0)
+        before_s, used_s = used_s, cpu_seconds(controller.process_id)
+        rested_s = rested_s + 1 if used_s - before_s < _RESTING_CPU_S else 0.0
 
 
 def _annotate(here: Crowd, paths: Sequence[str]) -> int:

@@ -8,7 +8,6 @@ scheduler and KWOK stand still. `__main__` uses it for `--still`; `rounds` has t
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,12 +17,13 @@ from typing import Any
 import orjson
 
 from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SPLITS, Crowd, Size, installed, must_be_loopback
-from bench.figures import cpu_seconds, memory_mb
+from bench.figures import memory_mb
 from bench.offline import deployment_status, park, pod_on, replica_set_of, source_deployment
 from bench.scale.core import Figures
 from bench.scale.rounds import (
     Pace,
     Run,
+    at_rest,
     bare_notice,
     events,
     fail_over,
@@ -34,7 +34,6 @@ from bench.scale.rounds import (
     notice,
     start_up,
 )
-from e2e.controller import Controller
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.model import Policy, Pool
@@ -51,8 +50,6 @@ _WRITERS = 16
 _MARK = "splitter.io/taken-over"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-# A process that finds no statuses writes one for each workload, some 20 a second.
-_REST_DEADLINE_S, _RESTING_CPU_S = 600.0, 0.15
 _STOPPED = ("kube-controller-manager", "kube-scheduler", "kwok")
 
 
@@ -96,10 +93,10 @@ def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None], stag
 def _starts(run: Run) -> None:
     """Let a process look at everything once and report it; then start one while a node is doomed."""
     with run.running("first") as controller:
-        at_rest(run, controller)
+        at_rest(controller, run.pace.quiet_s)
     with run.running("start") as controller:
         start_up(run, controller)
-        at_rest(run, controller)
+        at_rest(controller, run.pace.quiet_s)
         run.note("memory_after_start", {**memory_mb(controller.process_id)})
 
 
@@ -107,12 +104,12 @@ def _notices(run: Run) -> None:
     found = []
     for node in run.here.spot_nodes[: run.pace.notices]:
         with run.running("notice") as controller:
-            at_rest(run, controller)
+            at_rest(controller, run.pace.quiet_s)
             found.append(notice(run, f"one_node_{node}", controller, (node,)))
         mend(run.here, sorted(run.here.workloads_on(node)))
     run.note("one_node", gathered(found))
     with run.running("notices") as controller:
-        at_rest(run, controller)
+        at_rest(controller, run.pace.quiet_s)
         events(run, controller)
         notice(run, "all_nodes", controller, run.here.spot_nodes)
         let_pass(run.pace.quiet_s)
@@ -126,15 +123,6 @@ def _floors(run: Run) -> None:
         mend(here, sorted(where[node]))
     run.note("one_node_floor", gathered(found))
     bare_notice(run, "all_nodes_floor", here.spot_nodes, where, here.size.replicas - here.size.base)
-
-
-def at_rest(run: Run, controller: Controller) -> None:
-    """Wait until a process that has just started has nothing to do for a while."""
-    used_s, calm_s, deadline_s = -1.0, 0.0, time.monotonic() + _REST_DEADLINE_S
-    while calm_s < run.pace.quiet_s and time.monotonic() < deadline_s:
-        let_pass(1.0)
-        before_s, used_s = used_s, cpu_seconds(controller.process_id)
-        calm_s = calm_s + 1 if used_s - before_s < _RESTING_CPU_S else 0.0
 
 
 def mend(here: Crowd, names: Sequence[str]) -> None:

@@ -1,0 +1,28 @@
+"""A status as it is kept in memory: compressed, since it is long, there are very many, and few are read."""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+_FAST = 1  # of 9: a twentieth larger than with the default of 6, in half the time
+
+
+def packed(status: Mapping[str, Any]) -> bytes:
+    """Return a status packed; equal statuses are equal when packed, whatever the order of their fields.
+
+    >>> packed({"state": "Steady", "ready": 3}) == packed({"ready": 3, "state": "Steady"})
+    True
+    """
+    return zlib.compress(orjson.dumps(status, option=orjson.OPT_SORT_KEYS), _FAST)
+
+
+def unpacked(text: bytes) -> dict[str, Any]:
+    """Return the status that was packed.
+
+    >>> unpacked(packed({"ready": 3}))
+    {'ready': 3}
+    """
+    found: dict[str, Any] = orjson.loads(zlib.decompress(text))
+    return found
