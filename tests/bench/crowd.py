@@ -78,6 +78,13 @@ class Crowd:
             pod["metadata"]["labels"]["app"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
         }
 
+    def label(self) -> None:
+        """Ask for all workloads to be split, as a user does."""
+        asked = {"metadata": {"labels": {"splitter.io/split": "enabled"}}}
+        with ThreadPoolExecutor(_WRITERS) as writers:
+            paths = [f"{DEPLOYMENTS}/{name}" for name in self.names]
+            list(writers.map(lambda path: self.sandbox.api.patch(path, asked, field_manager="bench"), paths))
+
     def wait_until_split(self, check: Controller) -> None:
         """Wait until each workload is divided as wanted and available, whatever was before."""
         self.wait_for(self.is_divided, "every workload to be divided as wanted", check.check)
@@ -147,10 +154,11 @@ def deployment(
 ) -> JsonObject:
     """Return a small Deployment whose pods become ready after a second."""
     labels = {"app": name}
-    metadata: JsonObject = {"name": name, "labels": labels}
-    if split:
-        metadata["labels"] = {**labels, "splitter.io/split": "enabled"}
-        metadata["annotations"] = {"splitter.io/on-demand-base": str(base)}
+    metadata: JsonObject = {
+        "name": name,
+        "labels": {**labels, "splitter.io/split": "enabled"} if split else labels,
+        "annotations": {"splitter.io/on-demand-base": str(base)},
+    }
     container = {
         "name": "app",
         "image": "registry.example/crowd/app:1",
@@ -195,8 +203,8 @@ def installed(sandbox: Sandbox) -> None:
 
 
 @contextmanager
-def crowd(size: Size = Size()) -> Iterator[Crowd]:
-    """Yield a sandbox with splitter installed, not yet running, and labelled workloads, available."""
+def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
+    """Yield a sandbox with splitter installed, not yet running, and workloads, available."""
     with Sandbox.start(progress=print) as sandbox:
         must_be_loopback(sandbox.url)
         sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
@@ -220,7 +228,7 @@ def crowd(size: Size = Size()) -> Iterator[Crowd]:
                     deployment(
                         name,
                         replicas=size.replicas,
-                        split=True,
+                        split=labelled,
                         base=size.base,
                         max_unavailable=size.max_unavailable,
                     )

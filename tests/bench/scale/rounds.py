@@ -33,7 +33,7 @@ SETTLE_S_PER_WORKLOAD, SETTLE_S = 1.2, 180.0
 STORM_S = 240.0
 _EVENTS, _WRITERS = 3000, 16
 _AT_ONCE, _READ_S = 300, 1.0  # events that fit into the sockets between, and the time to read them
-_LEADING_S = 60.0
+_STARTING_S = 60.0
 # Of CPU in a second. A process that finds no statuses writes one for each workload, some 20 a second.
 _REST_DEADLINE_S, _RESTING_CPU_S = 600.0, 0.05
 _POOLS = ("-on-demand", "-spot")
@@ -103,9 +103,9 @@ class Run:
         return Controller(kubeconfig or self.kubeconfig, home, {**_SETTINGS, **settings})
 
     @contextmanager
-    def running(self, name: str) -> Iterator[Controller]:
+    def running(self, name: str, **settings: str) -> Iterator[Controller]:
         """Yield a controller that has just been begun, on a core of its own."""
-        controller = self.controller(name)
+        controller = self.controller(name, None, **settings)
         try:
             controller.begin()
             own_core(controller.process_id)
@@ -131,7 +131,7 @@ def size_of(workloads: int, replicas: int = REPLICAS) -> Size:
 
 def measure(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> Figures:
     """Return the figures of one size, of some stages in this order."""
-    with crowd(size) as here:
+    with crowd(size, labelled=False) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), pace, saved)
         run.note("created", {"seconds": here.created_s})
         for name in stages:
@@ -141,16 +141,10 @@ def measure(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Se
 
 def by_turns(size: Size, saved: Callable[[Figures], None]) -> None:
     """Measure the on-boarding once more, with the default of 10 workloads at a time."""
-    with crowd(size) as here:
+    with crowd(size, labelled=False) as here:
         run = Run(here, here.sandbox.service_account_kubeconfig(*ACCOUNT), Pace(), saved)
-        controller = run.controller("turns", MAX_CONCURRENT_MOVES="10")
-        try:
-            controller.begin()
-            own_core(controller.process_id)
-            with run.measured("on_boarding_by_turns", controller.process_id) as found:
-                found["seconds"] = _took(lambda: _split(here, controller))
-        finally:
-            controller.end()
+        with run.running("turns", MAX_CONCURRENT_MOVES="10") as controller:
+            _take_over(run, "on_boarding_by_turns", controller)
 
 
 def _plain_roll(run: Run) -> None:
@@ -169,10 +163,21 @@ def _roll_of_twins(run: Run) -> None:
 
 def _on_boarding(run: Run) -> None:
     with run.running("on-boarding") as controller:
-        with run.measured("on_boarding", controller.process_id) as found:
-            found["seconds"] = _took(lambda: _split(run.here, controller))
+        _take_over(run, "on_boarding", controller)
         let_pass(run.pace.quiet_s)
         run.note("memory_after_on_boarding", {**memory_mb(controller.process_id)})
+
+
+def _take_over(run: Run, name: str, controller: Controller) -> None:
+    """From the first label to the last replica, by a process that has read everything."""
+    _until_it_says(controller, "watching:", "the controller to have read everything")
+
+    def all_of_them() -> None:
+        run.here.label()
+        _split(run.here, controller)
+
+    with run.measured(name, controller.process_id) as found:
+        found["seconds"] = _took(all_of_them)
 
 
 def _floors_of_notices(run: Run) -> None:
@@ -395,7 +400,7 @@ def fail_over(run: Run, undone: Callable[[str, Controller], None]) -> None:
         for one in (first, second):
             one.start()
             own_core(one.process_id)
-            _until_leading(first)
+            _until_it_says(first, "leading as", "a leader")
         nodes = run.here.spot_nodes
         _lead_change(run, "fail_over", nodes[0], first.kill, second)
         undone("fail_over_undone", second)
@@ -409,13 +414,8 @@ def fail_over(run: Run, undone: Callable[[str, Controller], None]) -> None:
         second.end()
 
 
-def _until_leading(controller: Controller) -> None:
-    wait_until(
-        lambda: "leading as" in controller.said(),
-        what="a leader",
-        deadline_s=_LEADING_S,
-        check=controller.check,
-    )
+def _until_it_says(controller: Controller, words: str, what: str) -> None:
+    wait_until(lambda: words in controller.said(), what=what, deadline_s=_STARTING_S, check=controller.check)
 
 
 def _lead_change(run: Run, name: str, node: str, end: Callable[[], object], heir: Controller) -> None:
