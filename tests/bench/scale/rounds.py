@@ -198,6 +198,7 @@ def _floors_of_an_outage(run: Run) -> None:
             gone.update(distribution(raises(here, began, here.names, bare)))
         with run.measured("covered_floor", bare.process_id) as covered:
             covered["seconds"] = _until_covered(here, began, bare)
+        _until_lost(here, bare)
         with run.measured("return_floor", bare.process_id) as found_back:
             found_back["seconds"] = _took(lambda: _restore(here, lambda: _shrink(here, bare)))
 
@@ -317,6 +318,7 @@ def _lose_all(run: Run, controller: Controller) -> None:
         gone.update(distribution(raises(here, began, here.names, controller)))
     with run.measured("covered", process_id) as covered:
         covered["seconds"] = _until_covered(here, began, controller)
+    _until_lost(here, controller)
     with run.measured("return", process_id) as back:
         back["seconds"] = _took(lambda: _restore(here, lambda: _split(here, controller)))
     run.note("memory_after_the_outage", {**memory_mb(process_id)})
@@ -511,6 +513,15 @@ def _until_covered(here: Crowd, began: Instant, check: Checked) -> float:
 
     here.wait_for(is_covered, "every workload to be covered", check.check)
     return round(time.monotonic() - began.monotonic_s, 1)
+
+
+def _until_lost(here: Crowd, check: Checked) -> None:
+    """Wait until no pod of the lost nodes is left: else they would only be played again."""
+
+    def is_lost(objects: dict[str, Figures], name: str) -> bool:
+        return _available(objects[f"{name}-spot"]) == 0
+
+    here.wait_for(is_lost, "the pods of the lost nodes to be gone", check.check)
 
 
 def _available(raw: Figures) -> int:
