@@ -188,7 +188,7 @@ def _container(name: str) -> Json:
     }
 
 
-def source_deployment(namespace: str, name: str) -> Json:
+def source_deployment(namespace: str, name: str, replicas: int = REPLICAS) -> Json:
     """Return a source that splitter has taken over."""
     labels = {"app": name}
     identity = _identity(name, namespace)
@@ -204,7 +204,7 @@ def source_deployment(namespace: str, name: str) -> Json:
             ],
         },
         "spec": {
-            "replicas": REPLICAS,
+            "replicas": replicas,
             "paused": True,
             "selector": {"matchLabels": labels},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}},

@@ -7,6 +7,7 @@ import pytest
 
 from bench.scale.__main__ import Results
 from bench.scale.rounds import Pace, measure, size_of
+from bench.scale.still import measure_still
 from bench.scale.tables import ROWS
 
 pytestmark = pytest.mark.e2e
@@ -48,3 +49,10 @@ class TestBenchScale:
             assert row.figure(found) is not None, row.title
             assert not row.floor or row.floor_of(found), row.title
         assert "| (c) last write |" in (tmp_path / "scale.md").read_text(encoding="utf-8")
+
+    def test_a_still_life_is_still(self) -> None:
+        """Whatever its size is, splitter finds nothing to move in it."""
+        found: dict[str, Any] = {}
+        measure_still(size_of(WORKLOADS, replicas=2), PACE, found.update, ("start",))
+        assert "failed" not in found
+        assert found["start"]["first_s"] > 0

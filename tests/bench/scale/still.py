@@ -42,6 +42,7 @@ from splitter.demo.watching import ScaleLog, Watch
 from splitter.kube import bodies, parse
 from splitter.render import Renderer
 from splitter.sandbox import Api, Instant, PatchKind, Sandbox
+from splitter.sandbox.errors import SandboxError
 from splitter.settings import Settings
 
 Json = dict[str, Any]
@@ -94,6 +95,8 @@ def _starts(run: Run) -> None:
     """Let a process look at everything once and report it; then start one while a node is doomed."""
     with run.running("first") as controller:
         at_rest(controller, run.pace.quiet_s)
+    if moved := run.here.scales.writes():
+        raise SandboxError(f"this is no still life: splitter had something to move, first {moved[0]}")
     with run.running("start") as controller:
         start_up(run, controller)
         at_rest(controller, run.pace.quiet_s)
@@ -164,7 +167,7 @@ def _write(api: Api, size: Size, on_demand: Sequence[str], spot: Sequence[str]) 
 
 
 def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[Pool, list[str]]) -> None:
-    source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name)))
+    source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name, sum(map(len, nodes.values())))))
     mark = mark_value(source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"]))
     path = f"{DEPLOYMENTS}/{name}"
     annotated = {"metadata": {"annotations": {_MARK: mark, "splitter.io/on-demand-base": str(base)}}}
