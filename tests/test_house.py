@@ -106,6 +106,16 @@ class TestTests:
         sleeps += [module for module in imports(path) if module in {"time.sleep", "asyncio.sleep"}]
         assert not sleeps
 
+    @pytest.mark.parametrize("path", modules("tests"), ids=name)
+    def test_import_no_test(self, path: Path) -> None:
+        """What two test files share has a module of its own: no file imports from a test or a conftest."""
+        lent = [
+            module
+            for module in imports(path)
+            if any(part == "conftest" or part.startswith("test_") for part in module.split("."))
+        ]
+        assert not lent
+
 
 class TestReasons:
     """People look a reason up: each is documented, and no other is."""

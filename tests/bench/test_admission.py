@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.figures import Percentiles, cpu_seconds, machine, show, write
-from e2e.shop import JsonObject, manifest
+from e2e.support.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
 from splitter.kube.placing import placement

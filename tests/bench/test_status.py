@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.figures import machine, show
-from e2e.controller import install
+from e2e.support.controller import install
 from splitter.sandbox import Sandbox
 
 pytestmark = pytest.mark.bench

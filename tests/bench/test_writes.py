@@ -26,7 +26,7 @@ from bench.crowd import (
     crowd,
 )
 from bench.figures import cpu_seconds, machine, show, write
-from e2e.gateway import Gateway
+from e2e.support.gateway import Gateway
 from splitter.demo.controller import Controller
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.timeline import Between

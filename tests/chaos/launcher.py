@@ -1,9 +1,9 @@
 """Starts `splitter run` with a clock that can be set, and with a count of its asyncio tasks.
 
-`e2e.controller` starts this file instead of `-m splitter` for chaos and soak. The wall clock of the process
-is the machine's, plus the seconds that stand in the file that CHAOS_CLOCK names; its monotonic clocks are
-not touched, as with a real machine whose clock is set. How many tasks live is shown at /metrics. It changes
-nothing else of splitter.
+`e2e.support.controller` starts this file instead of `-m splitter` for chaos and soak. The wall clock of the
+process is the machine's, plus the seconds that stand in the file that CHAOS_CLOCK names; its monotonic clocks
+are not touched, as with a real machine whose clock is set. How many tasks live is shown at /metrics. It
+changes nothing else of splitter.
 """
 
 import asyncio

@@ -24,7 +24,7 @@ from aiohttp import web
 from yarl import URL
 
 from chaos.faults import KINDS, RIGHTS, Fault, Reach, Stroke
-from e2e.gateway import Gateway, let_pass
+from e2e.support.gateway import Gateway, let_pass
 
 _SLOW_S = (0.1, 3.0)
 _REASONS = {

@@ -20,9 +20,9 @@ from chaos.proxy import FaultProxy, check_loopback
 from chaos.schedule import Entry
 from chaos.workload import FACES, PLAYED, Cast, Part
 from chaos.world import SIGNALS, Member, World
-from e2e.controller import SHORT, Controller, install
-from e2e.placed import PLACES, POLICY
-from e2e.shop import Shop
+from e2e.support.controller import SHORT, Controller, install
+from e2e.support.placed import PLACES, POLICY
+from e2e.support.shop import Shop
 from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError
 from splitter.sandbox.ports import HeldPorts
 from splitter.sandbox.recording import Recording

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from chaos.faults import RIGHTS, Fault, Stroke
 from chaos.proxy import FaultProxy, NotLoopbackError, check_loopback
-from e2e.gateway import let_pass
+from e2e.support.gateway import let_pass
 
 PODS = "/api/v1/pods"
 WATCH = f"{PODS}?watch=true"
@@ -69,7 +69,7 @@ def kubeconfig(path: Path, server: str) -> Path:
 @pytest.fixture
 def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server speaks plain HTTP here: no certificate is looked at."""
-    monkeypatch.setattr("e2e.gateway.ssl.create_default_context", lambda **_: False)
+    monkeypatch.setattr("e2e.support.gateway.ssl.create_default_context", lambda **_: False)
 
 
 @pytest.fixture

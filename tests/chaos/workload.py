@@ -1,7 +1,7 @@
 """The workloads of the suite behind one face, whatever their kind: what users do to them, and how they rest.
 
-`world` acts on them, `suite` asks `wrongs`. As `e2e.shop`, from outside only: of what splitter says, no more
-than the Split's state is read.
+`world` acts on them, `suite` asks `wrongs`. As `e2e.support.shop`, from outside only: of what splitter says,
+no more than the Split's state is read.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Any
 
 from chaos.judge import PLACEHOLDER, Terms
-from e2e.database import NAME as DB
-from e2e.database import Database
-from e2e.placed import PLACES, Placed
-from e2e.shop import POOL, JsonObject, Shape, Shop
+from e2e.support.database import NAME as DB
+from e2e.support.database import Database
+from e2e.support.placed import PLACES, Placed
+from e2e.support.shop import POOL, JsonObject, Shape, Shop
 from splitter.sandbox.waiting import wait_until
 
 TEMPLATE_SET = "chaos-set"

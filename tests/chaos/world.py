@@ -18,9 +18,9 @@ from chaos.proxy import FaultProxy
 from chaos.schedule import EMERGENCIES, MACHINES_GO, Entry, Event
 from chaos.storm import Storm
 from chaos.workload import NEVER, SOON, TEMPLATE_SET, Deployed, Part
-from e2e.conftest import is_hurt
-from e2e.controller import Controller
-from e2e.shop import POOL
+from e2e.support.controller import Controller
+from e2e.support.nodes import is_hurt
+from e2e.support.shop import POOL
 from splitter.bundled import bundled_path
 from splitter.sandbox import Notice, Sandbox, SandboxError
 from splitter.sandbox.fleet import NODES

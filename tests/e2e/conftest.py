@@ -1,24 +1,22 @@
 """One controller for all end-to-end tests, the machines it works with, and a namespace for each test."""
 
-import itertools
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from e2e.controller import SHORT, Controller, install
-from e2e.database import Database
-from e2e.shop import DEADLINE_S, Shop
-from e2e.terminal import Terminal
+from e2e.support.controller import SHORT, Controller, install
+from e2e.support.database import Database
+from e2e.support.gateway import Gateway
+from e2e.support.mortal import Mortal
+from e2e.support.namespaces import open_shop
+from e2e.support.nodes import is_hurt
+from e2e.support.shop import DEADLINE_S, Shop
+from e2e.support.terminal import Terminal
+from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import NODES, Fleet
 from splitter.sandbox.waiting import wait_until
-
-_NUMBERS = itertools.count()
-# A namespace goes when its pods have; what stood on machines that vanished is collected after a minute.
-GOING_S = 180.0
 
 
 @pytest.fixture(scope="session")
@@ -55,16 +53,6 @@ def fleet(sandbox: Sandbox, machines: Fleet) -> Iterator[Fleet]:
         machines.restore(hurt)
 
 
-def is_hurt(raw: dict[str, Any]) -> bool:
-    """Whether a Node bears a notice of any kind, or its machine is not well."""
-    spec, conditions = raw["spec"], raw["status"].get("conditions", [])
-    told = any(condition["type"] == "PreemptionScheduled" for condition in conditions)
-    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    going = "deletionTimestamp" in raw["metadata"]
-    silent = raw["metadata"]["labels"].get("sandbox.splitter.io/kubelet") != "running"
-    return bool(spec.get("taints")) or bool(spec.get("unschedulable")) or told or not ready or going or silent
-
-
 @pytest.fixture
 def shop(sandbox: Sandbox, controller: Controller, fleet: Fleet) -> Iterator[Shop]:
     """Yield a namespace of the test's own, looked after by the shared controller."""
@@ -78,39 +66,33 @@ def database(shop: Shop) -> Database:
     return Database(shop)
 
 
-def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Iterator[Shop]:
-    """Make a namespace, and delete it afterwards."""
-    namespace = name or f"shop-{next(_NUMBERS)}"
-    sandbox.kubectl("create", "namespace", namespace)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-    wait_until(lambda: sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S)
+@pytest.fixture
+def mortal(
+    sandbox: Sandbox, controller: Controller, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mortal]:
+    """Yield a controller of the test's own and a namespace; the shared one rests meanwhile."""
+    assert fleet.names("spot")
+    home = tmp_path_factory.mktemp("mortal")
+    account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
+    if controller.running:
+        controller.stop()
+    with Gateway(account) as gateway:
+        own = Controller(gateway.kubeconfig(home / "kubeconfig"), home, SHORT)
+        try:
+            own.start()
+            for shop in open_shop(sandbox, own):
+                yield Mortal(gateway, own, shop)
+        finally:
+            own.end()
+            controller.start()
 
-    def check() -> None:
-        sandbox.check()
-        controller.check()
 
-    yield Shop(sandbox, namespace, check)
-    sandbox.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
-def wait_alone(sandbox: Sandbox) -> None:
-    """Wait until other tests' namespaces are gone: what is left in them is looked after too, and seen.
-
-    Raises SandboxError with what the last of them still holds.
-    """
-
-    def going() -> list[Any]:
-        found = sandbox.api.list("/api/v1/namespaces")
-        return [raw for raw in found if "deletionTimestamp" in raw["metadata"]]
-
-    try:
-        wait_until(lambda: not going(), what="the end of other tests' namespaces", deadline_s=GOING_S)
-    except SandboxError as late:
-        for raw in going():
-            name = raw["metadata"]["name"]
-            late.add_note(f"{name}: {raw['status']}")
-            late.add_note(sandbox.kubectl("get", "pods,deployments", "-n", name, "-o", "yaml"))
-        raise
+@pytest.fixture
+def told(sandbox: Sandbox) -> Iterator[Status]:
+    """Yield cluster-autoscaler's status, not written yet."""
+    status = Status(sandbox)
+    yield status
+    status.remove()
 
 
 @pytest.fixture

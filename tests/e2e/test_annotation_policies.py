@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 import pytest
 
-from e2e.admission import checked, steadily
-from e2e.shop import DEADLINE_S, JsonObject, manifest
+from e2e.support.admission import checked, steadily
+from e2e.support.shop import DEADLINE_S, JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.admission import annotation_policies
 from splitter.core.admission.annotations import FORMS

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from e2e.shop import POOL, JsonObject, Shop, manifest
+from e2e.support.shop import POOL, JsonObject, Shop, manifest
 from splitter.sandbox.api import PatchKind
 
 pytestmark = pytest.mark.e2e
@@ -122,11 +122,6 @@ def wanted(image: str = "web:1") -> JsonObject:
     return manifest("web", REPLICAS, surge=SURGE, image=image, annotations=ASKED)
 
 
-def images(shop: Shop) -> list[str]:
-    """Return the image of each pod."""
-    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods()]
-
-
 def generations(shop: Shop) -> dict[str, int]:
     """Return what each change of a twin's spec adds one to."""
     return {pool: shop.deployment(f"web-{pool}")["metadata"]["generation"] for pool in POOLS}
@@ -146,7 +141,7 @@ class TestLoop:
             loop.often()
             assert generations(shop) == before
             loop.wanted = wanted(image="web:2")
-            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+            shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 everywhere")
             shop.wait_split(on_demand=1, spot=3)
             loop.often()
             assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
@@ -274,14 +269,14 @@ class TestByHand:
         monkeypatch.setenv("KUBE_EDITOR", "sed -i s/web:1/web:2/")
         with rolled_once(shop):
             shop.kubectl("edit", "deployment", "web")
-            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+            shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 everywhere")
 
     def test_replace(self, shop: Shop) -> None:
         """`kubectl replace` of what was got and changed, as scripts do it, rolls both twins once."""
         with rolled_once(shop):
             got = shop.kubectl("get", "deployment", "web", "-o", "json")
             shop.kubectl("replace", "-f", "-", stdin=got.replace("web:1", "web:2"))
-            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 everywhere")
+            shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 everywhere")
 
     def test_set_env_and_resources(self, shop: Shop) -> None:
         """`kubectl set env` and `set resources` reach every pod; two changes in a row end with both."""

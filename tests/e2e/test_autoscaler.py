@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.metrics_api import MetricsApi
-from e2e.shop import Shop
+from e2e.support.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
+from e2e.support.shop import Shop
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -23,14 +23,6 @@ pytestmark = pytest.mark.e2e
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 8, 2
 FEWEST, MOST = 2, 14
-# Half of what a pod of the shop requests.
-TARGET_PERCENT, TARGET_CPU_M = 50, 50
-# The autoscaler rounds each pod's share up to 1 m, 12 m of 12 pods: so much less makes n pods' load one that
-# n pods carry, however many share it.
-A_LITTLE_LESS = 0.94
-# While pods come and go, what was used and which pods there are do not fit together for a moment, with or
-# without splitter: the autoscaler's own window before it scales in is there for that (300 s by default).
-WINDOW_S = 8
 # So long the autoscaler looks again, once a second, before "it wrote nothing" is said.
 LOOKS_S = WINDOW_S + 5
 

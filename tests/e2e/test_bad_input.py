@@ -1,68 +1,17 @@
 """What splitter refuses, what it says about it, and that it leaves alone what it refuses."""
 
 import json
-from typing import Any
 
 import pytest
 
-from e2e.shop import LABEL, Shop, manifest
+from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, identity, refused
+from e2e.support.shop import LABEL, Shop, manifest
 
 pytestmark = pytest.mark.e2e
 
-ASKED = {"splitter.io/on-demand-base": "1"}
 BAD = {"splitter.io/on-demand-base": "1", "splitter.io/spot-percent": "80%"}
 HOW_TO_WRITE_IT = 'splitter.io/spot-percent is "80%"'
-REPLICAS, SURGE = 3, 2
-
-
-class Untouched:
-    """A workload that must stay exactly as it is, but for the Split that reports on it."""
-
-    def __init__(self, shop: Shop) -> None:
-        self._shop = shop
-        self._deployment = _identity(shop.deployment())
-        self._replica_sets = [_identity(rs) for rs in shop.replica_sets()]
-        self._pods = {pod["metadata"]["uid"] for pod in shop.pods()}
-        self._deployments = shop.deployments()
-
-    def verify(self) -> None:
-        """Compare with now: neither it nor anything beside it was written by splitter."""
-        shop = self._shop
-        assert _identity(shop.deployment()) == self._deployment
-        assert [_identity(rs) for rs in shop.replica_sets()] == self._replica_sets
-        assert {pod["metadata"]["uid"] for pod in shop.pods()} == self._pods
-        assert shop.deployments() == self._deployments
-
-
-def _identity(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return an object without what its own controllers and the user's kubectl write in passing."""
-    metadata = {
-        name: value
-        for name, value in raw["metadata"].items()
-        if name not in {"resourceVersion", "managedFields"}
-    }
-    managers = sorted({entry["manager"] for entry in raw["metadata"]["managedFields"]})
-    return {"metadata": metadata, "spec": raw["spec"], "managers": managers}
-
-
-def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
-    """Return a condition of the Split: its status, reason and message."""
-    for found in shop.status().get("conditions", ()):
-        if found["type"] == kind:
-            return found["status"], found["reason"], found["message"]
-    return "", "", ""
-
-
-def refused(shop: Shop, reason: str) -> str:
-    """Wait until Split and Event say that web is refused for a reason, alike, and return their sentence."""
-    shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason}")
-    message: str = shop.told(reason)
-    status = shop.status()
-    assert (status["state"], status["reason"], status["message"]) == ("Refused", reason, message)
-    assert condition(shop, "Eligible")[2] == message
-    shop.wait_posted()
-    assert shop.events(reason) == [message]
-    return message
+SURGE = 2
 
 
 def refused_and_untouched(shop: Shop, reason: str) -> str:
@@ -214,10 +163,10 @@ class TestNeighbours:
         """A Deployment of the user's under a twin's name is left alone; without it, web is split."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.deploy(name="web-spot", replicas=1)
-        taken = _identity(shop.deployment("web-spot"))
+        taken = identity(shop.deployment("web-spot"))
         message = refused_and_untouched(shop, "TwinNameTaken")
         assert "Deployment web-spot exists" in message
-        assert _identity(shop.deployment("web-spot")) == taken
+        assert identity(shop.deployment("web-spot")) == taken
         shop.kubectl("delete", "deployment", "web-spot", "--cascade=foreground")
         shop.annotate(grace="20s")  # no watch tells of the other one: looked at again with the next event
         shop.wait_split(on_demand=1, spot=2)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.controller import ROOT
-from e2e.shop import Found, Shop, Watched
+from e2e.support.controller import ROOT
+from e2e.support.shop import Found, Shop, Watched
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from e2e.shop import Shop
+from e2e.support.shop import Shop
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.machines import Notice
 
@@ -23,14 +23,9 @@ def shop(shop: Shop) -> Shop:
     shop.wait_split(on_demand=1, spot=3)
     with shop.watch() as watched:
         shop.kubectl("set", "image", "deployment/web", f"web={BAD}")
-        shop.until(lambda: images(shop)[BAD] and ready(shop)[GOOD] == REPLICAS, "the broken roll")
+        shop.until(lambda: shop.images()[BAD] and ready(shop)[GOOD] == REPLICAS, "the broken roll")
         assert watched.lowest() >= REPLICAS
     return shop
-
-
-def images(shop: Shop) -> Counter[str]:
-    """Count the pods by their image."""
-    return Counter(image(pod) for pod in shop.pods())
 
 
 def ready(shop: Shop, pool: str = "") -> Counter[str]:
@@ -55,7 +50,7 @@ def mended(shop: Shop, fleet: Fleet) -> None:
     with shop.watch() as watched:
         shop.kubectl("set", "image", "deployment/web", f"web={MENDED}")
         fleet.restore(fleet.names("spot"))
-        shop.until(lambda: images(shop) == {MENDED: REPLICAS}, f"{MENDED} everywhere")
+        shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
 
@@ -86,5 +81,5 @@ def test_undone(shop: Shop) -> None:
     with shop.watch() as watched:
         shop.kubectl("set", "image", "deployment/web", f"web={GOOD}")
         shop.wait_split(on_demand=1, spot=3)
-        shop.until(lambda: images(shop) == {GOOD: REPLICAS}, f"{GOOD} everywhere")
+        shop.until(lambda: shop.images() == {GOOD: REPLICAS}, f"{GOOD} everywhere")
         assert watched.lowest() >= REPLICAS

@@ -6,18 +6,16 @@ from typing import Any
 
 import pytest
 
-from e2e.admission import steadily
-from e2e.controller import SHORT
-from e2e.shop import CAPACITY, Shop, manifest
+from e2e.support.admission import steadily
+from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
+from e2e.support.shop import CAPACITY, Shop, manifest
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
-from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 2
 ONE_BASE = {"splitter.io/on-demand-base": "1"}
-GRACE_S = float(SHORT["GRACE_S"])
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
@@ -26,46 +24,6 @@ def split(shop: Shop) -> None:
     shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
-
-
-def healthy(shop: Shop) -> tuple[str, str, str]:
-    """Return the condition about the pods: its status, reason and message."""
-    for found in shop.status().get("conditions", ()):
-        if found["type"] == "PodsHealthy":
-            return found["status"], found["reason"], found["message"]
-    return "", "", ""
-
-
-def told(shop: Shop, reason: str, words: str) -> None:
-    """Wait until the Split says it in these words, and an Event in the same one."""
-
-    def is_said() -> bool:
-        status, said, message = healthy(shop)
-        return (status, said) == ("False", reason) and words in message
-
-    shop.until(is_said, f"the condition {reason} with {words!r}")
-    shop.told(reason)
-
-
-def outlast_grace(shop: Shop) -> None:
-    """Wait until whatever would be done after the grace has been done."""
-    began = Instant.now().monotonic_s
-    shop.until(lambda: Instant.now().monotonic_s > began + GRACE_S + 5, "the grace to pass")
-
-
-def wait_well(shop: Shop, on_demand: int, spot: int) -> None:
-    """Wait until the trouble is over, and everybody says so."""
-    shop.wait_split(on_demand, spot)
-    shop.until(lambda: healthy(shop)[0] == "True", "the pods to be healthy")
-
-
-def quota(shop: Shop, pods: int) -> None:
-    """Allow so many pods in the namespace."""
-    spec = {"hard": {"pods": str(pods)}}
-    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": spec}
-    shop.apply(body)
-    path = f"/api/v1/namespaces/{shop.namespace}/resourcequotas/small"
-    shop.until(lambda: shop.sandbox.api.get(path).get("status", {}).get("hard") == spec["hard"], "the quota")
 
 
 def patch_template(shop: Shop, template: Mapping[str, Any]) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.conftest import GOING_S, open_shop
-from e2e.helm import CHART, NAMESPACE, RELEASE, Helm, UninstallJob
-from e2e.installed import running, settings, wait_available
-from e2e.shop import DEADLINE_S, JsonObject, Shop
+from e2e.support.helm import CHART, NAMESPACE, RELEASE, Helm, UninstallJob
+from e2e.support.installed import running, settings, wait_available
+from e2e.support.namespaces import GOING_S, open_shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from e2e.controller import Controller
-from e2e.shop import Shop
+from e2e.support.controller import Controller
+from e2e.support.shop import Shop
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.machines import Notice
 
@@ -184,11 +184,7 @@ class TestStopped:
             assert shop.split("cart") is None
             mortal.start()
             shop.wait_split(on_demand=2, spot=4)
-            shop.until(lambda: _images(shop) == {"web:2"}, "both twins to run web:2")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
             shop.wait_split(on_demand=0, spot=3, name="cart")
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= 6 + SURGE
-
-
-def _images(shop: Shop) -> set[str]:
-    return {pod["spec"]["containers"][0]["image"] for pod in shop.pods()}

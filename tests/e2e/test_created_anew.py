@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from e2e.shop import LABEL, Shop, manifest
+from e2e.support.shop import LABEL, Shop, manifest
 from splitter.sandbox.errors import SandboxError
 
 pytestmark = pytest.mark.e2e
@@ -52,11 +52,6 @@ def saved(raw: dict[str, Any], *, owners: bool = True) -> dict[str, Any]:
 def create(shop: Shop, body: dict[str, Any]) -> None:
     """Create an object as a restore does."""
     shop.kubectl("create", "-f", "-", stdin=json.dumps(body))
-
-
-def pod_uids(shop: Shop) -> set[str]:
-    """Return the UIDs of the pods of now."""
-    return {pod["metadata"]["uid"] for pod in shop.pods()}
 
 
 def settled(shop: Shop) -> None:
@@ -124,12 +119,12 @@ class TestDeleted:
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
-        old = pod_uids(shop)
+        old = shop.pod_uids()
         shop.kubectl("delete", "deployment", "web", f"--cascade={cascade}")
         shop.apply(users_own(labelled=True))
         settled(shop)
         shop.wait_split(on_demand=1, spot=3)
-        assert not pod_uids(shop) & old
+        assert not shop.pod_uids() & old
 
 
 class TestRestored:
@@ -140,7 +135,7 @@ class TestRestored:
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
-        backup, pods = saved(shop.deployment()), pod_uids(shop)
+        backup, pods = saved(shop.deployment()), shop.pod_uids()
         with shop.watch() as watched:
             shop.kubectl("delete", "deployment", "web", "--cascade=orphan")
             create(shop, backup)
@@ -149,7 +144,7 @@ class TestRestored:
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS
-            assert pod_uids(shop) == pods
+            assert shop.pod_uids() == pods
             shop.unlabel()
             shop.wait_given_back()
             settled(shop)

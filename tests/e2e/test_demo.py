@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.controller import ROOT
+from e2e.support.controller import ROOT
 from splitter.sandbox.build import cache_directory
 
 pytestmark = pytest.mark.e2e

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from e2e.conftest import GOING_S, open_shop, wait_alone
-from e2e.controller import Controller
-from e2e.shop import DEADLINE_S, Shop
+from e2e.support.controller import Controller
+from e2e.support.namespaces import GOING_S, open_shop, wait_alone
+from e2e.support.shop import DEADLINE_S, Shop
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
@@ -41,11 +41,6 @@ class Log:
 def log(controller: Controller) -> Log:
     """Return what the controller says in this test."""
     return Log(controller)
-
-
-def pod_uids(shop: Shop, name: str = "web") -> set[str]:
-    """Return the UIDs of the pods of now."""
-    return {pod["metadata"]["uid"] for pod in shop.pods(name)}
 
 
 def split_both(shop: Shop) -> None:
@@ -112,7 +107,7 @@ class TestKindOfTheReports:
     def test_deleted_and_applied_again(self, shop: Shop, crd: Callable[[], None], log: Log) -> None:
         """It says once what is missing and which file mends it; no pod is touched, and all comes back."""
         split_both(shop)
-        pods = {name: pod_uids(shop, name) for name in NAMES}
+        pods = {name: shop.pod_uids(name) for name in NAMES}
         with shop.watch() as watched:
             shop.sandbox.kubectl("delete", "crd", CRD)
             shop.until(lambda: log.complaints("manifests/crd.yaml"), "the word about the CRD")
@@ -125,7 +120,7 @@ class TestKindOfTheReports:
                     f"{name} to be reported on again",
                 )
             assert watched.lowest() == watched.highest() == REPLICAS
-        assert {name: pod_uids(shop, name) for name in NAMES} == pods
+        assert {name: shop.pod_uids(name) for name in NAMES} == pods
         assert len(log.complaints()) <= 1 + len(NAMES), log.complaints()
         assert not log.tracebacks()
         shop.unlabel()

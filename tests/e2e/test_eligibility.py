@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from e2e.admission import forbidden
-from e2e.controller import Controller
-from e2e.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
-from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition, refused
+from e2e.support.admission import forbidden
+from e2e.support.causes import quota_used
+from e2e.support.controller import Controller
+from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
+from e2e.support.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
 
@@ -93,12 +94,6 @@ class TestRehearsal:
             before.verify()
         shop.annotate(grace="20s")
         shop.wait_split(on_demand=1, spot=2)
-
-
-def quota_used(shop: Shop) -> bool:
-    """Whether the quota controller has counted what is there."""
-    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
-    return bool(raw.get("status", {}).get("used"))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.shop import LABEL, Shop
+from e2e.support.shop import LABEL, Shop
 
 pytestmark = pytest.mark.e2e
 
@@ -31,10 +31,6 @@ def _attached(shop: Shop) -> list[str]:
 
 def _is_paused(shop: Shop) -> bool:
     return bool(shop.deployment()["spec"].get("paused"))
-
-
-def _pod_uids(shop: Shop) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in shop.pods()}
 
 
 def _mark(shop: Shop) -> str:
@@ -131,7 +127,7 @@ class TestDeletions:
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= 1  # what the user's own hand left
             assert watched.highest() <= REPLICAS + SURGE
-        assert kept in _pod_uids(shop)
+        assert kept in shop.pod_uids()
 
     def test_twin_but_not_its_pods(self, split_shop: Shop) -> None:
         """A twin deleted without its pods (--cascade=orphan) comes back around them: they go on serving."""
@@ -150,7 +146,7 @@ class TestDeletions:
     def test_split(self, split_shop: Shop) -> None:
         """The Split comes back, and not one pod is touched."""
         shop = split_shop
-        pods, former = _pod_uids(shop), shop.split()
+        pods, former = shop.pod_uids(), shop.split()
         assert former is not None
         with shop.watch() as watched:
             shop.kubectl("delete", "split", "web")
@@ -161,18 +157,18 @@ class TestDeletions:
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS
-        assert _pod_uids(shop) == pods
+        assert shop.pod_uids() == pods
 
     def test_mark(self, split_shop: Shop) -> None:
         """The mark comes back, and not one pod is touched; the way home is still there."""
         shop = split_shop
-        pods = _pod_uids(shop)
+        pods = shop.pod_uids()
         with shop.watch() as watched:
             shop.kubectl("annotate", "deployment", "web", f"{MARK}-")
             shop.until(lambda: _mark(shop), "the mark")
             shop.wait_posted()  # so splitter has had its turn
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
-            assert _pod_uids(shop) == pods
+            assert shop.pod_uids() == pods
             shop.unlabel()
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
@@ -209,10 +205,6 @@ class TestAfterwards:
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
             shop.wait_rolled_out()
-            shop.until(lambda: _images(shop) == ["web:2"] * 5, "5 pods of web:2 and no other")
+            shop.until(lambda: shop.images() == {"web:2": 5}, "5 pods of web:2 and no other")
             assert watched.lowest() >= 5
         assert sorted(rs["spec"]["replicas"] for rs in shop.replica_sets()) == [0, 5]
-
-
-def _images(shop: Shop) -> list[str]:
-    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods()]

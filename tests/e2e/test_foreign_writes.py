@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from e2e.shop import LABEL, JsonObject, Shop, manifest
+from e2e.support.shop import LABEL, JsonObject, Shop, manifest
 
 pytestmark = pytest.mark.e2e
 
@@ -25,16 +25,6 @@ def split_shop(shop: Shop) -> Shop:
     shop.wait_split(on_demand=1, spot=3)
     shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
     return shop
-
-
-def pod_uids(shop: Shop) -> set[str]:
-    """Return the UIDs of the pods of now."""
-    return {pod["metadata"]["uid"] for pod in shop.pods()}
-
-
-def images(shop: Shop) -> list[str]:
-    """Return the images of the pods, one for each."""
-    return sorted(pod["spec"]["containers"][0]["image"] for pod in shop.pods())
 
 
 def is_ours(shop: Shop) -> bool:
@@ -56,14 +46,14 @@ class TestMark:
     )
     def test_overwritten(self, split_shop: Shop, written: str) -> None:
         """A mark that makes no sense is written anew, and not one pod is touched."""
-        shop, pods = split_shop, pod_uids(split_shop)
+        shop, pods = split_shop, split_shop.pod_uids()
         with shop.watch() as watched:
             shop.kubectl("annotate", "--overwrite", "deployment", "web", f"{MARK}={written}")
             shop.until(lambda: is_ours(shop), "the mark")
             shop.wait_posted()  # so splitter has had its turn
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
             assert watched.lowest() == watched.highest() == REPLICAS
-        assert pod_uids(shop) == pods
+        assert shop.pod_uids() == pods
 
     def test_overwritten_and_unlabelled(self, split_shop: Shop) -> None:
         """A mark that makes no sense goes with the label like any other."""
@@ -94,7 +84,7 @@ class TestReplace:
 
     def test_with_a_manifest_with_label(self, split_shop: Shop) -> None:
         """It is taken over again, and the pods it has started go first."""
-        shop, pods = split_shop, pod_uids(split_shop)
+        shop, pods = split_shop, split_shop.pod_uids()
         with shop.watch() as watched:
             labels = {LABEL: "enabled"}
             replace(shop, manifest("web", REPLICAS, surge=SURGE, annotations=ASKED, labels=labels))
@@ -103,7 +93,7 @@ class TestReplace:
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE + REPLICAS
-        assert pod_uids(shop) == pods
+        assert shop.pod_uids() == pods
 
 
 def replace(shop: Shop, body: JsonObject) -> None:
@@ -167,22 +157,22 @@ def flip(shop: Shop, *, on: bool) -> None:
 class TestParked:
     def test_deleted(self, split_shop: Shop) -> None:
         """Deleted by hand it is not missed; to give back, one is made, and rolls out as usual afterwards."""
-        shop, pods = split_shop, pod_uids(split_shop)
+        shop, pods = split_shop, split_shop.pod_uids()
         with shop.watch() as watched:
             shop.kubectl("delete", "replicaset", parked(shop)["metadata"]["name"])
-            assert pod_uids(shop) == pods
+            assert shop.pod_uids() == pods
             shop.unlabel()
             shop.wait_given_back()
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
             shop.wait_rolled_out()
-            shop.until(lambda: images(shop) == ["web:2"] * REPLICAS, "web:2 and nothing else")
+            shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 and nothing else")
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
         assert not shop.strays()
 
     def test_scaled_up(self, split_shop: Shop) -> None:
         """Scaled up by hand it is drained again, and no pod of the twins goes for it."""
-        shop, pods = split_shop, pod_uids(split_shop)
+        shop, pods = split_shop, split_shop.pod_uids()
         before = parked(shop)["metadata"]["generation"]
         with shop.watch() as watched:
             shop.kubectl("scale", "replicaset", parked(shop)["metadata"]["name"], "--replicas=2")
@@ -190,7 +180,7 @@ class TestParked:
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + 2
-        assert pod_uids(shop) == pods
+        assert shop.pod_uids() == pods
 
 
 def is_drained_since(shop: Shop, generation: int) -> bool:
@@ -226,7 +216,7 @@ class TestTwins:
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web-spot", f"web={image}")
             said = shop.told("Drift", "belongs on the source")
-            shop.until(lambda: images(shop) == ["web:1"] * REPLICAS, "web:1 and nothing else")
+            shop.until(lambda: shop.images() == {"web:1": REPLICAS}, "web:1 and nothing else")
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE

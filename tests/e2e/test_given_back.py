@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from e2e.shop import LABEL, Shop
+from e2e.support.shop import LABEL, Shop
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.recorder import Recorder
 
@@ -47,16 +47,6 @@ def history(shop: Shop) -> str:
     return shop.kubectl("rollout", "history", "deployment/web")
 
 
-def images(shop: Shop) -> set[str]:
-    """Return the images that the pods run."""
-    return {pod["spec"]["containers"][0]["image"] for pod in shop.pods()}
-
-
-def pod_uids(shop: Shop) -> set[str]:
-    """Return the UIDs of the pods of now."""
-    return {pod["metadata"]["uid"] for pod in shop.pods()}
-
-
 def own_pods(recorder: Recorder) -> set[str]:
     """Return the UIDs of all pods ever seen that were no twin's."""
     changes = recorder.recording().changes
@@ -92,11 +82,11 @@ class TestAsFound:
         with shop.watch() as watched:
             shop.kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
             shop.wait_rolled_out()
-            shop.until(lambda: images(shop) == {"web:1"}, "the first image")
+            shop.until(lambda: set(shop.images()) == {"web:1"}, "the first image")
             assert watched.lowest() >= REPLICAS
         shop.kubectl("rollout", "undo", "deployment/web")
         shop.wait_rolled_out()
-        shop.until(lambda: images(shop) == {"web:3"}, "the last image")
+        shop.until(lambda: set(shop.images()) == {"web:3"}, "the last image")
 
 
 class TestOnTheWay:
@@ -170,7 +160,7 @@ class TestInNumbers:
             assert watched.highest() <= self.MOST
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
-            shop.until(lambda: images(shop) == {"web:2"}, "both twins to run web:2")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
             shop.wait_split(on_demand=1, spot=7)
             assert watched.lowest() >= self.LEAST
             assert watched.highest() <= self.MOST
@@ -179,7 +169,7 @@ class TestInNumbers:
             shop.until(lambda: is_back(shop), "web to be given back", deadline_s=60)
             assert watched.lowest() >= self.LEAST
             assert watched.highest() <= self.MOST
-        assert own_pods(recorder) == pod_uids(shop)
+        assert own_pods(recorder) == shop.pod_uids()
         assert len(shop.pods()) == self.N
 
     def test_parking_and_readoption_touch_no_pod(self, shop: Shop) -> None:
@@ -187,16 +177,16 @@ class TestInNumbers:
         shop.deploy(
             replicas=self.N, surge=2, unavailable=2, annotations={**ASKED, "splitter.io/freeze": "true"}
         )
-        pods = pod_uids(shop)
+        pods = shop.pod_uids()
         with shop.watch() as watched:
             shop.label()
             shop.says("Frozen")
             assert shop.twins() == (0, 0)
-            assert pod_uids(shop) == pods
+            assert shop.pod_uids() == pods
             shop.unlabel()
             shop.until(lambda: is_back(shop), "web to be given back")
             assert watched.lowest() == watched.highest() == self.N
-        assert pod_uids(shop) == pods
+        assert shop.pod_uids() == pods
 
 
 def is_back(shop: Shop) -> bool:

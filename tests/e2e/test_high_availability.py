@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import open_shop
-from e2e.controller import SHORT, Controller
-from e2e.gateway import Gateway, Write
-from e2e.shop import Shop
+from e2e.support.controller import SHORT, Controller
+from e2e.support.gateway import Gateway, Write
+from e2e.support.namespaces import open_shop
+from e2e.support.shop import Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from e2e.admission import steadily
-from e2e.conftest import open_shop
-from e2e.installed import NAMESPACE, pod_template, running, settings, wait_available
-from e2e.shop import DEADLINE_S, JsonObject, Shop, manifest
-from e2e.terminal import Terminal, told
+from e2e.support.admission import steadily
+from e2e.support.installed import NAMESPACE, pod_template, running, settings, wait_available
+from e2e.support.namespaces import open_shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
+from e2e.support.terminal import Terminal, told
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError

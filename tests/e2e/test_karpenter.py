@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.chronicle import Chronicle
-from e2e.conftest import open_shop
-from e2e.controller import SHORT, Controller, install
-from e2e.shop import DEADLINE_S, Shop, Watched, manifest
+from e2e.support.chronicle import Chronicle
+from e2e.support.controller import SHORT, Controller, install
+from e2e.support.namespaces import open_shop
+from e2e.support.shop import DEADLINE_S, Shop, Watched, manifest
 from splitter.core.nodes import PRESETS
 from splitter.sandbox import Between, Instant, Sandbox
 from splitter.sandbox.fleet import NODES

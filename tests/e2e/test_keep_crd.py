@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.admission import steadily
-from e2e.conftest import GOING_S, wait_alone
-from e2e.controller import Controller
-from e2e.shop import DEADLINE_S, Shop
-from e2e.terminal import Terminal, told
+from e2e.support.admission import steadily
+from e2e.support.controller import Controller
+from e2e.support.namespaces import GOING_S, wait_alone
+from e2e.support.shop import DEADLINE_S, Shop
+from e2e.support.terminal import Terminal, told
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError

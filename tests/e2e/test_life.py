@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.shop import REVISION, Shop
+from e2e.support.shop import REVISION, Shop
 
 pytestmark = pytest.mark.e2e
 
@@ -53,21 +53,17 @@ def test_image_change_and_undo(shop: Shop) -> None:
     shop.wait_split(on_demand=2, spot=2)
     with shop.watch() as watched:
         shop.kubectl("set", "image", "deployment/web", "web=web:3")
-        shop.until(lambda: _images(shop) == {"web:3"}, "both twins to run web:3")
+        shop.until(lambda: set(shop.images()) == {"web:3"}, "both twins to run web:3")
         shop.wait_split(on_demand=2, spot=2)
         shop.unlabel()
         shop.wait_given_back()
         assert watched.lowest() >= 4
         assert watched.highest() <= 6
-    assert _images(shop) == {"web:3"}
+    assert set(shop.images()) == {"web:3"}
     images = {rs["spec"]["template"]["spec"]["containers"][0]["image"] for rs in shop.replica_sets()}
     assert images == {"web:1", "web:2", "web:3"}
     history = shop.kubectl("rollout", "history", "deployment/web")
     assert shop.deployment()["metadata"]["annotations"][REVISION] in history
     shop.kubectl("rollout", "undo", "deployment/web")
     shop.wait_rolled_out()
-    shop.until(lambda: _images(shop) == {"web:2"}, "the image before the last")
-
-
-def _images(shop: Shop) -> set[str]:
-    return {pod["spec"]["containers"][0]["image"] for pod in shop.pods()}
+    shop.until(lambda: set(shop.images()) == {"web:2"}, "the image before the last")

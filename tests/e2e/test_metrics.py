@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from e2e.conftest import open_shop
-from e2e.controller import SHORT, Controller
-from e2e.prometheus_server import Prometheus
-from e2e.shop import Shop
+from e2e.support.controller import SHORT, Controller
+from e2e.support.namespaces import open_shop
+from e2e.support.prometheus_server import Prometheus
+from e2e.support.shop import Shop
 from report.shown import served
 from splitter.core.model import Key, Note
 from splitter.core.nodes import NodeState

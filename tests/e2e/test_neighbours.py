@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.shop import JsonObject, Shop, manifest
-from e2e.test_causes import healthy, outlast_grace, quota, told, wait_well
+from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
+from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.demo.watching import Watch
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
@@ -36,11 +36,6 @@ def split_shop(shop: Shop) -> Shop:
     shop.label()
     shop.wait_split(on_demand=1, spot=REPLICAS - 1)
     return shop
-
-
-def images(shop: Shop) -> set[str]:
-    """Return the images that the pods run."""
-    return {pod["spec"]["containers"][0]["image"] for pod in shop.pods()}
 
 
 def fullest(shop: Shop, pool: str) -> str:
@@ -115,7 +110,7 @@ class TestDisruptionBudget:
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
-            shop.until(lambda: images(shop) == {"web:2"}, "web:2 everywhere")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             shop.unlabel()
             shop.wait_given_back()
         assert evicted
@@ -185,7 +180,7 @@ class TestEndpoints:
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
-            shop.until(lambda: images(shop) == {"web:2"}, "web:2 everywhere")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             shop.wait_split(on_demand=1, spot=3)
             shop.scale(6)
             shop.wait_split(on_demand=1, spot=5)
@@ -232,9 +227,9 @@ class TestQuota:
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
             told(shop, "QuotaExceeded", "are refused by a quota")
             outlast_grace(shop)
-            assert images(shop) == {"web:1"}
+            assert set(shop.images()) == {"web:1"}
             quota(shop, 20)
-            shop.until(lambda: images(shop) == {"web:2"}, "web:2 everywhere")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             wait_well(shop, on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
         assert watched.highest() <= REPLICAS + SURGE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.shop import Shop
+from e2e.support.shop import Shop
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.machines import Notice
 

@@ -5,9 +5,9 @@ Run with an older one: `SPLITTER_KUBERNETES=1.33.13 make test-e2e`.
 
 import pytest
 
-from e2e.placed import PLACES, Placed
-from e2e.shop import Shop
-from e2e.terminal import Terminal, told
+from e2e.support.placed import PLACES, Placed
+from e2e.support.shop import Shop
+from e2e.support.terminal import Terminal, told
 
 pytestmark = [
     pytest.mark.e2e,

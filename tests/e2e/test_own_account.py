@@ -2,7 +2,7 @@
 
 The account is bound to cluster-admin in the namespace of this test, so that no missing right answers in the
 policy's place. That it may do what it has to is shown by all the other end-to-end tests: each runs under
-this policy (`e2e.controller.install`).
+this policy (`e2e.support.controller.install`).
 """
 
 import json
@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.admission import checked, steadily
-from e2e.conftest import open_shop
-from e2e.controller import Controller
-from e2e.shop import DEADLINE_S, JsonObject, Shop, manifest
+from e2e.support.admission import checked, steadily
+from e2e.support.controller import Controller
+from e2e.support.namespaces import open_shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
 from splitter.sandbox.fleet import Fleet

@@ -8,18 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.controller import Controller
-from e2e.placed import CLAIM, POLICY, Placed, needs_placement, volume
-from e2e.shop import Shop
-from e2e.terminal import Terminal
-from e2e.test_crash_at_every_write import Mortal, every, mortal
-from e2e.test_voices import Status, told
+from e2e.support.controller import Controller
+from e2e.support.mortal import Mortal, every
+from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
+from e2e.support.shop import Shop
+from e2e.support.terminal import Terminal
+from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice
-
-__all__ = ["mortal", "told"]  # fixtures
 
 pytestmark = [pytest.mark.e2e, needs_placement]
 

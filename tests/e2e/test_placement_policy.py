@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from e2e.admission import steadily
-from e2e.placed import needs_placement
-from e2e.shop import DEADLINE_S, JsonObject
+from e2e.support.admission import steadily
+from e2e.support.placed import needs_placement
+from e2e.support.shop import DEADLINE_S, JsonObject
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
 from splitter.core.admission import placement_policy

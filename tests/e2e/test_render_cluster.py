@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.shop import JsonObject, Shop
-from e2e.terminal import Answer, Terminal, told
-from e2e.test_bad_input import ASKED, REPLICAS
-from e2e.test_template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
+from e2e.support.refusals import ASKED, REPLICAS
+from e2e.support.shop import JsonObject, Shop
+from e2e.support.template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
+from e2e.support.terminal import Answer, Terminal, told
 
 pytestmark = pytest.mark.e2e
 

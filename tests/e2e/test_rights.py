@@ -12,13 +12,13 @@ from http import HTTPStatus
 
 import pytest
 
-from e2e.conftest import open_shop, wait_alone
-from e2e.controller import SHORT, Controller
-from e2e.database import Database
-from e2e.gateway import Gateway, Request
-from e2e.placed import CLAIM, POLICY, Placed, needs_placement, volume
-from e2e.shop import JsonObject, Shop
-from e2e.test_template_sets import TemplateSet
+from e2e.support.controller import SHORT, Controller
+from e2e.support.database import Database
+from e2e.support.gateway import Gateway, Request
+from e2e.support.namespaces import open_shop, wait_alone
+from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
+from e2e.support.shop import JsonObject, Shop
+from e2e.support.template_sets import TemplateSet
 from rbac import Right, rules
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet

@@ -1,16 +1,16 @@
 """Rolls that go wrong or change their mind: what stops them, and that nobody notices meanwhile."""
 
 import json
-from collections import Counter
 from contextlib import AbstractContextManager
 
 import pytest
 
-from e2e.admission import forbidden
-from e2e.shop import BY_ITSELF_S, Shop
-from e2e.test_broken_image import BAD, GOOD, MENDED, images
+from e2e.support.admission import forbidden
+from e2e.support.shop import BY_ITSELF_S, Shop
 
 pytestmark = pytest.mark.e2e
+
+GOOD, BAD, MENDED = "web:1", "web:bad", "web:2"
 
 ASKED = {"splitter.io/on-demand-base": "2"}
 REPLICAS, SURGE = 5, 2
@@ -53,7 +53,7 @@ class TestStalled:
             shop.wait_posted()
             assert len(shop.events("RolloutStalled")) == 1
             set_image(shop, MENDED)
-            shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+            shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
             shop.wait_split(on_demand=2, spot=3)
         assert watched.lowest() >= REPLICAS
         assert watched.highest() <= REPLICAS + SURGE
@@ -67,7 +67,7 @@ class TestStalled:
             shop.told("RolloutStalled")
             assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (GOOD, BAD)
             set_image(shop, GOOD)
-            shop.until(lambda: images(shop) == Counter({GOOD: REPLICAS}), f"{GOOD} everywhere")
+            shop.until(lambda: shop.images() == {GOOD: REPLICAS}, f"{GOOD} everywhere")
             shop.wait_split(on_demand=2, spot=3)
         assert generation(shop, "on-demand") == before
         assert watched.lowest() >= REPLICAS
@@ -78,7 +78,7 @@ class TestWrites:
         """One image change is one write of each twin's template, and none of its counts."""
         before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}
         set_image(shop, MENDED)
-        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+        shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
         shop.wait_split(on_demand=2, spot=3)
         assert {pool: generation(shop, pool) - before[pool] for pool in before} == {"on-demand": 1, "spot": 1}
 
@@ -87,7 +87,7 @@ class TestWrites:
         with shop.watch() as watched:
             for image in ("web:3", "web:4", MENDED):
                 set_image(shop, image)
-            shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere")
+            shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
             shop.wait_split(on_demand=2, spot=3)
         assert watched.lowest() >= REPLICAS
         assert watched.highest() <= REPLICAS + SURGE
@@ -101,9 +101,9 @@ class TestRehearsal:
             set_image(shop, MENDED)
             shop.says("WriteDenied", REFUSED)
             assert {pool: generation(shop, pool) for pool in before} == before
-            assert images(shop) == Counter({GOOD: REPLICAS})
+            assert shop.images() == {GOOD: REPLICAS}
         shop.annotate(grace="20s")  # whoever touches the source need not wait for the next look
-        shop.until(lambda: images(shop) == Counter({MENDED: REPLICAS}), f"{MENDED} everywhere", BY_ITSELF_S)
+        shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere", BY_ITSELF_S)
 
 
 def new_spot_images_forbidden(shop: Shop) -> AbstractContextManager[None]:

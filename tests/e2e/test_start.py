@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from e2e.controller import ROOT, environment
+from e2e.support.controller import ROOT, environment
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 

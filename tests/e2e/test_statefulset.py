@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from e2e.database import Database
+from e2e.support.database import Database
 from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e

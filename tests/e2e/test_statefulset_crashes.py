@@ -2,11 +2,9 @@
 
 import pytest
 
-from e2e.database import Database
-from e2e.shop import Shape
-from e2e.test_crash_at_every_write import Dying, Mortal, every, mortal
-
-__all__ = ["mortal"]
+from e2e.support.database import Database
+from e2e.support.mortal import Dying, Mortal, every
+from e2e.support.shop import Shape
 
 pytestmark = pytest.mark.e2e
 

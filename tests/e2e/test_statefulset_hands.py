@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.database import BY_TWINS, Database, manifest
-from e2e.metrics_api import MetricsApi
-from e2e.test_autoscaler import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S
+from e2e.support.database import BY_TWINS, Database, manifest
+from e2e.support.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
 from splitter.sandbox import Sandbox
 
 pytestmark = pytest.mark.e2e

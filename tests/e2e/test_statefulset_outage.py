@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.database import Database
+from e2e.support.database import Database
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from e2e.database import Database
-from e2e.terminal import Answer, Terminal
+from e2e.support.database import Database
+from e2e.support.terminal import Answer, Terminal
 
 pytestmark = pytest.mark.e2e
 

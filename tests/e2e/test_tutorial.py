@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.controller import ROOT, Controller, environment
-from e2e.placed import needs_placement
+from e2e.support.controller import ROOT, Controller, environment
+from e2e.support.placed import needs_placement
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.provisioner import Provisioner

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from e2e.shop import JsonObject, Shop
-from e2e.terminal import Terminal, told
-from e2e.test_bad_input import ASKED, REPLICAS, Untouched, condition
-from e2e.test_eligibility import quota_used
+from e2e.support.causes import quota_used
+from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition
+from e2e.support.shop import JsonObject, Shop
+from e2e.support.terminal import Terminal, told
 
 pytestmark = pytest.mark.e2e
 

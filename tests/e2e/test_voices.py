@@ -1,13 +1,13 @@
 """What others say beside taints and conditions: Events about nodes, an autoscaler that cannot grow."""
 
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from e2e.controller import Controller
-from e2e.shop import Shop, manifest
+from e2e.support.controller import Controller
+from e2e.support.shop import Shop, manifest
+from e2e.support.voices import Say, Status
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -17,9 +17,6 @@ pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 4, 2
-EVENTS = "/api/v1/namespaces/default/events"
-STATUS = "/api/v1/namespaces/kube-system/configmaps"
-STATUS_NAME = "cluster-autoscaler-status"
 OPTIONAL_RIGHTS = (
     ("rolebinding", "splitter-events", "default"),
     ("rolebinding", "splitter-autoscaler-status", "kube-system"),
@@ -38,44 +35,11 @@ def busy(shop: Shop) -> str:
 
 
 @pytest.fixture
-def say(sandbox: Sandbox) -> Iterator["Say"]:
+def say(sandbox: Sandbox) -> Iterator[Say]:
     """Yield a cloud's voice; what it said is forgotten afterwards."""
     voice = Say(sandbox)
     yield voice
     voice.take_back()
-
-
-class Say:
-    """Writes Events about nodes, as Karpenter and AWS's termination handler do."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._api = sandbox.api
-        self._said: list[str] = []
-
-    def about(self, node: str, reason: str, *, age_s: float = 0, uid: str | None = None) -> None:
-        """Write an Event about a node."""
-        if uid is None:
-            uid = self._api.get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
-        at = (datetime.now(UTC) - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        made = self._api.create(
-            EVENTS,
-            {
-                "metadata": {"generateName": f"{node}.", "namespace": "default"},
-                "involvedObject": {"kind": "Node", "name": node, "uid": uid},
-                "reason": reason,
-                "message": "Spot interruption warning was triggered",
-                "source": {"component": "karpenter"},
-                "firstTimestamp": at,
-                "lastTimestamp": at,
-                "type": "Warning",
-            },
-        )
-        self._said.append(made["metadata"]["name"])
-
-    def take_back(self) -> None:
-        """Delete what was said."""
-        while self._said:
-            self._api.delete(f"{EVENTS}/{self._said.pop()}", missing_ok=True)
 
 
 def asked_of_on_demand(shop: Shop) -> int:
@@ -121,35 +85,6 @@ def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say
     shop.wait_split(on_demand=1, spot=4)
     shop.wait_posted()
     assert shop.events("SpotInterrupted") == []
-
-
-@pytest.fixture
-def told(sandbox: Sandbox) -> Iterator["Status"]:
-    """Yield cluster-autoscaler's status, not written yet."""
-    status = Status(sandbox)
-    yield status
-    status.remove()
-
-
-class Status:
-    """The ConfigMap in which cluster-autoscaler says how its groups do."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._api = sandbox.api
-
-    def write(self, groups: Mapping[str, str]) -> None:
-        """Write the status: the scale-up of each group."""
-        self.remove()
-        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC")
-        lines = [f"time: {now}", "autoscalerStatus: Running", "nodeGroups:"]
-        for name, scale_up in groups.items():
-            lines += [f"- name: {name}", "  scaleUp:", f"    status: {scale_up}"]
-        found = {"metadata": {"name": STATUS_NAME}, "data": {"status": "\n".join(lines)}}
-        self._api.create(STATUS, found)
-
-    def remove(self) -> None:
-        """Delete the ConfigMap."""
-        self._api.delete(f"{STATUS}/{STATUS_NAME}", missing_ok=True)
 
 
 def one_a_node() -> dict[str, Any]:

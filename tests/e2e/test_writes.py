@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.conftest import open_shop, wait_alone
-from e2e.controller import SHORT, Controller
-from e2e.gateway import Gateway, Write
-from e2e.shop import Shop, Watched
+from e2e.support.controller import SHORT, Controller
+from e2e.support.gateway import Gateway, Write
+from e2e.support.namespaces import open_shop, wait_alone
+from e2e.support.shop import Shop, Watched
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
@@ -163,7 +163,7 @@ class TestTemplate:
             shop.kubectl("set", "image", *(f"deployment/{name}" for name in NAMES), "web=web:2")
             for name in NAMES:
                 shop.until(
-                    lambda name=name: images(shop, name) == ["web:2"] * REPLICAS,  # type: ignore[misc]
+                    lambda name=name: shop.images(name) == {"web:2": REPLICAS},  # type: ignore[misc]
                     f"web:2 everywhere in {name}",
                 )
                 shop.wait_split(on_demand=1, spot=3, name=name)
@@ -184,8 +184,8 @@ class TestTemplate:
         counted.settle()
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
-            shop.until(lambda: images(shop).count("web:2") >= REPLICAS, "web:2 on on-demand")
-            shop.until(lambda: set(images(shop)) == {"web:2"}, "web:2 to be asked of spot too")
+            shop.until(lambda: shop.images()["web:2"] >= REPLICAS, "web:2 on on-demand")
+            shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 to be asked of spot too")
             counted.settle()
             assert watched.lowest() >= REPLICAS
             # The one that stays asked for of spot finds no node, and takes no room from those that do.
@@ -193,7 +193,7 @@ class TestTemplate:
         with shop.watch() as watched:
             fleet.restore(fleet.names("spot"))
             shop.wait_split(on_demand=1, spot=3)
-            assert images(shop) == ["web:2"] * REPLICAS
+            assert shop.images() == {"web:2": REPLICAS}
             assert watched.lowest() >= REPLICAS
 
 
@@ -201,8 +201,3 @@ def terminating(shop: Shop) -> bool:
     """Whether a pod of the namespace is being deleted."""
     pods = shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods")
     return any("deletionTimestamp" in pod["metadata"] for pod in pods)
-
-
-def images(shop: Shop, name: str = "web") -> list[str]:
-    """Return the image of each pod."""
-    return [pod["spec"]["containers"][0]["image"] for pod in shop.pods(name)]

@@ -1,13 +1,15 @@
 """What a StatefulSet in placement mode lives through, as golden files (see `test_stories`)."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from stories.placing import Placing
-from stories.test_stories import FOLDER
 
 BOTH = ("spot-a", "spot-b")
+
+FOLDER = Path(__file__).parent
 
 
 def golden(name: str, lines: list[str]) -> None:

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 
 from bench.compare.scenario import IMAGE, ON_DEMAND_NODES, SPOT_NODES, N, Workload
 from bench.compare.systems import System
-from e2e.controller import install
-from e2e.shop import Shop, manifest
+from e2e.support.controller import install
+from e2e.support.shop import Shop, manifest
 from splitter.demo.controller import Controller
 from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError, Timeline
 from splitter.sandbox.recording import PodSeen

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from bench.compare.scenario import ANNOTATIONS, ON_DEMAND_WANTED, SPOT_WANTED, N
-from e2e.shop import CAPACITY, LABEL, Shape, Shop
+from e2e.support.shop import CAPACITY, LABEL, Shape, Shop
 
 JsonObject = dict[str, Any]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.figures import machine
 from bench.replay.prediction import Figures, compressed, predicted, spread
 from bench.replay.stage import Cast, Outcome, play
-from e2e.controller import ROOT
+from e2e.support.controller import ROOT
 from splitter.sandbox import SandboxError
 from splitter.simulate import Trace, read_trace
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench.compare.measures import lost
 from bench.replay.prediction import Figures, tuned
-from e2e.controller import install
-from e2e.shop import LABEL, Shop
+from e2e.support.controller import install
+from e2e.support.shop import LABEL, Shop
 from splitter.core.rebalance import Tuning
 from splitter.demo.controller import Controller
 from splitter.sandbox import Between, Instant, Recorder, Sandbox

@@ -19,8 +19,8 @@ from bench.figures import Percentiles, cpu_seconds, memory_mb
 from bench.scale.bare import Bare, Orders
 from bench.scale.core import Figures, Meter, own_core
 from bench.scale.tables import REPLICAS
-from e2e.controller import Controller
-from e2e.gateway import Gateway
+from e2e.support.controller import Controller
+from e2e.support.gateway import Gateway
 from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.waiting import wait_until

@@ -23,6 +23,15 @@ from splitter.sandbox.waiting import wait_until
 
 JsonObject = dict[str, Any]
 
+# Half of what a pod of the shop requests.
+TARGET_PERCENT, TARGET_CPU_M = 50, 50
+# The autoscaler rounds each pod's share up to 1 m, 12 m of 12 pods: so much less makes n pods' load one that
+# n pods carry, however many share it.
+A_LITTLE_LESS = 0.94
+# While pods come and go, what was used and which pods there are do not fit together for a moment, with or
+# without splitter: the autoscaler's own window before it scales in is there for that (300 s by default).
+WINDOW_S = 8
+
 _PODS = "metrics.k8s.io"
 _QUEUES = "external.metrics.k8s.io"
 _VERSION = f"{_PODS}/v1beta1"

@@ -12,7 +12,7 @@ from splitter.sandbox import Sandbox
 from splitter.sandbox.processes import Child, Nursery, last_lines
 from splitter.sandbox.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # Minutes become seconds, so that a whole outage with its return fits into a test. The grace stays longer
 # than a pod needs to start on a busy machine: a slow start is no shortage.
 SHORT = {

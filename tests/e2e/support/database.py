@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from e2e.shop import LABEL, Found, JsonObject, Shape, Shop, Watched
+from e2e.support.shop import LABEL, Found, JsonObject, Shape, Shop, Watched
 
 NAME = "db"
 TWINS = ("db-on-demand", "db-spot")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from e2e.controller import SHORT, Controller
-from e2e.shop import DEADLINE_S, JsonObject
+from e2e.support.controller import SHORT, Controller
+from e2e.support.shop import DEADLINE_S, JsonObject
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 

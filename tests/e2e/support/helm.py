@@ -10,8 +10,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from e2e.shop import DEADLINE_S, JsonObject
-from e2e.terminal import Answer, Terminal
+from e2e.support.shop import DEADLINE_S, JsonObject
+from e2e.support.terminal import Answer, Terminal
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox, build
 from splitter.sandbox.waiting import wait_until

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from e2e.shop import DEADLINE_S, JsonObject, Shop
+from e2e.support.shop import DEADLINE_S, JsonObject, Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until

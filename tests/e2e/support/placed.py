@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from e2e.database import NAME, Database, manifest, service
-from e2e.shop import CAPACITY, DEADLINE_S, POOL, JsonObject, Shop, Watched
+from e2e.support.database import NAME, Database, manifest, service
+from e2e.support.shop import CAPACITY, DEADLINE_S, POOL, JsonObject, Shop, Watched
 from splitter.bundled import bundled_path
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.versions import kubernetes_version

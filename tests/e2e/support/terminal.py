@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from e2e.controller import ROOT, environment
-from e2e.shop import DEADLINE_S
+from e2e.support.controller import ROOT, environment
+from e2e.support.shop import DEADLINE_S
 
 # Whoever starts the tests in the background has Ctrl-C ignored for all that they start.
 _ON_A_TERMINAL = (

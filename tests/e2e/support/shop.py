@@ -5,6 +5,7 @@ Nothing here reads what splitter says about itself, except `split` and `events`,
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,6 +149,14 @@ class Shop:
         """Return the pods of a workload, of all holders, terminating ones left out."""
         found = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def pod_uids(self, name: str = "web") -> set[str]:
+        """Return the UIDs of a workload's pods: who was replaced has another one."""
+        return {pod["metadata"]["uid"] for pod in self.pods(name)}
+
+    def images(self, name: str = "web") -> Counter[str]:
+        """Count a workload's pods by the image of their first container."""
+        return Counter(pod["spec"]["containers"][0]["image"] for pod in self.pods(name))
 
     def shape(self, name: str = "web") -> Shape:
         """Count a workload's ready pods by the nodes they stand on."""

@@ -1,0 +1,55 @@
+"""Replicas that do not run, for another reason than missing nodes: what is said of them, and what ends it."""
+
+import json
+
+from e2e.support.controller import SHORT
+from e2e.support.shop import Shop
+from splitter.sandbox.instants import Instant
+
+GRACE_S = float(SHORT["GRACE_S"])
+
+
+def healthy(shop: Shop) -> tuple[str, str, str]:
+    """Return the condition about the pods: its status, reason and message."""
+    for found in shop.status().get("conditions", ()):
+        if found["type"] == "PodsHealthy":
+            return found["status"], found["reason"], found["message"]
+    return "", "", ""
+
+
+def told(shop: Shop, reason: str, words: str) -> None:
+    """Wait until the Split says it in these words, and an Event in the same one."""
+
+    def is_said() -> bool:
+        status, said, message = healthy(shop)
+        return (status, said) == ("False", reason) and words in message
+
+    shop.until(is_said, f"the condition {reason} with {words!r}")
+    shop.told(reason)
+
+
+def outlast_grace(shop: Shop) -> None:
+    """Wait until whatever would be done after the grace has been done."""
+    began = Instant.now().monotonic_s
+    shop.until(lambda: Instant.now().monotonic_s > began + GRACE_S + 5, "the grace to pass")
+
+
+def wait_well(shop: Shop, on_demand: int, spot: int) -> None:
+    """Wait until the trouble is over, and everybody says so."""
+    shop.wait_split(on_demand, spot)
+    shop.until(lambda: healthy(shop)[0] == "True", "the pods to be healthy")
+
+
+def quota(shop: Shop, pods: int) -> None:
+    """Allow so many pods in the namespace."""
+    spec = {"hard": {"pods": str(pods)}}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}, "spec": spec}
+    shop.apply(body)
+    path = f"/api/v1/namespaces/{shop.namespace}/resourcequotas/small"
+    shop.until(lambda: shop.sandbox.api.get(path).get("status", {}).get("hard") == spec["hard"], "the quota")
+
+
+def quota_used(shop: Shop) -> bool:
+    """Whether the quota controller has counted what is there."""
+    raw = json.loads(shop.kubectl("get", "quota", "few", "-o", "json"))
+    return bool(raw.get("status", {}).get("used"))

@@ -1,0 +1,100 @@
+"""A template set in a ConfigMap beside splitter, as its author writes it, and what runs by it."""
+
+import json
+from typing import Any
+
+from e2e.support.shop import JsonObject, Shop
+from splitter.bundled import bundled_path
+
+HOME = "splitter-system"
+ON_DEMAND, SPOT = (
+    (bundled_path("templates") / "default" / "deployment" / f"{pool}.yaml.j2").read_text()
+    for pool in ("on-demand", "spot")
+)
+# Where a set of its own says something else than the default one.
+PODS = "spec: {{ pod | require_node_affinity(presets.spot_terms) }}"
+
+
+def spot_with(change: JsonObject) -> str:
+    """Return a spot template that lays a change over the pods' spec."""
+    return SPOT.replace(
+        PODS, PODS.replace(" }}", f" | merge({json.dumps(change)}) }}}}").replace("\n", " "), 1
+    )
+
+
+def with_grace(seconds: int) -> str:
+    """Return a spot template whose pods have another termination grace, by which one knows it."""
+    return spot_with({"terminationGracePeriodSeconds": seconds})
+
+
+class TemplateSet:
+    """One set in a ConfigMap beside splitter, as its author writes it."""
+
+    def __init__(self, shop: Shop, name: str) -> None:
+        self.name = name
+        self._shop = shop
+
+    def write(
+        self,
+        spot: str | None = with_grace(7),
+        *,
+        namespaces: str | None = "shop-*",
+        label: str = "enabled",
+        **fields: Any,  # noqa: ANN401 (fields of a ConfigMap)
+    ) -> None:
+        """Write it whole; without `spot`, that key is missing."""
+        metadata: JsonObject = {"name": self.name, "namespace": HOME}
+        metadata["labels"] = {"splitter.io/template-set": label}
+        if namespaces is not None:
+            metadata["annotations"] = {"splitter.io/namespaces": namespaces}
+        texts = {"deployment.on-demand.yaml.j2": ON_DEMAND, "deployment.spot.yaml.j2": spot}
+        body: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        body["data"] = {key: text for key, text in texts.items() if text is not None}
+        for key, value in fields.items():
+            body[key] = {**body.get(key, {}), **value}
+        # Replaced, not applied: an apply would keep the whole text a second time, in an annotation.
+        self._shop.sandbox.kubectl("delete", "configmap", "-n", HOME, self.name, "--ignore-not-found")
+        self._shop.sandbox.kubectl("create", "-f", "-", stdin=json.dumps(body))
+
+    def change(self, spot: str) -> None:
+        """Change the spot template where it is."""
+        patch = json.dumps({"data": {"deployment.spot.yaml.j2": spot}})
+        self._kubectl("patch", "configmap", self.name, "--type=merge", "--patch", patch)
+
+    def allow(self, namespaces: str) -> None:
+        """Name the namespaces that may use it."""
+        self._kubectl(
+            "annotate", "--overwrite", "configmap", self.name, f"splitter.io/namespaces={namespaces}"
+        )
+
+    def delete(self) -> None:
+        """Take it away."""
+        self._kubectl("delete", "configmap", self.name)
+
+    def events(self) -> list[str]:
+        """Return the notes of splitter's Events about it."""
+        found = self._shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
+        return [raw["note"] for raw in found if raw["regarding"]["name"] == self.name]
+
+    def _kubectl(self, *arguments: str) -> None:
+        self._shop.sandbox.kubectl("-n", HOME, *arguments)
+
+
+class Running:
+    """The pods and the twins' specs of a moment, to compare with now."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._before = self._now()
+
+    def verify(self) -> None:
+        """No pod was replaced, and no twin written."""
+        assert self._now() == self._before
+
+    def _now(self) -> tuple[set[str], dict[str, int]]:
+        twins = {name: self._shop.deployment(name) for name in ("web-on-demand", "web-spot")}
+        generations = {name: raw["metadata"]["generation"] for name, raw in twins.items()}
+        return {pod["metadata"]["uid"] for pod in self._shop.pods()}, generations
+
+
+NO_IMAGE = spot_with({"containers": [{"name": "more"}]})
