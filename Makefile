@@ -5,7 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-UNIT   := not e2e and not bench and not karpenter
+UNIT   := not e2e and not bench and not karpenter and not campaign
+# Each has a control plane and a controller of its own. Four busy and waiting ones fill two cores.
+WORKERS ?= 5
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -47,8 +49,38 @@ LOCK_FLAGS := --universal --python-version 3.11 --generate-hashes --no-header --
 LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-package $(package))
 
 
+# One after the other, each with its seconds: what takes long is seen, here and in CI.
+STAGES := preflight programs lint types contracts docs test-unit test-e2e
+
 .PHONY: test
-test: lint types contracts docs test-unit test-e2e ## All checks and all tests: the one command
+test: ## All checks and all tests: the one command (15 minutes on 2 cores, 10 more for the first run)
+	@$(call stages,$(STAGES))
+
+.PHONY: test-quick
+test-quick: ## For every save: all checks, unit tests, and one life of a workload on a real control plane
+	@$(call stages,programs lint types contracts test-unit test-life)
+
+.PHONY: test-all
+test-all: ## Everything there is, campaigns too (hours)
+	@$(call stages,$(STAGES) test-campaigns test-karpenter explore bench)
+
+define stages
+	told=""; \
+	for stage in $(1); do \
+	  began=$$SECONDS; \
+	  $(MAKE) $$stage || { echo "make $$stage failed after $$((SECONDS - began)) s" >&2; exit 1; }; \
+	  told+=$$(printf '\n%6d s  %s' $$((SECONDS - began)) $$stage); \
+	done; \
+	echo "all passed:$$told"
+endef
+
+.PHONY: preflight
+preflight: $(READY) ## Say what the tests need and is missing: Go, network, disk, memory
+	@$(BIN)/python -m splitter.sandbox check --helm
+
+.PHONY: programs
+programs: $(READY) ## Build what the tests run, once: Kubernetes, KWOK, Helm (8 minutes on 2 cores)
+	@$(BIN)/python -m splitter.sandbox build --helm >/dev/null
 
 .PHONY: lint
 lint: $(READY) ## Style: ruff, all rules
@@ -70,11 +102,23 @@ docs: $(READY) ## The documentation as a site, in build/site; any broken link fa
 
 .PHONY: test-unit
 test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
-	$(BIN)/pytest -m "$(UNIT)" -n 2 $(PYTEST)
+	$(BIN)/pytest -m "$(UNIT)" -n 2 --durations 10 $(PYTEST)
 
 .PHONY: test-e2e
-test-e2e: $(READY) ## End-to-end tests on a real control plane (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e -n 2 --dist loadfile $(PYTEST)
+test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
+	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadgroup --durations 10 $(PYTEST)
+
+.PHONY: test-life
+test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled and given back
+	$(BIN)/pytest -m e2e tests/e2e/test_life.py $(PYTEST)
+
+.PHONY: test-campaigns
+test-campaigns: $(READY) ## Short runs of chaos, soak and scale: that they still work
+	$(BIN)/pytest -m campaign -n 2 $(PYTEST)
+
+.PHONY: explore
+explore: $(READY) ## Every order of events around a hand-over that a quarter of an hour allows
+	SPLITTER_EXPLORE=full $(BIN)/pytest -s tests/model $(PYTEST)
 
 .PHONY: chart
 chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built on the first run: 3 minutes)

@@ -62,6 +62,7 @@ def rules_of(settings: Settings) -> Rules:
         excluded_namespaces=tuple(settings.excluded_namespaces),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
+        look_again_s=settings.look_again_s,
         room=RoomRules(nodes=node_presets_of(settings), image=settings.placeholder_image),
     )
 

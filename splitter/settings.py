@@ -89,10 +89,7 @@ class Settings(BaseModel):
         default=0.25, gt=0, le=1, description="On-demand goes down by at most this share of N in one step."
     )
     first_window: int = Field(
-        default=1,
-        ge=1,
-        le=1000,
-        description="Replicas first asked of spot while nobody knows whether it is back.",
+        default=1, ge=1, le=1000, description="Replicas first asked of spot while nobody knows if it is back."
     )
     workers: int = Field(default=8, ge=1, le=256, description="Workloads reconciled at the same time.")
     emergency_workers: int = Field(
@@ -108,6 +105,12 @@ class Settings(BaseModel):
     )
     resync_s: Seconds = Field(
         default=300, ge=1, description="Every workload is looked at after so long, event or not."
+    )
+    look_again_s: Seconds = Field(
+        default=60,
+        ge=1,
+        description="A refusal that something else mends (a policy, a quota, another object) is looked at "
+        "again after so long.",
     )
     node_coalesce_s: Seconds = Field(
         default=0.05, ge=0, le=0.1, description="Node events within this time after the first are one pass."
@@ -211,8 +214,7 @@ class Settings(BaseModel):
                 f"soak_s is {self.soak_s:g} and soak_max_s {self.soak_max_s:g}; "
                 f"the first may not be the longer. Write soak_max_s: {self.soak_s:g} or more"
             )
-        both = sorted(set(self.watch_namespaces) & set(self.excluded_namespaces))
-        if both:
+        if both := sorted(set(self.watch_namespaces) & set(self.excluded_namespaces)):
             raise ValueError(
                 f"watch_namespaces and excluded_namespaces both name {', '.join(both)}. "
                 "Take it out of one of them"
@@ -232,10 +234,9 @@ def load_settings(file: Path | None = None, environment: Mapping[str, str] | Non
     variables = os.environ if environment is None else environment
     written, unknown_keys = _known(_from_file(file), lambda key: f"{key} in {file}", lambda name: name)
     given, unknown_variables = _known(_from_environment(variables), _variable, _variable)
-    values = {**written, **given}
     problems = [*unknown_keys, *unknown_variables]
     try:
-        settings = Settings.model_validate(values)
+        settings = Settings.model_validate({**written, **given})
     except ValidationError as error:
         named = {name: f"{name} in {file}" for name in written} | {name: _variable(name) for name in given}
         problems += _problems(error, named)

@@ -36,7 +36,7 @@ from splitter.core.placement import (
     placeholder_manifest,
     room_hash,
 )
-from splitter.core.plan import LOOK_AGAIN_S, Pass, Plan
+from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
@@ -72,7 +72,8 @@ def consider(this: Pass) -> Plan:
         silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}
         says_so = this.observed.split is not None
         report = () if silent or says_so else (EnsureSplit(takes_over=False),)
-        return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=LOOK_AGAIN_S)
+        again_s = this.rules.look_again_s
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     placed = _placed(this)
     wanted = ", ".join(map(str, placed.ordinals)) or "none"
     note = Note(

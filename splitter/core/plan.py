@@ -17,8 +17,6 @@ from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
-# A refusal that something else than the source mends (a policy, a quota, another object): no watch tells us.
-LOOK_AGAIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,7 @@ class Rules:
     excluded_namespaces: tuple[str, ...] = ()
     delete_pods_of_vanished_nodes: bool = True
     max_concurrent_moves: int = 10  # 0: no limit
+    look_again_s: float = 60.0  # at a refusal that something else than the source mends: no watch tells us
     room: RoomRules | None = None  # how placeholders are made; None: members are not moved but in emergencies
 
 
@@ -90,9 +89,9 @@ def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> boo
     return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
 
 
-def held_back(found: Plan, denied: Note) -> Plan:
+def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
-    again_s = min(found.wake_after_s or LOOK_AGAIN_S, LOOK_AGAIN_S)
+    again_s = min(found.wake_after_s or look_again_s, look_again_s)
     return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
 
 

@@ -10,7 +10,7 @@ from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused,
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
-from splitter.core.plan import LOOK_AGAIN_S, POLL_S, Pass, Plan
+from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
@@ -51,7 +51,7 @@ def consider(this: Pass) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        again_s = LOOK_AGAIN_S if objection.reason in _ABOUT_OTHERS else None
+        again_s = this.rules.look_again_s if objection.reason in _ABOUT_OTHERS else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:

@@ -130,7 +130,7 @@ class Reconciler:
             found = plan(observed, in_force, twins, self._rules)
         elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
             denied = await self._writer.rehearse_roll(observed, twins)
-            found = found if denied is None else held_back(found, denied)
+            found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
         self._count_moving(key, found)
         if self._can_wait(found) and self._queue.hurried():

@@ -1,4 +1,4 @@
-"""A short run of chaos among the end-to-end tests; the long one is `make chaos`."""
+"""A short run of chaos as a test; the long one is `make chaos`."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from chaos.report import line_of, table
 from chaos.schedule import drawn
 from chaos.suite import Suite
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.campaign
 
 SEED, ROUNDS = 2026, 2
 # A silent watch is given up after minutes, by design: it belongs to the long run.

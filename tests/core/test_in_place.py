@@ -136,12 +136,16 @@ class TestTaking:
         )
 
     def test_without_the_policy_it_is_refused(self) -> None:
-        """Said with what to do; a Split that only reports, and a look again after a minute."""
+        """Said with what to do; a Split that only reports, and a look again as the settings say."""
         around = Neighbours(unplaceable="the policy is not there")
         found = planned(seen(members(), split=None, neighbours=around))
         assert found.actions == (EnsureSplit(takes_over=False),)
         assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
         assert found.wake_after_s == 60
+        sooner = planned(
+            seen(members(), split=None, neighbours=around), rules=Rules(room=ROOM, look_again_s=7)
+        )
+        assert sooner.wake_after_s == 7
 
     def test_a_refusal_is_written_once(self) -> None:
         """The Split that reports it is there already."""

@@ -22,8 +22,8 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool, Tie
-from splitter.core.plan import LOOK_AGAIN_S, Plan, Rules, held_back, rolls
+from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
+from splitter.core.plan import Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
@@ -32,9 +32,10 @@ ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
 
 
-def planned(observed: Observation, template: str = "v1") -> Plan:
+def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan:
     """Return the plan of one pass."""
-    return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), Rules(defaults=DEFAULTS))
+    asked = replace(Rules(defaults=DEFAULTS), **rules)  # type: ignore[arg-type]
+    return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), asked)
 
 
 def kinds(found: Plan) -> list[type]:
@@ -83,6 +84,26 @@ class TestTaking:
         assert refused.verdict.reason is Reason.STRATEGY_RECREATE
         again = planned(observation(free_source(recreate=True), [ATTACHED], split=split(takes_over=False)))
         assert again.actions == ()
+
+    @pytest.mark.parametrize(
+        ("around", "reason"),
+        [
+            ({"denied": Note(Reason.WRITE_DENIED, "exceeded quota", warning=True)}, Reason.WRITE_DENIED),
+            ({"neighbours": Neighbours(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
+            ({"neighbours": Neighbours(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
+        ],
+    )
+    def test_what_others_mend_is_looked_at_again(self, around: dict[str, object], reason: Reason) -> None:
+        """No watch tells of a quota or of another object: the settings say after how long."""
+        observed = replace(observation(free_source(), [ATTACHED], split=None), **around)  # type: ignore[arg-type]
+        refused = planned(observed, look_again_s=7.0)
+        assert (refused.state, refused.verdict.reason) == (State.REFUSED, reason)
+        assert refused.wake_after_s == 7.0
+
+    def test_what_the_source_mends_is_waited_for(self) -> None:
+        """Its change is an event: there is nothing to look for before it."""
+        observed = observation(free_source(recreate=True), [ATTACHED], split=None)
+        assert planned(observed, look_again_s=7.0).wake_after_s is None
 
     def test_templates_that_do_not_render_refuse(self) -> None:
         """Before the first write, in the template's own words."""
@@ -473,10 +494,11 @@ class TestHeldBack:
         found = planned(at_rest(), template="v2")
         assert rolls(found)
         denied = Note(Reason.WRITE_DENIED, "no new images today", warning=True)
-        held = held_back(found, denied)
+        held = held_back(found, denied, 7.0)
         assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
-        assert held.wake_after_s == LOOK_AGAIN_S
+        assert held.wake_after_s == 7.0
         assert not rolls(held)
+        assert held_back(replace(found, wake_after_s=3.0), denied, 7.0).wake_after_s == 3.0
 
 
 class TestANameUsedAgain:

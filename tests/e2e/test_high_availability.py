@@ -4,7 +4,6 @@ Each has a gateway of its own, which notes what it asks for. Who leads is read f
 promises are judged by recorded pods.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +25,9 @@ pytestmark = pytest.mark.e2e
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/splitter-system/leases/splitter"
 ASKED = {"splitter.io/on-demand-base": "2"}
 REPLICAS, SURGE = 5, 1
-FAIL_OVER_S, CLEAN_STOP_S = 20.0, 3.0
 DEADLINE_S = 60.0
+
+Figure = Callable[[str, object], None]  # pytest's record_property
 
 
 @dataclass
@@ -56,8 +56,9 @@ class Replica:
 class Pair:
     """Two replicas, one of which leads."""
 
-    def __init__(self, sandbox: Sandbox, replicas: tuple[Replica, Replica]) -> None:
+    def __init__(self, sandbox: Sandbox, replicas: tuple[Replica, Replica], figure: Figure) -> None:
         self._sandbox = sandbox
+        self._figure = figure
         self.replicas = replicas
 
     @property
@@ -78,10 +79,14 @@ class Pair:
         [standby] = [one for one in self.replicas if one is not leader]
         return leader, standby
 
-    def wait_led_by(self, replica: Replica, since: Instant) -> float:
-        """Wait until it leads; return after how many seconds."""
+    def wait_led_by(self, replica: Replica, since: Instant) -> None:
+        """Wait until it leads."""
         wait_until(lambda: self.leader is replica, what="the other one to lead", deadline_s=DEADLINE_S)
-        return tell("it leads after", since)
+        self.tell("the other leads", since)
+
+    def tell(self, what: str, since: Instant) -> None:
+        """Note how long something took: a figure, and no claim."""
+        self._figure(f"{what} after, s", Instant.now().monotonic_s - since.monotonic_s)
 
     def check(self) -> None:
         """Raise when a controller that should run does not."""
@@ -89,16 +94,13 @@ class Pair:
             one.controller.check()
 
 
-def tell(what: str, since: Instant) -> float:
-    """Print how long something took, and return it."""
-    took_s = Instant.now().monotonic_s - since.monotonic_s
-    sys.stdout.write(f"\n{what} {took_s:.1f} s")
-    return took_s
-
-
 @pytest.fixture
 def pair(
-    sandbox: Sandbox, controller: Controller, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+    sandbox: Sandbox,
+    controller: Controller,
+    fleet: Fleet,
+    tmp_path_factory: pytest.TempPathFactory,
+    record_property: Figure,
 ) -> Iterator[Pair]:
     """Yield two replicas; the shared controller rests meanwhile."""
     assert fleet.names("spot")
@@ -107,7 +109,8 @@ def pair(
         controller.stop()
     homes = [tmp_path_factory.mktemp(name) for name in ("one", "two")]
     with Gateway(account) as first, Gateway(account) as second:
-        pair = Pair(sandbox, (_replica(first, account, homes[0]), _replica(second, account, homes[1])))
+        replicas = (_replica(first, account, homes[0]), _replica(second, account, homes[1]))
+        pair = Pair(sandbox, replicas, record_property)
         try:
             for one in pair.replicas:
                 one.controller.start()
@@ -174,7 +177,7 @@ class TestStandsBy:
 
 class TestKilled:
     def test_at_a_notice(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
-        """The leader dies just when a notice comes: the other has moved what is doomed within 20 s."""
+        """The leader dies just when a notice comes: the other has moved what is doomed."""
         leader, standby = pair.roles()
         half_way(shop)
         shop.wait_split(on_demand=2, spot=3)
@@ -185,7 +188,7 @@ class TestKilled:
             leader.controller.kill()
             fleet.notice(doomed, Notice.TAINT)
             shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
-            assert tell("killed at a notice, covered after", began) < FAIL_OVER_S
+            pair.tell("killed at a notice; covered", began)
             assert pair.leader is standby
             fleet.kill(doomed)
             shop.wait_split(on_demand=2, spot=3)
@@ -193,7 +196,7 @@ class TestKilled:
         assert is_no_fight(shop)
 
     def test_at_a_loss(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
-        """The leader dies, and all spot nodes without notice: all N serve again within 20 s."""
+        """The leader dies, and all spot nodes without notice: all N serve again."""
         leader, standby = pair.roles()
         half_way(shop)
         shop.wait_split(on_demand=2, spot=3)
@@ -201,7 +204,7 @@ class TestKilled:
         leader.controller.kill()
         fleet.kill(fleet.names("spot"))
         shop.until(lambda: shop.shape().on_demand >= REPLICAS, "everything to serve from on-demand")
-        assert tell("killed at a loss, covered after", began) < FAIL_OVER_S
+        pair.tell("killed at a loss; covered", began)
         assert pair.leader is standby
         assert is_no_fight(shop)
 
@@ -212,7 +215,7 @@ class TestKilled:
             half_way(shop)
             began = Instant.now()
             leader.controller.kill()
-            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            pair.wait_led_by(standby, began)
             shop.wait_split(on_demand=2, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
@@ -221,7 +224,7 @@ class TestKilled:
 
 class TestStopped:
     def test_to_and_fro(self, pair: Pair, shop: Shop) -> None:
-        """Stopped cleanly half-way, it leaves in good order, and the other goes on within 3 s; and back."""
+        """Stopped cleanly half-way, it leaves in good order, and the other goes on; and back."""
         with shop.watch() as watched:
             half_way(shop)
             for _ in range(2):
@@ -229,9 +232,9 @@ class TestStopped:
                 reconciling = standby.said.count("reconciling:")
                 began = Instant.now()
                 assert leader.controller.stop() == 0
-                tell("stopped, gone after", began)
+                pair.tell("stopped; gone", began)
                 wait_until_reconciling(standby, reconciling)
-                assert tell("stopped, the other reconciles after", began) < CLEAN_STOP_S
+                pair.tell("stopped; the other reconciles", began)
                 assert pair.leader is standby
                 leader.controller.start()
             shop.wait_split(on_demand=2, spot=3)
@@ -248,7 +251,7 @@ class TestPaused:
             half_way(shop)
             leader.controller.pause()
             began = Instant.now()
-            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            pair.wait_led_by(standby, began)
             asked = len(leader.asked)
             shop.until(lambda: shop.twins() == (2, 3), "the other to go on")
             shop.scale(REPLICAS + 1)  # something to do for both
@@ -301,7 +304,7 @@ class TestCutOff:
             half_way(shop)
             began = Instant.now()
             back = trouble(leader.gateway)
-            assert pair.wait_led_by(standby, began) < FAIL_OVER_S
+            pair.wait_led_by(standby, began)
             shop.wait_split(on_demand=2, spot=3)
             asked = len(leader.asked)
             assert "not leading any more: the lease was not renewed within 8 s" in leader.said
@@ -319,7 +322,7 @@ class TestCutOff:
             assert standby.controller.stop() == 0
             fleet.notice(doomed, Notice.TAINT)
             shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
-            assert tell("led again and covered after", began) < FAIL_OVER_S
+            pair.tell("led again; covered", began)
             assert pair.leader is leader
             assert watched.lowest() >= REPLICAS
         assert is_no_fight(shop)

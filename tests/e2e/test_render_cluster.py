@@ -41,13 +41,10 @@ def diff(shop: Shop, admin: Terminal, *options: str) -> Answer:
 
 
 class TestDiff:
-    def test_nothing(self, split: Shop, admin: Terminal) -> None:
-        """The twins are as they would be rendered: nothing is printed, and the code is 0."""
-        assert told(diff(split, admin)) == ""
-
-    def test_of_a_set_that_nobody_uses_yet(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
-        """A file's set against the twins that run: just what it changes, and nothing is written."""
+    def test_of_one_that_is_split(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
+        """Just what would change about the twins, by the set and policy asked; nothing is written."""
         before = Running(split)
+        assert told(diff(split, admin)) == ""  # as they would be rendered
         file = written(tmp_path, with_grace(9))
         answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
         assert answer.returncode == DIFFERS, answer.stderr
@@ -58,13 +55,15 @@ class TestDiff:
             "-      terminationGracePeriodSeconds: 5",
             "+      terminationGracePeriodSeconds: 9",
         ]
-        before.verify()
-
-    def test_of_another_policy(self, split: Shop, admin: Terminal) -> None:
-        """An annotation that nobody has written yet, on one twin."""
         answer = diff(split, admin, "--annotation", "spot-affinity=preferred", "--pool", "spot")
         assert answer.returncode == DIFFERS, answer.stderr
         assert "+          preferredDuringSchedulingIgnoredDuringExecution:" in answer.stdout.splitlines()
+        file = written(tmp_path, NO_IMAGE)
+        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
+        assert answer.returncode == 1
+        assert 'as the template set "mine" renders it' in answer.stderr
+        assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
+        before.verify()
 
     def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal) -> None:
         """Both twins, whole, as they would be made; none is."""
@@ -79,14 +78,6 @@ class TestDiff:
         assert all(line.startswith(("+", "@@", "--- live/")) for line in lines)
         assert shop.deployments() == {"web"}
 
-    def test_of_a_set_that_the_api_server_refuses(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
-        """Its own words, and whose fault it is."""
-        file = written(tmp_path, NO_IMAGE)
-        answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
-        assert answer.returncode == 1
-        assert 'as the template set "mine" renders it' in answer.stderr
-        assert "spec.template.spec.containers[1].image: Required value" in answer.stderr
-
     def test_of_one_that_is_not_there(self, shop: Shop, admin: Terminal) -> None:
         """One sentence."""
         answer = diff(shop, admin)
@@ -95,18 +86,15 @@ class TestDiff:
 
 
 class TestTwins:
-    def test_of_a_workload(self, split: Shop, admin: Terminal) -> None:
-        """As the controller has rendered them, by the policy in force: the Namespace's defaults too."""
+    def test_of_a_workload(self, split: Shop, viewer: Terminal) -> None:
+        """As the controller has rendered them, by the policy in force: the Namespace's defaults too.
+
+        A look is free. Who may not write a Deployment may not have it tried either, and is told so.
+        """
         split.kubectl("annotate", "namespace", split.namespace, "splitter.io/spot-affinity=preferred")
-        text = told(admin.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
+        text = told(viewer.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
         assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
         assert "preferredDuringSchedulingIgnoredDuringExecution" in text
-
-
-class TestRights:
-    def test_of_a_viewer(self, split: Shop, viewer: Terminal) -> None:
-        """Who may not write a Deployment may not have it tried either, and is told so; a look is free."""
         answer = diff(split, viewer)
         assert (answer.returncode, answer.stdout) == (1, "")
         assert "cannot patch resource" in answer.stderr
-        assert told(viewer.splitter("render", "deploy/web", "-n", split.namespace))

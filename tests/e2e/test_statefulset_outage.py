@@ -1,5 +1,7 @@
 """A quorum through outages: all spot nodes vanish, return and vanish again, told by the recorded pods."""
 
+from collections.abc import Callable
+
 import pytest
 
 from e2e.support.database import Database
@@ -12,9 +14,6 @@ pytestmark = pytest.mark.e2e
 
 MEMBERS = 5
 QUORUM = MEMBERS // 2 + 1
-# What `ready_after` of the manifest says; the kubelet's own part comes on top.
-START_S = 1.0
-ALLOWED_S = START_S + 2.0
 
 
 @pytest.fixture(params=[False, True], ids=["Parallel", "OrderedReady"])
@@ -26,16 +25,17 @@ def quorum(database: Database, request: pytest.FixtureRequest) -> Database:
     return database
 
 
-def test_a_quorum_outlives_every_outage_without_notice(quorum: Database, fleet: Fleet) -> None:
-    """Never under 3 ready; back to 5 within a pod's start and 2 s; both outages, and the return between."""
+def test_a_quorum_outlives_every_outage_without_notice(
+    quorum: Database, fleet: Fleet, record_property: Callable[[str, object], None]
+) -> None:
+    """Never under 3 ready, and back to 5; both outages, and the return between."""
     spot = fleet.names("spot")
     with quorum.watch() as watched:
         for _ in range(2):
             gone = fleet.kill(spot)
             quorum.shop.until(lambda: covers(quorum), "cover on on-demand")
             whole_s = watched.timeline.seconds_below(MEMBERS, Between(gone, Instant.now()))
-            print(f"back to {MEMBERS} after {whole_s:.1f} s")  # noqa: T201 (a figure that the docs name)
-            assert whole_s <= ALLOWED_S
+            record_property("StatefulSet by twins, all spot lost: whole again after, s", whole_s)
             quorum.shop.until(lambda: not quorum.shop.bound_to_vanished(), "the dead to be cleared away")
             returned = Instant.now()
             fleet.restore(spot)
@@ -45,10 +45,10 @@ def test_a_quorum_outlives_every_outage_without_notice(quorum: Database, fleet: 
         assert watched.lowest() >= QUORUM
 
 
-@pytest.mark.parametrize("notice_s", [30, 120])
-def test_with_notice_nobody_is_missing(database: Database, fleet: Fleet, notice_s: int) -> None:
-    """All 5 are ready all the time: cover is there as soon as pods have started, whatever the notice."""
-    assert notice_s > ALLOWED_S
+def test_with_notice_nobody_is_missing(
+    database: Database, fleet: Fleet, record_property: Callable[[str, object], None]
+) -> None:
+    """All 5 are ready all the time."""
     database.deploy(MEMBERS)
     database.label()
     database.wait_split(on_demand=3, spot=2)
@@ -57,8 +57,7 @@ def test_with_notice_nobody_is_missing(database: Database, fleet: Fleet, notice_
         said = fleet.notice(spot, Notice.TAINT)
         database.shop.until(lambda: covers(database), "cover on on-demand")
         took_s = Instant.now().monotonic_s - said.monotonic_s
-        print(f"covered {took_s:.1f} s after a notice of {notice_s} s")  # noqa: T201 (a figure)
-        assert took_s < notice_s
+        record_property("StatefulSet by twins, all spot announced to go: covered after, s", took_s)
         fleet.kill(spot)
         database.shop.until(lambda: not database.shop.bound_to_vanished(), "the dead to be cleared away")
         fleet.restore(spot)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.controller import Controller
-from e2e.support.refusals import condition, refused
+from e2e.support.refusals import Untouched, condition, refused
 from e2e.support.shop import JsonObject, Shop
 from e2e.support.template_sets import HOME, NO_IMAGE, PODS, SPOT, Running, TemplateSet, spot_with, with_grace
 from e2e.support.terminal import Terminal, told
@@ -140,36 +140,48 @@ UNDEFINED = SPOT.replace(PODS, "spec: {{ pdo }}")
 NOT_YAML = SPOT.replace(PODS, "spec: [{{ pod }}")
 QUANTITY = spot_with({"containers": [{"name": "web", "resources": {"limits": {"cpu": "lots"}}}]})
 UNKNOWN = spot_with({"contaners": []})
-BINARY = {"binaryData": {"deployment.spot.yaml.j2": base64.b64encode(b"\xff\xfe").decode()}}
+BINARY: JsonObject = {"binaryData": {"deployment.spot.yaml.j2": base64.b64encode(b"\xff\xfe").decode()}}
+
+# What is wrong with a template, and the words in which it is said.
+BROKEN = (
+    (SYNTAX, f"deployment.spot.yaml.j2, line {LINE}: "),
+    (UNDEFINED, f"line {LINE}: 'pdo' is undefined; the variables are"),
+    (
+        SPOT.replace("kind: Deployment", "kind: Secret"),
+        'the output is of kind "apps/v1/Secret"; it must be apps/v1/Deployment',
+    ),
+    (NOT_YAML, "the output is not YAML"),
+    ("# " * 20_000, "has 40000 bytes; at most 32768 are allowed"),
+    (NO_IMAGE, "containers[1].image: Required value"),
+    (QUANTITY, "quantities must match the regular expression"),
+    (UNKNOWN, ".spec.template.spec.contaners: field not declared"),
+)
+# The same for a ConfigMap.
+NO_SETS: tuple[tuple[JsonObject, str], ...] = (
+    ({"spot": None}, 'the key "deployment.spot.yaml.j2" is missing'),
+    (
+        {"data": {"deployment.sport.yaml.j2": ""}},
+        'the key "deployment.sport.yaml.j2" is no template\'s; did you mean',
+    ),
+    ({"spot": None, **BINARY}, "is binary data; a template is text"),
+    ({"label": "yes"}, 'the label splitter.io/template-set is "yes"'),
+    ({"namespaces": "Shop"}, 'holds "Shop", which names no namespace'),
+)
 
 
 class TestBroken:
-    @pytest.mark.parametrize(
-        ("text", "words"),
-        [
-            pytest.param(SYNTAX, f"deployment.spot.yaml.j2, line {LINE}: ", id="syntax"),
-            pytest.param(UNDEFINED, f"line {LINE}: 'pdo' is undefined; the variables are", id="undefined"),
-            pytest.param(
-                SPOT.replace("kind: Deployment", "kind: Secret"),
-                'the output is of kind "apps/v1/Secret"; it must be apps/v1/Deployment',
-                id="kind",
-            ),
-            pytest.param(NOT_YAML, "the output is not YAML", id="not-yaml"),
-            pytest.param("# " * 20_000, "has 40000 bytes; at most 32768 are allowed", id="too-large"),
-            pytest.param(NO_IMAGE, "containers[1].image: Required value", id="no-image"),
-            pytest.param(QUANTITY, "quantities must match the regular expression", id="quantity"),
-            pytest.param(UNKNOWN, ".spec.template.spec.contaners: field not declared", id="unknown-field"),
-        ],
-    )
-    def test_held(self, split: Shop, own_set: TemplateSet, admin: Terminal, text: str, words: str) -> None:
+    def test_held(self, split: Shop, own_set: TemplateSet, admin: Terminal) -> None:
         """Said with its place, asked for or not; nothing rolls until it is mended, then what was asked."""
         before = Running(split)
-        own_set.change(text)
-        wait_held(split, "TemplateInvalid", words)
+        for text, words in BROKEN:
+            own_set.change(text)
+            wait_held(split, "TemplateInvalid", words)
         told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
         generation = split.deployment()["metadata"]["generation"]
         split.until(lambda: split.status()["sourceGeneration"] == generation, "a look at what was asked")
-        wait_held(split, "TemplateInvalid", words)
+        for text, words in BROKEN:
+            own_set.change(text)
+            wait_held(split, "TemplateInvalid", words)
         before.verify()
         own_set.change(with_grace(9))
         wait_rolled(split, grace=9)
@@ -204,41 +216,34 @@ class TestBroken:
         split.until(lambda: split.status()["reason"] == "Balanced", "rest")
         before.verify()
 
-    @pytest.mark.parametrize(
-        ("fields", "words"),
-        [
-            pytest.param({"spot": None}, 'the key "deployment.spot.yaml.j2" is missing', id="missing-key"),
-            pytest.param(
-                {"data": {"deployment.sport.yaml.j2": ""}},
-                'the key "deployment.sport.yaml.j2" is no template\'s; did you mean',
-                id="wrong-key",
-            ),
-            pytest.param({"spot": None, **BINARY}, "is binary data; a template is text", id="binary"),
-            pytest.param({"label": "yes"}, 'the label splitter.io/template-set is "yes"', id="label"),
-            pytest.param({"namespaces": "Shop"}, 'holds "Shop", which names no namespace', id="namespaces"),
-        ],
-    )
-    def test_refused(self, shop: Shop, own_set: TemplateSet, fields: JsonObject, words: str) -> None:
+    def test_refused(self, shop: Shop, own_set: TemplateSet) -> None:
         """A ConfigMap that is no set refuses its workloads with what to write; mended, they are split."""
-        own_set.write(**fields)
         deploy(shop, own_set)
         shop.label()
-        message = refused(shop, "TemplateInvalid")
-        assert f"ConfigMap {HOME}/{own_set.name}: " in message
-        assert words in message
+        before = Untouched(shop)
+        for fields, words in NO_SETS:
+            own_set.write(**fields)
+            status = shop.says("TemplateInvalid", words)
+            assert f"ConfigMap {HOME}/{own_set.name}: " in status["message"]
+            assert status["state"] == "Refused"
+            shop.told("TemplateInvalid", words)
+        before.verify()
         own_set.write()
         shop.wait_split(on_demand=1, spot=2)
 
 
 class TestNamespaces:
-    @pytest.mark.parametrize("namespaces", [None, "shop", "team-*,toys"], ids=["none", "exact", "others"])
-    def test_not_allowed(self, shop: Shop, own_set: TemplateSet, namespaces: str | None) -> None:
+    def test_not_allowed(self, shop: Shop, own_set: TemplateSet) -> None:
         """A set serves the namespaces that it names, and without the annotation none."""
-        own_set.write(namespaces=namespaces)
         deploy(shop, own_set)
         shop.label()
-        message = refused(shop, "TemplateSetNotAllowed")
-        assert f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces" in message
+        before = Untouched(shop)
+        for namespaces, words in ((None, "it names none"), ("shop", "shop"), ("team-*,toys", "team-*, toys")):
+            own_set.write(namespaces=namespaces)
+            message = shop.says("TemplateSetNotAllowed", words)["message"]
+            assert f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces" in message
+            shop.told("TemplateSetNotAllowed", words)
+        before.verify()
         own_set.allow(f"toys,{shop.namespace}")
         shop.wait_split(on_demand=1, spot=2)
 

@@ -159,7 +159,7 @@ class TestUninstall:
 
     def test_says_who_is_still_split(self, shop: Shop, admin: Terminal) -> None:
         """A workload that cannot be given back in time is named, with what to do and a code of its own."""
-        shop.deploy(replicas=REPLICAS, annotations=ASKED, ready_after="20s")
+        shop.deploy(replicas=REPLICAS, annotations=ASKED, ready_after="4s")
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
         answer = admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "1")
@@ -187,17 +187,17 @@ class TestAsks:
             shop.wait_split(on_demand=1, spot=2)
         assert watched.lowest() >= REPLICAS
 
-    @pytest.mark.parametrize("verb", ["restart", "rollout"])
-    def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal, verb: str) -> None:
+    def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal) -> None:
         """Nothing would come of it: it is told why it is not split, and what restarts it."""
         shop.deploy(replicas=REPLICAS, strategy={"type": "Recreate"})
         shop.label()
         shop.says("StrategyRecreate")
         before = shop.deployment()["metadata"]["annotations"]
-        answer = admin.splitter(verb, "deploy/web", "-n", shop.namespace)
-        assert answer.returncode == 3
-        assert f"deployment {shop.namespace}/web is labelled and not split" in answer.stderr
-        assert "StrategyRecreate" in answer.stderr
+        for verb in ("restart", "rollout"):
+            answer = admin.splitter(verb, "deploy/web", "-n", shop.namespace)
+            assert answer.returncode == 3
+            assert f"deployment {shop.namespace}/web is labelled and not split" in answer.stderr
+            assert "StrategyRecreate" in answer.stderr
         assert shop.deployment()["metadata"]["annotations"] == before
 
     def test_freeze_and_unfreeze(self, shop: Shop, admin: Terminal) -> None:
@@ -235,13 +235,13 @@ class TestAsks:
         assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
         assert admin.splitter("status", "cart", *here).returncode == 0
 
-    @pytest.mark.parametrize("verb", ["restart", "rollout", "freeze", "unfreeze"])
-    def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal, verb: str) -> None:
+    def test_of_one_that_is_not_split(self, shop: Shop, admin: Terminal) -> None:
         """Nothing is written on a Deployment without the label, nor where there is none."""
         shop.deploy(replicas=REPLICAS)
         before = Untouched(shop)
-        for name in ("web", "cart"):
-            answer = admin.splitter(verb, f"deploy/{name}", "-n", shop.namespace)
-            assert answer.returncode == 3
-            assert f"deployment {shop.namespace}/{name} is not split" in answer.stderr
+        for verb in ("restart", "rollout", "freeze", "unfreeze"):
+            for name in ("web", "cart"):
+                answer = admin.splitter(verb, f"deploy/{name}", "-n", shop.namespace)
+                assert answer.returncode == 3
+                assert f"deployment {shop.namespace}/{name} is not split" in answer.stderr
         before.verify()

@@ -17,16 +17,14 @@ from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("writes")]
 
 WORKLOADS, REPLICAS, SURGE = 10, 4, 2
 NAMES = [f"web{number}" for number in range(WORKLOADS)]
 ASKED = {"splitter.io/on-demand-base": "1"}
-# Every workload is looked at each second, event or not: a minute holds more such looks than five hours do
-# with the 300 s of an installation.
-RESYNC_S, QUIET_S = 1, 60
-# As long as the longest of the times that SHORT sets.
-OUTAGE_S = 30
+# Every workload is looked at each second, event or not: half a minute holds more such looks than two hours
+# do with the 300 s of an installation, and is as long as the longest of the times that SHORT sets.
+RESYNC_S, QUIET_S = 1, 30
 
 
 class Counted:
@@ -85,12 +83,12 @@ class Counted:
         )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def counted(
-    sandbox: Sandbox, controller: Controller, fleet: Fleet, tmp_path_factory: pytest.TempPathFactory
+    sandbox: Sandbox, controller: Controller, machines: Fleet, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Counted]:
-    """Yield a namespace and a controller of the test's own, counted; the shared one rests meanwhile."""
-    assert fleet.names("spot")
+    """Yield a namespace and a controller of this file's own, counted; the shared one rests meanwhile."""
+    assert machines.names("spot")
     home = tmp_path_factory.mktemp("counted")
     account = sandbox.service_account_kubeconfig("splitter-system", "splitter")
     wait_alone(sandbox)
@@ -107,17 +105,23 @@ def counted(
             controller.start()
 
 
-@pytest.fixture
-def crowd(counted: Counted) -> Counted:
-    """Return the namespace with 10 workloads, each split into 1 + 3, and at rest."""
-    shop = counted.shop
+@pytest.fixture(scope="module")
+def ten(counted: Counted) -> Counted:
+    """Return the namespace with 10 workloads, each split into 1 + 3."""
     for name in NAMES:
-        shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
-        shop.label(name)
-    for name in NAMES:
-        shop.wait_split(on_demand=1, spot=3, name=name)
-    counted.settle()
+        counted.shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        counted.shop.label(name)
     return counted
+
+
+@pytest.fixture
+def crowd(ten: Counted, fleet: Fleet) -> Counted:
+    """Return them at rest, with all machines well, however the last test has left both."""
+    assert fleet.names("spot")
+    for name in NAMES:
+        ten.shop.wait_split(on_demand=1, spot=3, name=name)
+    ten.settle()
+    return ten
 
 
 def versions(shop: Shop) -> dict[str, str]:
@@ -131,7 +135,7 @@ class TestNothing:
     """An unchanged cluster is looked at, and not written to."""
 
     def test_while_steady(self, crowd: Counted) -> None:
-        """In a minute with 60 looks at each of 10 workloads nothing is written, by anybody."""
+        """In half a minute with 30 looks at each of 10 workloads nothing is written, by anybody."""
         before = versions(crowd.shop)
         crowd.outlast(QUIET_S)
         assert crowd.everything == []
@@ -148,7 +152,7 @@ class TestNothing:
         # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later.
         crowd.shop.until(lambda: not terminating(crowd.shop), "the dead to be collected")
         crowd.settle()
-        crowd.outlast(OUTAGE_S)
+        crowd.outlast(QUIET_S)
         assert crowd.everything == []
 
 

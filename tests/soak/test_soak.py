@@ -11,7 +11,7 @@ from soak.report import line_of, table
 from soak.suite import Soak
 from splitter.simulate import read_trace
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.campaign
 
 SEED, HOURS, HOUR_S = 2026, 3, 20.0
 EVERY_S = 0.5

@@ -100,7 +100,7 @@ class Run:
         """Return a controller with a log of its own, not started yet."""
         home = self.here.sandbox.logs / name
         home.mkdir(parents=True, exist_ok=True)
-        return Controller(kubeconfig or self.kubeconfig, home, {**_SETTINGS, **settings})
+        return Controller(kubeconfig or self.kubeconfig, home, {**_SETTINGS, **settings}, cold=True)
 
     @contextmanager
     def running(self, name: str, **settings: str) -> Iterator[Controller]:

@@ -5,27 +5,32 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from e2e.support.warm import Warm
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
-from splitter.sandbox.processes import Child, Nursery, last_lines
+from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.processes import Nursery, last_lines
 from splitter.sandbox.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 # Minutes become seconds, so that a whole outage with its return fits into a test. The grace stays longer
 # than a pod needs to start on a busy machine: a slow start is no shortage.
 SHORT = {
-    "SOAK_S": "6",
-    "SOAK_MAX_S": "8",
+    "SOAK_S": "3",
+    "SOAK_MAX_S": "5",
     "GRACE_S": "15",
     "CALM_S": "5",
     "RESET_S": "30",
     "BURST_S": "2",
-    "FAST_S": "3",
-    "RELEASE_S": "3",
+    "FAST_S": "2",
+    "RELEASE_S": "2",
+    "SETTLE_S": "2",
     "STEP_INTERVAL_S": "1",
     "STEP_FRACTION": "0.5",
+    "LOOK_AGAIN_S": "5",
 }
 _STARTED = "watching:"
 _START_DEADLINE_S = 60.0
@@ -56,7 +61,8 @@ def install(sandbox: Sandbox) -> Path:
 class Controller:
     """One controller process at a time; it can be stopped, killed and started again.
 
-    `launcher` is a file that is started instead of `splitter run`, with `told` in its environment.
+    `launcher` is a file that is started instead of `splitter run`, with `told` in its environment. With
+    `cold` it is started from nothing, as a container is: for whoever measures it.
     """
 
     def __init__(
@@ -66,18 +72,20 @@ class Controller:
         settings: Mapping[str, str],
         *,
         launcher: Path | None = None,
+        cold: bool = False,
         told: Mapping[str, str] | None = None,
     ) -> None:
         self.log = home / "splitter.log"
         self._environment = {**environment(home, kubeconfig, **settings), **(told or {})}
-        self._starts = ["-m", "splitter", "run"] if launcher is None else [str(launcher)]
+        self._launcher = launcher
+        self._cold = cold or launcher is not None
         self._nursery = Nursery()
-        self._child: Child | None = None
+        self._process: subprocess.Popen[bytes] | Warm | None = None
 
     @property
     def running(self) -> bool:
         """Whether the process lives."""
-        return self._child is not None and self._child.process.poll() is None
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start, and return when it follows the cluster."""
@@ -92,25 +100,29 @@ class Controller:
 
     def begin(self) -> None:
         """Start, and return at once."""
-        self._child = self._nursery.start(
+        if not self._cold:
+            self._process = Warm(["run"], self._environment, ROOT, self.log, self.log)
+            return
+        starts = ["-m", "splitter", "run"] if self._launcher is None else [str(self._launcher)]
+        child = self._nursery.start(
             "splitter",
-            [sys.executable, *self._starts],
+            [sys.executable, *starts],
             log=self.log,
             environment=self._environment,
             directory=ROOT,
         )
+        self._process = child.process
 
     @property
     def process_id(self) -> int:
         """Return its process id. Raises AssertionError when it does not run."""
-        if self._child is None:
-            raise AssertionError("the controller does not run")
-        return self._child.process.pid
+        return self._running().pid
 
     def check(self) -> None:
         """Raise SandboxError with the end of the log when it should run and does not."""
-        if self._child is not None:
-            self._child.check()
+        code = None if self._process is None else self._process.poll()
+        if code is not None:
+            raise SandboxError(f"splitter ended with code {code}. Its log ends:\n{self.last_said()}")
 
     def said(self) -> str:
         """Return the whole log."""
@@ -137,24 +149,25 @@ class Controller:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._child is None:
-            raise AssertionError("the controller does not run")
-        self._child.process.send_signal(number)
+        self._running().send_signal(number)
 
     def _end(self, number: signal.Signals) -> int:
-        if self._child is None:
-            raise AssertionError("the controller does not run")
-        process, self._child = self._child.process, None
+        process, self._process = self._running(), None
         process.send_signal(number)
-        try:
-            return process.wait(_STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise AssertionError(
-                f"splitter did not end within {_STOP_DEADLINE_S:g} s of {number.name}"
-            ) from None
+        with suppress(subprocess.TimeoutExpired):
+            if (code := process.wait(_STOP_DEADLINE_S)) is not None:
+                return code
+        process.kill()
+        raise AssertionError(f"splitter did not end within {_STOP_DEADLINE_S:g} s of {number.name}")
+
+    def _running(self) -> "subprocess.Popen[bytes] | Warm":
+        if self._process is None:
+            raise AssertionError("the controller does not run")
+        return self._process
 
     def end(self) -> None:
         """End whatever is left of it."""
-        self._child = None
+        if self._process is not None:
+            self._process.kill()
+        self._process = None
         self._nursery.end()

@@ -40,20 +40,23 @@ class Database:
 
     def wait_rolled_out(self) -> None:
         """Wait until all its own replicas are ready, as kubectl sees it."""
-        self.shop.kubectl("rollout", "status", f"statefulset/{NAME}", "--timeout=90s")
+        self.shop.until(lambda: is_rolled_out(self.source()), f"{NAME} to be rolled out")
 
-    def label(self) -> None:
-        """Ask for the split."""
-        self.shop.kubectl("label", "--overwrite", "statefulset", NAME, f"{LABEL}=enabled")
+    def label(self, value: str | None = "enabled") -> None:
+        """Ask for the split, as `kubectl label` does."""
+        self._patch({"metadata": {"labels": {LABEL: value}}}, "kubectl-label")
 
     def unlabel(self) -> None:
         """Ask to have it back."""
-        self.shop.kubectl("label", "statefulset", NAME, f"{LABEL}-")
+        self.label(value=None)
 
     def annotate(self, **policy: str) -> None:
         """Write annotations of splitter's: `spot_percent="50"` is splitter.io/spot-percent=50."""
-        written = (f"splitter.io/{key.replace('_', '-')}={value}" for key, value in policy.items())
-        self.shop.kubectl("annotate", "--overwrite", "statefulset", NAME, *written)
+        written = {f"splitter.io/{key.replace('_', '-')}": value for key, value in policy.items()}
+        self._patch({"metadata": {"annotations": written}}, "kubectl-annotate")
+
+    def _patch(self, patch: JsonObject, manager: str) -> None:
+        self.shop.sandbox.api.patch(f"{self._home}/{NAME}", patch, field_manager=manager)
 
     def patch(self, body: str) -> None:
         """Change the spec, as `kubectl patch` does."""
@@ -152,6 +155,15 @@ class Database:
             yield watched
 
 
+def is_rolled_out(raw: JsonObject) -> bool:
+    """Whether a StatefulSet has all its replicas, of its template of now, ready, and no others."""
+    status, wanted = raw.get("status", {}), raw["spec"]["replicas"]
+    seen = status.get("observedGeneration", 0) >= raw["metadata"]["generation"]
+    counts = (status.get(name, 0) for name in ("replicas", "readyReplicas"))
+    one = status.get("currentRevision") == status.get("updateRevision")
+    return seen and one and all(count == wanted for count in counts)
+
+
 def service() -> JsonObject:
     """Return the headless Service."""
     return {
@@ -173,7 +185,7 @@ def manifest(
     annotations: Mapping[str, str] | None = None,
     ordered: bool = False,
     image: str = "db:1",
-    ready_after: str = "1s",
+    ready_after: str = "500ms",
     **spec: object,
 ) -> JsonObject:
     """Return the StatefulSet as a user writes it; further words are fields of its spec."""
@@ -183,7 +195,7 @@ def manifest(
             {"name": "db", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
         ],
     }
-    told = {"sandbox.splitter.io/ready-after": ready_after}
+    told = {"sandbox.splitter.io/ready-after": ready_after, "sandbox.splitter.io/ends-after": "500ms"}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

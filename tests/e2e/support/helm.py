@@ -18,6 +18,7 @@ from splitter.sandbox.waiting import wait_until
 
 CHART = bundled_path("manifests/helm/splitter")
 RELEASE, NAMESPACE = "splitter", "splitter-system"
+KEEP = "helm.sh/resource-policy"
 
 
 class Helm:

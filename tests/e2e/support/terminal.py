@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from e2e.support.controller import ROOT, environment
 from e2e.support.shop import DEADLINE_S
+from e2e.support.warm import Warm
 
 # Whoever starts the tests in the background has Ctrl-C ignored for all that they start.
 _ON_A_TERMINAL = (
@@ -28,16 +30,32 @@ class Terminal:
     """Somebody's shell, with somebody's credentials."""
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
+        self._home = home
         self._environment = environment(home, kubeconfig)
 
     def splitter(self, *arguments: str) -> Answer:
         """Run a verb and return what it said."""
-        return self._run([sys.executable, "-m", "splitter", *arguments])
+        with tempfile.TemporaryDirectory(dir=self._home) as folder:
+            output, complaints = Path(folder, "output"), Path(folder, "complaints")
+            running = Warm(arguments, self._environment, ROOT, output, complaints)
+            code = running.wait(DEADLINE_S)
+            if code is None:
+                running.kill()
+                raise subprocess.TimeoutExpired(["splitter", *arguments], DEADLINE_S)
+            return Answer(["splitter", *arguments], code, output.read_text(), complaints.read_text())
 
     def kubectl(self, *arguments: str) -> Answer:
         """Run kubectl, which finds splitter's executables beside the Python that runs the tests."""
-        self._environment["PATH"] = f"{Path(sys.executable).parent}:{self._environment.get('PATH', '')}"
-        return self._run(["kubectl", *arguments])
+        path = f"{Path(sys.executable).parent}:{self._environment.get('PATH', '')}"
+        return subprocess.run(
+            ["kubectl", *arguments],
+            env={**self._environment, "PATH": path},
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
 
     def watched(self, *arguments: str, until: Callable[[str], bool]) -> tuple[str, int]:
         """Run a verb on a terminal of 80 columns and 24 rows, and press Ctrl-C when enough has been seen.
@@ -63,17 +81,6 @@ class Terminal:
                     pressed, deadline = True, time.monotonic() + DEADLINE_S
             os.close(ours)
             return seen, child.wait(DEADLINE_S)
-
-    def _run(self, command: list[str]) -> Answer:
-        return subprocess.run(
-            command,
-            env=self._environment,
-            cwd=ROOT,
-            text=True,
-            capture_output=True,
-            timeout=DEADLINE_S,
-            check=False,
-        )
 
 
 def _read(descriptor: int) -> str:

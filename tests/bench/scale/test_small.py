@@ -10,7 +10,7 @@ from bench.scale.rounds import Pace, measure, size_of
 from bench.scale.still import measure_still
 from bench.scale.tables import ROWS
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.campaign
 
 WORKLOADS = 5
 # Looked at for as long as it takes to see that something is looked at.
