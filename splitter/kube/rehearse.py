@@ -20,6 +20,7 @@ from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
 _MALFORMED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 _REFUSALS = _MALFORMED | {HTTPStatus.FORBIDDEN}
+_ALREADY_EXISTS = "AlreadyExists"
 # What no Deployment can hold (an unknown field, a quantity such as "lots") is answered with 500 when applied.
 _UNREADABLE = ("failed to create typed patch object", "failed to convert new object")
 # Policies and webhooks choose their own codes, 422 by default.
@@ -64,6 +65,9 @@ async def _refusal(client: Client, writes: Sequence[_Write]) -> Note | None:
         try:
             await client.send(write.method, write.path, write.body, patch=write.patch, query=query)
         except ApiError as error:
+            if write.method == "POST" and error.reason == _ALREADY_EXISTS:
+                # An earlier split has made it, of the same template. Who forbids things was asked first.
+                continue
             if (note := refused(error, write.what, write.template_set)) is None:
                 raise
             return note

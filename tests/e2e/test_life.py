@@ -62,6 +62,12 @@ def test_image_change_and_undo(shop: Shop) -> None:
     assert set(shop.images()) == {"web:3"}
     images = {rs["spec"]["template"]["spec"]["containers"][0]["image"] for rs in shop.replica_sets()}
     assert images == {"web:1", "web:2", "web:3"}
+    with shop.watch() as watched:  # once more: what the first life has left is in nobody's way
+        shop.label()
+        shop.wait_split(on_demand=2, spot=2)
+        shop.unlabel()
+        shop.wait_given_back()
+        assert watched.lowest() >= 4
     history = shop.kubectl("rollout", "history", "deployment/web")
     assert shop.deployment()["metadata"]["annotations"][REVISION] in history
     shop.kubectl("rollout", "undo", "deployment/web")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from builders import observation
+from builders import observation, source
 from kube.server import Answer, Script, connected, json, refusal
 from splitter.core.model import Note, Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError
-from splitter.kube.rehearse import rehearse_roll
+from splitter.kube.rehearse import rehearse, rehearse_roll
 
 TWINS = {
     pool: Rendered(
@@ -26,6 +26,7 @@ FIELD = (
     "failed to create typed patch object (shop/web-spot; apps/v1, Kind=Deployment):"
     " .spec.template.spec.contaners: field not declared in schema"
 )
+MANIFEST = '{"spec": {"selector": {}, "template": {"metadata": {}}}}'
 POLICY = "deployments.apps \"web-spot\" is forbidden: ValidatingAdmissionPolicy 'x' denied request: no"
 
 
@@ -73,3 +74,30 @@ class TestRoll:
         """A failure that mends itself is no refusal: it is asked again."""
         with pytest.raises(ApiError):
             await rehearsed(refusal(status, "", words))
+
+
+class TestTakeOver:
+    @staticmethod
+    async def rehearsed(*answers: Answer) -> tuple[Note | None, Script]:
+        """Return what is said of a take-over: both twins, the pause, the way back."""
+        script = Script().then(json({}), json({}), json({}), *answers)
+        async with connected(script) as client:
+            return await rehearse(client, observation(source(manifest_json=MANIFEST)), TWINS), script
+
+    async def test_a_way_back_that_is_there(self) -> None:
+        """What an earlier split has made for the way back is no objection: it is there to be used."""
+        there = refusal(409, "AlreadyExists", 'replicasets.apps "web-splited2222" already exists')
+        said, script = await self.rehearsed(there)
+        assert said is None
+        assert (script.asked[-1].method, script.asked[-1].path.rsplit("/", 1)[1]) == ("POST", "replicasets")
+
+    async def test_a_way_back_that_is_forbidden(self) -> None:
+        """A policy against it is one."""
+        said, _ = await self.rehearsed(refusal(422, "", POLICY))
+        assert said is not None
+        assert "refuse to create a replicaset for the way back" in said.message
+
+    async def test_somebody_wrote_in_between(self) -> None:
+        """A conflict is asked again."""
+        with pytest.raises(ApiError):
+            await self.rehearsed(refusal(409, "Conflict", "the object has been modified"))
