@@ -29,9 +29,31 @@ $(LOCKED): requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "splitter needs Python >= 3.11, and '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo 'not there')." >&2; \
 	  echo "Install a newer one and name it: make PYTHON=python3.12 venv" >&2; exit 1; }
+	@if $(PYTHON) -c 'import pip' 2>/dev/null; then $(call ask_index,$(PYTHON)); fi
 	$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -c 'import pip' 2>/dev/null || { $(call ask_index,$(BIN)/python); }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
 	@touch $@
+
+# Without a network pip tries for minutes, so one small package is asked for first, once, and before the old
+# environment goes. A silent host costs 5 s. An alarm ends other waiting, on a name server for instance; that is
+# told only, since a slow network is no fault.
+ASKED       := iniconfig
+PIP_FOR_9_S := import runpy, signal; signal.alarm(9); runpy.run_module("pip", run_name="__main__")
+define ask_index
+	code=0; folder=$$(mktemp -d); pin=$$(sed -n 's/^\($(ASKED)==[^ ;]*\).*/\1/p' requirements-dev.lock); \
+	said=$$($(1) -c '$(PIP_FOR_9_S)' download --quiet --disable-pip-version-check --retries 0 --timeout 5 \
+	  --no-deps --only-binary :all: --dest "$$folder" "$$pin" 2>&1) || code=$$?; \
+	rm -rf "$$folder"; \
+	if [ $$code -eq 142 ]; then \
+	  echo "pip has had no answer for 9 s: the network is slow, or there is none. It is tried on; Ctrl-C ends it." >&2; \
+	elif [ $$code -ne 0 ]; then \
+	  echo "pip cannot install what requirements-dev.lock names: $$pin, a small one of these packages, did not come" >&2; \
+	  echo "($$(tail -n 1 <<<"$$said" | sed -E 's|://[^/ ]*|://(host)|g'))." >&2; \
+	  echo "Connect this machine to the network, or tell pip of an index that answers (PIP_INDEX_URL), or of a" >&2; \
+	  echo "folder with all these wheels (PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER). Then try again." >&2; exit 1; \
+	fi
+endef
 
 # No build isolation: the build backend is locked too, so nothing is fetched here.
 $(READY): $(LOCKED) pyproject.toml
@@ -106,7 +128,7 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadgroup --durations 10 $(PYTEST)
+	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 10 $(PYTEST)
 
 .PHONY: test-life
 test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled and given back

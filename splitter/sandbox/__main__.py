@@ -1,9 +1,10 @@
-"""`python -m splitter.sandbox`: one control plane that runs until Ctrl-C, for people who develop.
+"""`python -m splitter.sandbox` (`make sandbox`): one control plane that runs until Ctrl-C, for developers.
 
-`python -m splitter.sandbox build` only builds the programs (`make sandbox`). A running one prints the path
-of its kubeconfig on standard output, everything else on standard error; claims get volumes there. With
-`--karpenter` it begins without machines, and Karpenter buys what pending pods ask for. It decides nothing;
-`controlplane`, `fleet`, `provisioner` and `karpenter` do the work.
+`python -m splitter.sandbox build` only builds the programs; `check` tells within 10 seconds whether this
+machine can build and run what `make test` needs. A running one prints the path of its kubeconfig on standard
+output, everything else on standard error; claims get volumes there. With `--karpenter` it begins without
+machines, and Karpenter buys what pending pods ask for. It decides nothing; `controlplane`, `fleet`,
+`provisioner`, `karpenter` and `preflight` do the work.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from splitter.sandbox import build
+from splitter.sandbox import build, preflight
 from splitter.sandbox.controlplane import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
@@ -47,11 +48,11 @@ def parse_nodes(text: str) -> dict[Pool, int]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build, or run a sandbox until Ctrl-C or SIGTERM; return the exit code."""
+    """Build, check, or run a sandbox until Ctrl-C or SIGTERM; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m splitter.sandbox", description="A control plane on loopback."
     )
-    parser.add_argument("action", nargs="?", choices=("run", "build"), default="run")
+    parser.add_argument("action", nargs="?", choices=("run", "build", "check"), default="run")
     parser.add_argument(
         "--nodes",
         type=parse_nodes,
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"machines to begin with (default: {_MACHINES}; none with --karpenter)",
     )
     parser.add_argument("--karpenter", action="store_true", help="have Karpenter buy machines of both pools")
-    parser.add_argument("--helm", action="store_true", help="with build: Helm too")
+    parser.add_argument("--helm", action="store_true", help="with build and check: Helm too")
     parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
     chosen = parser.parse_args(arguments)
     nodes = chosen.nodes
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
             if chosen.helm:
                 sys.stdout.write(f"{build.helm(_tell).parent}\n")
+        elif chosen.action == "check":
+            return _check(helm=chosen.helm)
         else:
             _run(nodes, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:
@@ -80,6 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(f"error: {fault}")
         return 1
     return 0
+
+
+def _check(*, helm: bool) -> int:
+    report = preflight.check(helm=helm)
+    sys.stdout.writelines(f"{line}\n" for line in report.notes)
+    sys.stdout.flush()
+    for line in report.problems:
+        _tell(f"error: {line}")
+    return 1 if report.problems else 0
 
 
 def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None, *, karpenter: bool) -> None:

@@ -102,8 +102,8 @@ class Sandbox:
 
         Takes about 5 s; the first time ever the programs are built (minutes, told through `progress`).
         Its files lie in a new directory under `root`, by default the system's temporary directory.
-        `node_monitor_grace_s`: after how many seconds without a heartbeat a node counts as lost; left out,
-        Kubernetes' own default holds (50 s).
+        `node_monitor_grace_s`: after how many seconds without a heartbeat a node counts as lost (Kubernetes'
+        own default is 50 s); left out, none ever does.
         `karpenter`: have it buy machines for pending pods, once `karpenter.offer` has said which there are.
         Raises SandboxError with the last lines of the log when a process does not come up.
         """
@@ -172,7 +172,8 @@ class Sandbox:
     def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
         self._commands[name] = (command, kubeconfig)
         # HOME: none of them shall read or write a dot file of the user's.
-        environment = {**os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
+        # GOGC: a tenth of what a busy server does is to collect its garbage, and memory is cheaper here.
+        environment = {"GOGC": "400", **os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
         self._nursery.start(name, command, log=self.logs / f"{name}.log", environment=environment)
 
     def _until(self, what: str, look: Callable[[], bool]) -> None:

@@ -153,7 +153,7 @@ class Fleet:
     def lose(self, names: str | Iterable[str], *, seen_at_once: bool = False) -> Instant:
         """Have the machines fall silent while their Node objects stay. Return the moment right before.
 
-        They turn NotReady by themselves when Kubernetes' grace is over (50 s by default), or with
+        They turn NotReady by themselves when the sandbox's grace is over, where it has one, or with
         `seen_at_once` as if it were over now: Ready=Unknown, and their pods not ready.
         """
         names = _as_names(names)

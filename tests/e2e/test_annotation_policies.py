@@ -22,7 +22,7 @@ from splitter.sandbox import ApiError, PatchKind, Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("annotation-policies")]
+pytestmark = pytest.mark.e2e
 
 NAMESPACE = "annotated"
 FILE = bundled_path("manifests/admission/annotations.yaml")

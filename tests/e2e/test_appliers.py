@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.shop import POOL, JsonObject, Shop, manifest
+from e2e.support.shop import LAST_APPLIED, POOL, JsonObject, Shop, manifest
 from splitter.sandbox.api import PatchKind
 
 pytestmark = pytest.mark.e2e
@@ -40,7 +40,6 @@ TRACKING_ANNOTATIONS = {
     "meta.helm.sh/release-namespace": "shop",
     "reloader.stakater.com/auto": "true",
 }
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 Apply = Callable[[Shop, JsonObject], None]
 

@@ -18,7 +18,7 @@ from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("autoscaler")]
+pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 REPLICAS, SURGE = 8, 2

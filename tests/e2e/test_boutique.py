@@ -12,7 +12,7 @@ from e2e.support.shop import Found, Shop, Watched
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.campaign
 
 MANIFEST = Path(os.environ.get("SPLITTER_DATA", ROOT.parent / "shared" / "data")) / "online-boutique.yaml"
 # maxSurge is left at Kubernetes' 25 %, which is 1 of 3: so the floor is N.

@@ -13,7 +13,7 @@ from e2e.support.shop import DEADLINE_S, Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
+pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 N = 3

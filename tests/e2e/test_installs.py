@@ -16,7 +16,7 @@ from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("installs")]
+pytestmark = pytest.mark.e2e
 
 ASKED = {"splitter.io/on-demand-base": "1"}
 FIRST = 'Run "splitter uninstall -A" first'

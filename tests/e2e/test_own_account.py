@@ -25,7 +25,7 @@ from splitter.sandbox import Api, ApiError, PatchKind, Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("own-account")]
+pytestmark = pytest.mark.e2e
 
 POLICY = "splitter-own-account"
 ACCOUNT = "system:serviceaccount:splitter-system:splitter"

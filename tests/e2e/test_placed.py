@@ -19,7 +19,7 @@ from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice
 
-pytestmark = [pytest.mark.e2e, needs_placement, pytest.mark.xdist_group("placed")]
+pytestmark = [pytest.mark.e2e, needs_placement]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -25,7 +25,7 @@ from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
-pytestmark = [pytest.mark.e2e, needs_placement, pytest.mark.xdist_group("placement-policy")]
+pytestmark = [pytest.mark.e2e, needs_placement]
 
 POOL = "splitter.io/pool"
 GKE, KARPENTER = "cloud.google.com/gke-spot", "karpenter.sh/capacity-type"

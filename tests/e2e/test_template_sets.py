@@ -238,7 +238,12 @@ class TestNamespaces:
         deploy(shop, own_set)
         shop.label()
         before = Untouched(shop)
-        for namespaces, words in ((None, "it names none"), ("shop", "shop"), ("team-*,toys", "team-*, toys")):
+        cases = (
+            (None, "names no namespace that may use it"),
+            ("shop", "may be used in the namespaces shop,"),
+            ("team-*,toys", "may be used in the namespaces team-*, toys,"),
+        )
+        for namespaces, words in cases:
             own_set.write(namespaces=namespaces)
             message = shop.says("TemplateSetNotAllowed", words)["message"]
             assert f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces" in message

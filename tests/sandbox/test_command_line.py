@@ -1,10 +1,12 @@
 """`python -m splitter.sandbox` understands what a person asks for."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from splitter.sandbox.__main__ import parse_nodes
+from splitter.sandbox import preflight
+from splitter.sandbox.__main__ import main, parse_nodes
 
 
 class TestNodes:
@@ -23,3 +25,36 @@ class TestNodes:
             argparse.ArgumentTypeError, match=f"'{text}' is not POOL=COUNT; write for instance"
         ):
             parse_nodes(text)
+
+
+class TestCheck:
+    """`check` tells what there is on standard output, what is missing on standard error."""
+
+    def test_all_is_well(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without problems the exit code is 0; --helm is handed on."""
+        asked: list[bool] = []
+
+        def well(*, helm: bool) -> preflight.Report:
+            asked.append(helm)
+            return preflight.Report(["All is there."])
+
+        monkeypatch.setattr(preflight, "check", well)
+        assert main(["check"]) == 0
+        assert main(["check", "--helm"]) == 0
+        assert asked == [False, True]
+        assert capsys.readouterr() == ("All is there.\n" * 2, "")
+
+    def test_something_is_missing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Each problem is a line, and the exit code is 1."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+        monkeypatch.setenv("SPLITTER_KUBERNETES", "new")
+        monkeypatch.setenv("GOPROXY", "off")
+        assert main(["check"]) == 1
+        told = capsys.readouterr()
+        assert told.out.startswith("The programs of Kubernetes are taken from KUBEBUILDER_ASSETS")
+        first, second, *_ = told.err.splitlines()
+        assert first.startswith("error: SPLITTER_KUBERNETES='new' is no version of Kubernetes.")
+        assert second.startswith(f"error: {tmp_path} has no etcd, ")

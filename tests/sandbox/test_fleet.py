@@ -9,7 +9,7 @@ from splitter.sandbox import Between, Instant, Notice, Sandbox, SandboxError
 from splitter.sandbox.recording import NodeChange
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("sandbox")]
+pytestmark = pytest.mark.e2e
 
 JsonObject = dict[str, Any]
 Deploy = Callable[..., str]

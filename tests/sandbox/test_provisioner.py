@@ -6,7 +6,7 @@ from splitter.sandbox import Sandbox
 from splitter.sandbox.provisioner import STORAGE_CLASS, Provisioner
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("sandbox")]
+pytestmark = pytest.mark.e2e
 
 VOLUMES = "/api/v1/persistentvolumes"
 

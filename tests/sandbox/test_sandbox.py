@@ -13,7 +13,7 @@ from splitter.sandbox import ApiError, Sandbox, SandboxError
 from splitter.sandbox.versions import kubernetes_version
 from splitter.sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("sandbox")]
+pytestmark = pytest.mark.e2e
 
 
 class TestServing:

@@ -31,8 +31,8 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
         controller.check()
 
     yield Shop(sandbox, namespace, check)
-    for kind in _WORKLOADS:
-        path = f"/apis/apps/v1/namespaces/{namespace}/{kind}"
+    paths = [f"/apis/apps/v1/namespaces/{namespace}/{kind}" for kind in _WORKLOADS]
+    for path in (*paths, f"{NAMESPACES}/{namespace}/pods"):
         sandbox.api.request("DELETE", path, body={"propagationPolicy": "Background"})
 
 
