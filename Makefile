@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 UNIT   := not e2e and not bench and not karpenter and not campaign
-# Each has a control plane and a controller of its own. Four busy and waiting ones fill two cores.
-WORKERS ?= 5
+# Each has a control plane and a controller of its own; more than half of the time a test only waits.
+WORKERS ?= 6
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -128,7 +128,8 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations 10 $(PYTEST)
+	$(BIN)/pytest -m e2e tests/e2e tests/sandbox tests/test_dockerfile.py -n $(WORKERS) --dist loadscope \
+	  --no-loadscope-reorder --durations 10 $(PYTEST)
 
 .PHONY: test-life
 test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled and given back

@@ -29,18 +29,11 @@ def sandbox() -> Iterator[Sandbox]:
 
 # What takes longest begins first, so that no process is left with it when the others have ended.
 _LONG = (
-    *(
-        "test_placed",
-        "test_demo",
-        "test_writes",
-        "test_rights",
-        "test_installs",
-        "test_sandbox",
-        "test_chart",
-    ),
-    *("test_autoscaler", "test_annotation_policies", "test_placement_policy", "test_own_account"),
-    *("test_high_availability", "test_neighbours", "test_causes", "test_metrics", "test_tutorial"),
-    *("test_statefulset_crashes", "test_crash_at_every_write", "test_statefulset_outage", "test_dockerfile"),
+    *("test_placed", "test_demo", "test_sandbox", "test_writes", "test_chart", "test_installs"),
+    *("test_fleet", "test_rights", "test_annotation_policies", "test_placement_policy"),
+    *("test_own_account", "test_crash_at_every_write", "test_statefulset_crashes", "test_dockerfile"),
+    *("test_autoscaler", "test_high_availability", "test_neighbours", "test_causes", "test_metrics"),
+    *("test_tutorial", "test_statefulset_outage", "test_appliers", "test_statefulset"),
 )
 # Files whose tests share what is expensive to make: a cluster, a crowd of workloads, a policy in force.
 _TOGETHER = {

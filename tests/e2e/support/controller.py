@@ -23,7 +23,7 @@ SHORT = {
     "SOAK_MAX_S": "5",
     "GRACE_S": "15",
     "CALM_S": "5",
-    "RESET_S": "30",
+    "RESET_S": "15",
     "BURST_S": "2",
     "FAST_S": "2",
     "RELEASE_S": "2",
