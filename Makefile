@@ -8,6 +8,7 @@ READY  := $(VENV)/.ready
 UNIT   := not e2e and not bench and not karpenter and not campaign
 # Each has a control plane and a controller of its own; more than half of the time a test only waits.
 WORKERS ?= 6
+E2E     := tests/e2e tests/sandbox tests/test_dockerfile.py
 
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -76,29 +77,30 @@ STAGES := preflight programs lint types contracts docs test-unit test-e2e
 
 .PHONY: test
 test: ## All checks and all tests: the one command (15 minutes on 2 cores, 10 more for the first run)
-	@$(call stages,$(STAGES))
+	+@$(call stages,$(STAGES))
 
 .PHONY: test-quick
 test-quick: ## For every save: all checks, unit tests, and one life of a workload on a real control plane
-	@$(call stages,programs lint types contracts test-unit test-life)
+	+@$(call stages,programs lint types contracts test-unit test-life)
 
 .PHONY: test-all
 test-all: ## Everything there is, campaigns too (hours)
-	@$(call stages,$(STAGES) test-campaigns test-karpenter explore bench)
+	+@$(call stages,$(STAGES) test-campaigns test-karpenter explore bench)
 
 define stages
 	told=""; \
 	for stage in $(1); do \
 	  began=$$SECONDS; \
-	  $(MAKE) $$stage || { echo "make $$stage failed after $$((SECONDS - began)) s" >&2; exit 1; }; \
-	  told+=$$(printf '\n%6d s  %s' $$((SECONDS - began)) $$stage); \
+	  ended=0; $(MAKE) $$stage || ended=$$?; \
+	  told+=$$(printf '\n%6d s  make %s' $$((SECONDS - began)) $$stage); \
+	  [ $$ended -eq 0 ] || { echo "failed in the last of:$$told" >&2; exit $$ended; }; \
 	done; \
 	echo "all passed:$$told"
 endef
 
 .PHONY: preflight
 preflight: $(READY) ## Say what the tests need and is missing: Go, network, disk, memory
-	@$(BIN)/python -m splitter.sandbox check --helm
+	@$(BIN)/python -m splitter.sandbox check --helm --at-once $(WORKERS)
 
 .PHONY: programs
 programs: $(READY) ## Build what the tests run, once: Kubernetes, KWOK, Helm (8 minutes on 2 cores)
@@ -128,7 +130,7 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e tests/e2e tests/sandbox tests/test_dockerfile.py -n $(WORKERS) --dist loadscope \
+	$(BIN)/pytest -m e2e $(if $(filter tests/%,$(PYTEST)),,$(E2E)) -n $(WORKERS) --dist loadscope \
 	  --no-loadscope-reorder --durations 10 $(PYTEST)
 
 .PHONY: test-life
@@ -136,7 +138,7 @@ test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled 
 	$(BIN)/pytest -m e2e tests/e2e/test_life.py $(PYTEST)
 
 .PHONY: test-campaigns
-test-campaigns: $(READY) ## Short runs of chaos, soak and scale: that they still work
+test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real application: that they still work
 	$(BIN)/pytest -m campaign -n 2 $(PYTEST)
 
 .PHONY: explore

@@ -28,19 +28,45 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 # What takes longest begins first, so that no process is left with it when the others have ended.
-_LONG = (
-    *("test_placed", "test_demo", "test_sandbox", "test_writes", "test_chart", "test_installs"),
-    *("test_fleet", "test_rights", "test_annotation_policies", "test_placement_policy"),
-    *("test_own_account", "test_crash_at_every_write", "test_statefulset_crashes", "test_dockerfile"),
-    *("test_autoscaler", "test_high_availability", "test_neighbours", "test_causes", "test_metrics"),
-    *("test_tutorial", "test_statefulset_outage", "test_appliers", "test_statefulset"),
+LONG = (
+    "test_placed",
+    "test_demo",
+    "test_sandbox",
+    "test_writes",
+    "test_chart",
+    "test_installs",
+    "test_fleet",
+    "test_rights",
+    "test_annotation_policies",
+    "test_placement_policy",
+    "test_own_account",
+    "test_crash_at_every_write",
+    "test_statefulset_crashes",
+    "test_dockerfile",
+    "test_autoscaler",
+    "test_high_availability",
+    "test_neighbours",
+    "test_causes",
+    "test_metrics",
+    "test_tutorial",
+    "test_statefulset_outage",
+    "test_appliers",
+    "test_statefulset",
 )
 # Files whose tests share what is expensive to make: a cluster, a crowd of workloads, a policy in force.
-_TOGETHER = {
-    *("test_placed", "test_writes", "test_installs", "test_chart", "test_annotation_policies"),
-    *("test_placement_policy", "test_own_account", "test_dockerfile"),
-    *("test_sandbox", "test_fleet", "test_provisioner"),
-}
+TOGETHER = (
+    "test_placed",
+    "test_writes",
+    "test_installs",
+    "test_chart",
+    "test_annotation_policies",
+    "test_placement_policy",
+    "test_own_account",
+    "test_dockerfile",
+    "test_sandbox",
+    "test_fleet",
+    "test_provisioner",
+)
 
 
 class _OneByOne(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has no types
@@ -52,9 +78,10 @@ class _OneByOne(LoadScopeScheduling):  # type: ignore[misc] # pytest-xdist has n
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if Path(file).stem in _TOGETHER else nodeid
+        return file if Path(file).stem in TOGETHER else nodeid
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """Answer `--dist loadscope`, which the end-to-end tests are started with."""
     return _OneByOne(config, log) if config.getoption("dist") == "loadscope" else None
@@ -62,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort what is spread over processes by how long it takes."""
-    ranks = {name: rank for rank, name in enumerate(_LONG)}
+    ranks = {name: rank for rank, name in enumerate(LONG)}
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
 

@@ -117,6 +117,30 @@ class TestTests:
         assert not lent
 
 
+class TestSuites:
+    """No test falls between the suites."""
+
+    def test_end_to_end_tests_lie_where_they_are_collected(self) -> None:
+        """`make test-e2e` looks into a few places only, and each test with the marker lies there."""
+        [line] = re.findall(r"^E2E +:= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        places = [ROOT / place for place in line.split()]
+        marked = [path for path in modules("tests") if "pytest.mark.e2e" in attributes(path)]
+        assert marked
+        assert not [name(path) for path in marked if not any(map(path.is_relative_to, places))]
+
+    def test_files_that_are_named_are_there(self) -> None:
+        """What begins first, and what stays together, are files of end-to-end tests."""
+        conftest = ast.parse((ROOT / "tests/conftest.py").read_text(encoding="utf-8"))
+        named = {
+            word
+            for node in conftest.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+            for word in ast.literal_eval(node.value)
+        }
+        assert len(named) > 10
+        assert named <= {path.stem for path in modules("tests") if "pytest.mark.e2e" in attributes(path)}
+
+
 class TestReasons:
     """People look a reason up: each is documented, and no other is."""
 

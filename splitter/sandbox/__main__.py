@@ -61,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--karpenter", action="store_true", help="have Karpenter buy machines of both pools")
     parser.add_argument("--helm", action="store_true", help="with build and check: Helm too")
+    parser.add_argument(
+        "--at-once", type=int, default=1, metavar="N", help="with check: so many of them at the same time"
+    )
     parser.add_argument("--kubeconfig-out", type=Path, metavar="PATH", help="write the kubeconfig here too")
     chosen = parser.parse_args(arguments)
     nodes = chosen.nodes
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if chosen.helm:
                 sys.stdout.write(f"{build.helm(_tell).parent}\n")
         elif chosen.action == "check":
-            return _check(helm=chosen.helm)
+            return _check(helm=chosen.helm, at_once=chosen.at_once)
         else:
             _run(nodes, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:
@@ -85,8 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check(*, helm: bool) -> int:
-    report = preflight.check(helm=helm)
+def _check(*, helm: bool, at_once: int) -> int:
+    report = preflight.check(helm=helm, at_once=at_once)
     sys.stdout.writelines(f"{line}\n" for line in report.notes)
     sys.stdout.flush()
     for line in report.problems:

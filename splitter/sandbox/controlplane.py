@@ -172,8 +172,7 @@ class Sandbox:
     def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
         self._commands[name] = (command, kubeconfig)
         # HOME: none of them shall read or write a dot file of the user's.
-        # GOGC: a tenth of what a busy server does is to collect its garbage, and memory is cheaper here.
-        environment = {"GOGC": "400", **os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
+        environment = {**os.environ, "HOME": str(self.home), "KUBECONFIG": str(kubeconfig)}
         self._nursery.start(name, command, log=self.logs / f"{name}.log", environment=environment)
 
     def _until(self, what: str, look: Callable[[], bool]) -> None:

@@ -40,12 +40,12 @@ _SYSTEM = f"{platform.system()}-{platform.machine()}".lower()  # as `build` has 
 class Needs:
     """What a machine must have, in bytes, and how long others may take to answer, in seconds."""
 
-    # The end-to-end tests run up to five control planes at once, each with its controller about 1 GiB.
-    memory_to_run: int = 5 * GIB
+    # One control plane with its controller and the tests' own process.
+    memory_to_run: int = 9 * GIB // 8
     # Two compilers at once, then the linker of a program of 170 MB.
     memory_to_build: int = 4 * GIB
-    # Five control planes: etcd's files and the logs of one were seen to reach 250 MB. The rest is pytest's.
-    scratch_to_run: int = 3 * GIB // 2
+    # The files of etcd and the logs of one control plane.
+    scratch_to_run: int = 256 * MIB
     # Go from PyPI: a wheel of 75 MB, and what is in it.
     toolchain: int = 350 * MIB
     # One is waited for after the other: 9 s together.
@@ -134,11 +134,12 @@ def check(
     environment: Mapping[str, str] = os.environ,
     *,
     helm: bool = False,
+    at_once: int = 1,
     needs: Needs = Needs(),
     memory: Callable[[], int | None] = available_memory,
     disk: Callable[[Path], tuple[int, int]] = file_system,
 ) -> Report:
-    """Return what is there, what will be built, and all that stands in the way.
+    """Return what is there, what will be built, and all that stands in the way of so many sandboxes at once.
 
     Go and the network are looked at only when something has to be built.
     """
@@ -162,10 +163,10 @@ def check(
     notes += ready.notes
     problems += ready.problems
     try:
-        problems += disk_problems(_wants(cache, missing, go, needs), disk)
+        problems += disk_problems(_wants(cache, missing, go, needs, at_once), disk)
     except FileNotFoundError as fault:  # tempfile finds none
         problems.append(f"There is no room for temporary files: {fault.strerror}. Free some, or set TMPDIR.")
-    problems += memory_problems(memory(), needs, building=bool(missing))
+    problems += memory_problems(memory(), needs, at_once, building=bool(missing))
     return Report(notes, problems)
 
 
@@ -190,14 +191,14 @@ def disk_problems(wants: Sequence[Want], disk: Callable[[Path], tuple[int, int]]
     return problems
 
 
-def memory_problems(available: int | None, needs: Needs, *, building: bool) -> list[str]:
+def memory_problems(available: int | None, needs: Needs, at_once: int, *, building: bool) -> list[str]:
     """Return a sentence when `available` bytes are too few, nothing when nobody knows how many there are."""
-    needed = max(needs.memory_to_run, needs.memory_to_build if building else 0)
+    needed = max(at_once * needs.memory_to_run, needs.memory_to_build if building else 0)
     if available is None or available >= needed:
         return []
     problem = (
-        f"There is too little memory: {_say(max(0, available))} to be had and {_say(needed)} needed, since "
-        "up to five control planes run at once. End other programs, or give this machine or container more."
+        f"There is too little memory: {_say(max(0, available))} to be had, {_say(needed)} needed with "
+        f"{at_once} control planes at once. End other programs, run fewer, or give this machine more."
     )
     return [problem]
 
@@ -378,10 +379,10 @@ def _ask(question: Sequence[str], answer_s: float, *, expected: str = "") -> str
     return told or f"it ended with code {code} and said nothing"
 
 
-def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs) -> list[Want]:
+def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_once: int) -> list[Want]:
     """Return the room that is needed, and where."""
     temporary = Path(tempfile.gettempdir())
-    wants = [Want("TMPDIR", temporary, needs.scratch_to_run, passes=True)]
+    wants = [Want("TMPDIR", temporary, at_once * needs.scratch_to_run, passes=True)]
     if missing:
         size = sum(one.size for one in missing) * MIB + (0 if go.command else needs.toolchain)
         # Before there is a Go nobody knows where it will keep its files: most likely beside ours.

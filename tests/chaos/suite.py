@@ -1,6 +1,6 @@
 """Plays rounds of chaos on a sandbox of its own, and judges each.
 
-`__main__` and the short run among the end-to-end tests call it. A round: what the schedule says goes wrong,
+`__main__` and the short run of `make test-campaigns` call it. A round: what the schedule says goes wrong,
 all is mended, and from then on the workloads must be steady within a bounded time. It never touches a
 cluster that it has not started itself.
 """

@@ -171,18 +171,16 @@ class TestTracking:
     """A tool's marks on the source stay there."""
 
     def test_nothing_is_copied_to_the_twins(self, shop: Shop) -> None:
-        """Not when they are made, and not when the chart's version is raised: that is no change of a pod.
-
-        Applied by kubectl, which leaves one mark more than the other tools (`LAST_APPLIED`).
-        """
+        """Not when they are made, and not when a tool raises the chart's version, which changes no pod."""
         shop.apply(tracked("web-1.0.0"))
         shop.wait_rolled_out()
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
         before, pods = generations(shop), {pod["metadata"]["uid"] for pod in shop.pods()}
         verify_untracked(shop)
-        shop.apply(tracked("web-1.1.0"))
-        assert shop.deployment()["metadata"]["labels"]["helm.sh/chart"] == "web-1.1.0"
+        for chart, apply in (("web-1.1.0", client_side), ("web-1.2.0", server_side), ("web-1.3.0", as_helm)):
+            apply(shop, tracked(chart))
+            assert shop.deployment()["metadata"]["labels"]["helm.sh/chart"] == chart
         shop.scale(REPLICAS + 1)  # whatever was to be copied has been by then
         shop.wait_split(on_demand=1, spot=4)
         verify_untracked(shop)

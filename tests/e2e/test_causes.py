@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.causes import PATIENT, healthy, outlast_grace, quota, told, wait_well
+from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
 from e2e.support.shop import CAPACITY, Shop, manifest
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
@@ -15,7 +15,7 @@ from splitter.sandbox.fleet import Fleet
 pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 2
-ONE_BASE = {"splitter.io/on-demand-base": "1", **PATIENT}
+ONE_BASE = {"splitter.io/on-demand-base": "1"}
 ENFORCE = "pod-security.kubernetes.io/enforce"
 
 

@@ -112,7 +112,7 @@ class TestKindOfTheReports:
             shop.sandbox.kubectl("delete", "crd", CRD)
             shop.until(lambda: log.complaints("manifests/crd.yaml"), "the word about the CRD")
             shop.told("WriteDenied")
-            shop.deploy("other", replicas=1)  # time goes by
+            shop.deploy("other", replicas=1, ready_after="3s")  # time goes by
             crd()
             for name in NAMES:
                 shop.until(

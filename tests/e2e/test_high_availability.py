@@ -133,7 +133,7 @@ def shop(sandbox: Sandbox, pair: Pair) -> Iterator[Shop]:
     """Yield a namespace with `web`, not split."""
     for shop in open_shop(sandbox, pair.replicas[0].controller):
         shop.check = pair.check
-        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+        shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED, ready_after="1s")
         yield shop
 
 
@@ -232,6 +232,7 @@ class TestStopped:
                 reconciling = standby.said.count("reconciling:")
                 began = Instant.now()
                 assert leader.controller.stop() == 0
+                assert pair.leader is not leader  # it has released the Lease: nobody waits for its end
                 pair.tell("stopped; gone", began)
                 wait_until_reconciling(standby, reconciling)
                 pair.tell("stopped; the other reconciles", began)
@@ -273,7 +274,9 @@ class TestPaused:
         half_way(shop)
         shop.wait_split(on_demand=2, spot=3)
         leader.controller.pause()
-        shop.deploy("other", replicas=1)  # a second or two
+        shop.deploy(
+            "other", replicas=1, ready_after="2s"
+        )  # longer than it takes to look, shorter than the Lease
         leader.controller.resume()
         shop.scale(REPLICAS + 1)
         shop.wait_split(on_demand=2, spot=4)

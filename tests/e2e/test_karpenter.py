@@ -13,7 +13,7 @@ import pytest
 
 from e2e.support.chronicle import Chronicle
 from e2e.support.controller import SHORT, Controller, install
-from e2e.support.namespaces import open_shop
+from e2e.support.namespaces import open_shop, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop, Watched, manifest
 from splitter.core.nodes import PRESETS
 from splitter.sandbox import Between, Instant, Sandbox
@@ -67,11 +67,10 @@ def karpenter(cloud: Sandbox) -> Karpenter:
 
 @pytest.fixture
 def shop(cloud: Sandbox, controller: Controller, karpenter: Karpenter) -> Iterator[Shop]:
-    """Yield a namespace of the test's own, which has gone before the next test begins."""
+    """Yield a namespace of the test's own; what was in it has gone before the next test begins."""
     assert not karpenter.claims("spot")
-    for opened in open_shop(cloud, controller):
-        yield opened
-    cloud.kubectl("wait", "--for=delete", f"namespace/{opened.namespace}", f"--timeout={DEADLINE_S:g}s")
+    yield from open_shop(cloud, controller)
+    wait_alone(cloud)
 
 
 def split(shop: Shop, **budget: int | str) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from e2e.support.causes import PATIENT, healthy, outlast_grace, quota, told, wait_well
+from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
 from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.demo.watching import Watch
 from splitter.sandbox.errors import SandboxError
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 
 REPLICAS, SURGE = 4, 2
 REPLACED_S = 2.0  # within which the pod of an eviction is replaced and up: it takes half a second to start
-ASKED = {"splitter.io/on-demand-base": "1", **PATIENT}
+ASKED = {"splitter.io/on-demand-base": "1"}
 # The dead count for a quota until Kubernetes collects them, 40 to 60 s later; then a ReplicaSet that was
 # refused tries again, each time after twice as long.
 FREED_S = 240.0

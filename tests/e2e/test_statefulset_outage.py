@@ -19,7 +19,7 @@ QUORUM = MEMBERS // 2 + 1
 @pytest.fixture(params=[False, True], ids=["Parallel", "OrderedReady"])
 def quorum(database: Database, request: pytest.FixtureRequest) -> Database:
     """Return 5 members split into 3 + 2."""
-    database.deploy(MEMBERS, ordered=request.param)
+    database.deploy(MEMBERS, ordered=request.param, ready_after="1s")
     database.label()
     database.wait_split(on_demand=3, spot=2)
     return database
@@ -49,7 +49,7 @@ def test_with_notice_nobody_is_missing(
     database: Database, fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     """All 5 are ready all the time."""
-    database.deploy(MEMBERS)
+    database.deploy(MEMBERS, ready_after="1s")
     database.label()
     database.wait_split(on_demand=3, spot=2)
     spot = fleet.names("spot")

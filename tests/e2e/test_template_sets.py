@@ -225,11 +225,21 @@ class TestBroken:
             own_set.write(**fields)
             status = shop.says("TemplateInvalid", words)
             assert f"ConfigMap {HOME}/{own_set.name}: " in status["message"]
-            assert status["state"] == "Refused"
-            shop.told("TemplateInvalid", words)
+            verify_refused(shop, status, words)
         before.verify()
         own_set.write()
         shop.wait_split(on_demand=1, spot=2)
+
+
+def verify_refused(shop: Shop, status: JsonObject, words: str) -> None:
+    """Claim that state, condition and one Event say the same about a refusal."""
+    reason, message = status["reason"], status["message"]
+    assert status["state"] == "Refused"
+    [eligible] = [one for one in status["conditions"] if one["type"] == "Eligible"]
+    assert (eligible["status"], eligible["reason"], eligible["message"]) == ("False", reason, message)
+    assert shop.told(reason, words) == message
+    shop.wait_posted()
+    assert shop.events(reason).count(message) == 1
 
 
 class TestNamespaces:
@@ -245,9 +255,10 @@ class TestNamespaces:
         )
         for namespaces, words in cases:
             own_set.write(namespaces=namespaces)
-            message = shop.says("TemplateSetNotAllowed", words)["message"]
-            assert f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces" in message
-            shop.told("TemplateSetNotAllowed", words)
+            status = shop.says("TemplateSetNotAllowed", words)
+            add_it = f"and this is {shop.namespace}. Add it to the annotation splitter.io/namespaces"
+            assert add_it in status["message"]
+            verify_refused(shop, status, words)
         before.verify()
         own_set.allow(f"toys,{shop.namespace}")
         shop.wait_split(on_demand=1, spot=2)

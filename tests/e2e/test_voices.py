@@ -30,11 +30,6 @@ def busy(shop: Shop) -> str:
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
-    return busiest(shop)
-
-
-def busiest(shop: Shop) -> str:
-    """Return the spot node that holds the most of its replicas."""
     nodes = [node for node in shop.nodes() if node.startswith("spot")]
     return max(nodes, key=nodes.count)
 
@@ -63,22 +58,23 @@ def going(shop: Shop) -> tuple[str, int, str, str]:
     return one["name"], one["replicas"], one["signal"], one["deadline"]
 
 
-def test_an_event_moves_replicas_before_any_taint(shop: Shop, sandbox: Sandbox, busy: str, say: Say) -> None:
-    """The Event alone is enough, whoever tells it; when it is gone, replicas come back."""
-    for reason in ("SpotInterrupted", "SpotInterruption", "TerminatingOnInterruption"):
-        shown = (busy, shop.nodes().count(busy), f"event {reason}")
-        with shop.watch() as watched:
-            say.about(busy, reason)
-            # Looked for first: when cover stands they are let go, and the node with them.
-            shop.until(lambda shown=shown: going(shop)[:3] == shown, "the node to be shown")  # type: ignore[misc]
-            shop.until(lambda at=shown: asked_of_on_demand(shop) >= 1 + at[1], "on-demand to be raised")  # type: ignore[misc]
-            shop.until(lambda at=busy: shop.available_off(at) >= REPLICAS, "all to serve elsewhere")  # type: ignore[misc]
-            assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
-            say.take_back()
-            shop.wait_split(on_demand=1, spot=3)
-            assert watched.lowest() >= REPLICAS
-        busy = busiest(shop)
-    shop.told("SpotInterrupted", "doomed")
+@pytest.mark.parametrize("reason", ["SpotInterrupted", "SpotInterruption", "TerminatingOnInterruption"])
+def test_an_event_moves_replicas_before_any_taint(
+    shop: Shop, sandbox: Sandbox, busy: str, say: Say, reason: str
+) -> None:
+    """The Event alone is enough; when it is gone, replicas come back."""
+    doomed = shop.nodes().count(busy)
+    with shop.watch() as watched:
+        say.about(busy, reason)
+        # Looked for first: when cover stands they are let go, and the node with them.
+        shop.until(lambda: going(shop)[:3] == (busy, doomed, f"event {reason}"), "the node to be shown")
+        shop.until(lambda: asked_of_on_demand(shop) >= 1 + doomed, "on-demand to be raised")
+        shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
+        assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
+        shop.told("SpotInterrupted", "doomed")
+        say.take_back()
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
 
 
 def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say: Say) -> None:

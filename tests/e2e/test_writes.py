@@ -40,6 +40,11 @@ class Counted:
         """Count from now on."""
         self._writes, self._others = len(self._gateway.writes), len(self._gateway.others)
 
+    def outlast(self, seconds: float) -> None:
+        """Let time pass, as long as the controller lives."""
+        began = Instant.now().monotonic_s
+        self.shop.until(lambda: Instant.now().monotonic_s > began + seconds, "time to pass")
+
     def settle(self, seconds: float = 5) -> None:
         """Wait until so long nothing was written: the last reports are behind the last moves.
 
@@ -64,6 +69,11 @@ class Counted:
     def writes(self) -> list[Write]:
         """Return the writes to workloads, pods and Splits."""
         return self._gateway.writes[self._writes :]
+
+    @property
+    def everything(self) -> list[str]:
+        """Return whatever was asked for that is no read, as text."""
+        return [*map(str, self.writes), *self._gateway.others[self._others :]]
 
     def to_twins(self) -> Counter[str]:
         """Count the writes to each twin."""
@@ -111,7 +121,7 @@ def crowd(ten: Counted, fleet: Fleet) -> Counted:
     assert fleet.names("spot")
     for name in NAMES:
         ten.shop.wait_split(on_demand=1, spot=3, name=name)
-    ten.settle()
+    ten.settle(QUIET_S)
     return ten
 
 
@@ -127,9 +137,9 @@ class TestNothing:
 
     def test_while_steady(self, crowd: Counted) -> None:
         """In 20 seconds with 20 looks at each of 10 workloads nothing is written, by anybody."""
-        crowd.settle(QUIET_S)  # splitter's part
         before = versions(crowd.shop)
-        crowd.settle(QUIET_S)
+        crowd.outlast(QUIET_S)
+        assert crowd.everything == []
         assert versions(crowd.shop) == before
 
     def test_while_spot_is_away(self, crowd: Counted, fleet: Fleet) -> None:
@@ -143,6 +153,8 @@ class TestNothing:
         # Until then the cluster is not unchanged: Kubernetes collects the dead 40 to 60 s later.
         crowd.shop.until(lambda: not terminating(crowd.shop), "the dead to be collected")
         crowd.settle(QUIET_S)
+        crowd.outlast(QUIET_S)
+        assert crowd.everything == []
 
 
 class TestTemplate:

@@ -31,17 +31,17 @@ class TestCheck:
     """`check` tells what there is on standard output, what is missing on standard error."""
 
     def test_all_is_well(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without problems the exit code is 0; --helm is handed on."""
-        asked: list[bool] = []
+        """Without problems the exit code is 0; --helm and --at-once are handed on."""
+        asked: list[tuple[bool, int]] = []
 
-        def well(*, helm: bool) -> preflight.Report:
-            asked.append(helm)
+        def well(*, helm: bool, at_once: int) -> preflight.Report:
+            asked.append((helm, at_once))
             return preflight.Report(["All is there."])
 
         monkeypatch.setattr(preflight, "check", well)
         assert main(["check"]) == 0
-        assert main(["check", "--helm"]) == 0
-        assert asked == [False, True]
+        assert main(["check", "--helm", "--at-once", "6"]) == 0
+        assert asked == [(False, 1), (True, 6)]
         assert capsys.readouterr() == ("All is there.\n" * 2, "")
 
     def test_something_is_missing(
@@ -52,6 +52,7 @@ class TestCheck:
         monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
         monkeypatch.setenv("SPLITTER_KUBERNETES", "new")
         monkeypatch.setenv("GOPROXY", "off")
+        monkeypatch.setenv("PIP_NO_INDEX", "1")
         assert main(["check"]) == 1
         told = capsys.readouterr()
         assert told.out.startswith("The programs of Kubernetes are taken from KUBEBUILDER_ASSETS")

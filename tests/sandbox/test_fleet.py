@@ -108,7 +108,7 @@ class TestPods:
         deploy: Deploy,
         available: Available,
     ) -> None:
-        """ready-after and ends-after are exact."""
+        """Not before ready-after and ends-after have passed."""
         assert machines
         pace = {"sandbox.splitter.io/ready-after": "5s", "sandbox.splitter.io/ends-after": "3s"}
         with sandbox.record(namespace) as recorder:

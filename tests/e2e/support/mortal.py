@@ -16,7 +16,7 @@ from splitter.sandbox.instants import Instant
 from splitter.sandbox.timeline import Timeline
 from splitter.sandbox.waiting import wait_until
 
-# A start takes about a second, and there may be one after each of some dozens of writes on a busy machine.
+# There may be a start after each of some dozens of writes on a busy machine.
 DEADLINE_S = 180.0
 
 

@@ -13,6 +13,7 @@ NAMESPACES = "/api/v1/namespaces"
 # A workload goes when its pods have; what stood on machines that vanished is collected after a minute.
 GOING_S = 180.0
 _WORKLOADS = ("deployments", "statefulsets", "replicasets", "daemonsets")
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NUMBERS = itertools.count()
 
 
@@ -32,7 +33,8 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
 
     yield Shop(sandbox, namespace, check)
     paths = [f"/apis/apps/v1/namespaces/{namespace}/{kind}" for kind in _WORKLOADS]
-    for path in (*paths, f"{NAMESPACES}/{namespace}/pods"):
+    autoscalers = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
+    for path in (*paths, f"{NAMESPACES}/{namespace}/pods", autoscalers):
         sandbox.api.request("DELETE", path, body={"propagationPolicy": "Background"})
 
 
@@ -43,7 +45,14 @@ def wait_alone(sandbox: Sandbox) -> None:
     """
 
     def left() -> list[JsonObject]:
-        found = [raw for kind in _WORKLOADS for raw in sandbox.api.list(f"/apis/apps/v1/{kind}")]
+        ours = ("splits", "placements")
+        paths = [f"/apis/apps/v1/{kind}" for kind in _WORKLOADS]
+        paths += [
+            f"/apis/splitter.io/v1alpha1/{kind}"
+            for kind in ours
+            if sandbox.api.find(f"{_CRDS}/{kind}.splitter.io")
+        ]
+        found = [raw for path in paths for raw in sandbox.api.list(path)]
         return found + [raw for raw in sandbox.api.list(NAMESPACES) if "deletionTimestamp" in raw["metadata"]]
 
     def pods() -> list[JsonObject]:

@@ -112,7 +112,7 @@ class Shop:
         annotations = {**metadata.get("annotations", {}), LAST_APPLIED: applied}
         body = {**manifest, "metadata": {**metadata, "annotations": annotations}}
         path = _COLLECTIONS[manifest["kind"]].format(self.namespace)
-        query = {"fieldManager": "kubectl-client-side-apply"}
+        query = {"fieldManager": "kubectl-client-side-apply", "fieldValidation": "Strict"}
         try:
             self.sandbox.api.request("POST", path, query=query, body=body)
         except ApiError as refusal:
@@ -393,6 +393,7 @@ def manifest(
     unavailable: int | str = 0,
     image: str = "web:1",
     ready_after: str = "500ms",
+    ends_after: str = "500ms",
     **spec: object,
 ) -> JsonObject:
     """Return a Deployment as a user writes it; further words are fields of its spec."""
@@ -403,7 +404,7 @@ def manifest(
             {"name": "web", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
         ],
     }
-    told = {"sandbox.splitter.io/ready-after": ready_after, "sandbox.splitter.io/ends-after": "500ms"}
+    told = {"sandbox.splitter.io/ready-after": ready_after, "sandbox.splitter.io/ends-after": ends_after}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

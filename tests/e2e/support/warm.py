@@ -1,10 +1,11 @@
 """Processes of splitter that begin with its imports done: each start saves a second of CPU.
 
 The standard library's fork server imports splitter once; what it forks is a process like any other, with an
-environment, an output, a session and signals of its own. A start from nothing is what `tests/test_start.py`,
-the tutorial and the demo see.
+environment, an output, a session and signals of its own. A start from nothing is what a test of
+`tests/test_start.py` and the demo see.
 """
 
+import atexit
 import ctypes
 import importlib
 import multiprocessing
@@ -12,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from splitter.cli import VERBS
@@ -57,7 +59,8 @@ class Warm:
     def send_signal(self, number: signal.Signals) -> None:
         """Send a signal; whoever has ended hears none."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # the server has seen its end before us
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it and wait for its end."""
@@ -85,8 +88,14 @@ def _begin(
         os.close(opened)
     # The streams that were inherited belong to whoever started the server.
     sys.stdin, sys.stdout, sys.stderr = (
-        os.fdopen(descriptor, mode, encoding="utf-8", closefd=False)
+        os.fdopen(descriptor, mode, buffering=1, encoding="utf-8", closefd=False)
         for descriptor, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     sys.argv = ["splitter", *arguments]
-    importlib.import_module("splitter.cli").main()
+    # A forked process ends without the interpreter's last steps. In one of them the Kubernetes client removes
+    # the files that it has written credentials to. What the server had registered is its own.
+    atexit._clear()  # noqa: SLF001 (there is no other way)
+    try:
+        importlib.import_module("splitter.cli").main()
+    finally:
+        atexit._run_exitfuncs()  # noqa: SLF001 (the same)
