@@ -148,7 +148,7 @@ class TestLoop:
             shop.wait_given_back()
             loop.often()
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
         assert shop.deployments() == {"web"}
         shop.wait_posted()
         assert not shop.events("ForeignUnpause")
@@ -201,7 +201,7 @@ class TestTracking:
         assert {pod["metadata"]["labels"].get("helm.sh/chart") for pod in shop.pods()} == {"web"}
         assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
 
 
 def tracked(chart: str, checksum: str = "one") -> JsonObject:
@@ -282,7 +282,7 @@ class TestByHand:
             )
             shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
 
 
 @contextmanager
@@ -293,7 +293,7 @@ def rolled_once(shop: Shop) -> Iterator[None]:
         yield
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
     assert generations(shop) == {pool: count + 1 for pool, count in before.items()}
 
 

@@ -187,4 +187,4 @@ class TestStopped:
             shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
             shop.wait_split(on_demand=0, spot=3, name="cart")
             assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= 6 + SURGE
+            assert watched.highest_asked() <= 6 + SURGE

@@ -168,7 +168,7 @@ class TestParked:
             shop.wait_rolled_out()
             shop.until(lambda: shop.images() == {"web:2": REPLICAS}, "web:2 and nothing else")
             assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= REPLICAS + SURGE
+            assert watched.highest_asked() <= REPLICAS + SURGE
         assert not shop.strays()
 
     def test_scaled_up(self, split_shop: Shop) -> None:
@@ -228,7 +228,7 @@ class TestTwins:
                 shop.until(lambda: shop.images() == {"web:1": REPLICAS}, "web:1 and nothing else")
                 shop.wait_split(on_demand=1, spot=3)
                 assert watched.lowest() >= REPLICAS
-                assert watched.highest() <= REPLICAS + SURGE
+                assert watched.highest_asked() <= REPLICAS + SURGE
             assert "belongs on the source" in said
             told.append(said)
         shop.wait_posted()
@@ -246,7 +246,7 @@ class TestTwins:
             shop.until(lambda: all(map(has_variable, shop.pods())), "the variable everywhere again")
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= REPLICAS + SURGE
+            assert watched.highest_asked() <= REPLICAS + SURGE
 
     def test_variable_added(self, split_shop: Shop) -> None:
         """What is only added is not in the way of what the templates say: it rolls once, and stays."""
@@ -257,7 +257,7 @@ class TestTwins:
             others_turn(shop)
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= REPLICAS + SURGE
+            assert watched.highest_asked() <= REPLICAS + SURGE
         [container] = shop.deployment("web-spot")["spec"]["template"]["spec"]["containers"]
         assert container["env"] == [{"name": "ADDED", "value": "by-hand"}]
         shop.wait_posted()

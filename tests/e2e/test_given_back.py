@@ -163,7 +163,7 @@ class TestInNumbers:
             shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
             shop.wait_split(on_demand=1, spot=7)
             assert watched.lowest() >= self.LEAST
-            assert watched.highest() <= self.MOST
+            assert watched.highest_asked() <= self.MOST
         with shop.watch() as watched, shop.record() as recorder:
             shop.unlabel()
             shop.until(lambda: is_back(shop), "web to be given back", deadline_s=60)

@@ -58,7 +58,7 @@ def test_image_change_and_undo(shop: Shop) -> None:
         shop.unlabel()
         shop.wait_given_back()
         assert watched.lowest() >= 4
-        assert watched.highest() <= 6
+        assert watched.highest_asked() <= 6
     assert set(shop.images()) == {"web:3"}
     images = {rs["spec"]["template"]["spec"]["containers"][0]["image"] for rs in shop.replica_sets()}
     assert images == {"web:1", "web:2", "web:3"}

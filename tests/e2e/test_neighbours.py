@@ -232,7 +232,7 @@ class TestQuota:
             shop.until(lambda: set(shop.images()) == {"web:2"}, "web:2 everywhere")
             wait_well(shop, on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
 
     def test_loss(self, split_shop: Shop, fleet: Fleet) -> None:
         """Spot vanishes where N pods are all that is allowed: on-demand gets every place of the dead.

@@ -56,7 +56,7 @@ class TestStalled:
             shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
             shop.wait_split(on_demand=2, spot=3)
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
 
     def test_spot_first_is_a_canary(self, shop: Shop) -> None:
         """Asked so, spot gets the new template first, and on-demand never sees a broken one."""
@@ -90,7 +90,7 @@ class TestWrites:
             shop.until(lambda: shop.images() == {MENDED: REPLICAS}, f"{MENDED} everywhere")
             shop.wait_split(on_demand=2, spot=3)
         assert watched.lowest() >= REPLICAS
-        assert watched.highest() <= REPLICAS + SURGE
+        assert watched.highest_asked() <= REPLICAS + SURGE
 
 
 class TestRehearsal:

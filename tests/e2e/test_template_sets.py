@@ -110,7 +110,7 @@ class TestLife:
             told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
             wait_rolled(split, grace=9)
             assert watched.lowest() >= REPLICAS
-            assert watched.highest() <= REPLICAS + SURGE
+            assert watched.highest_asked() <= REPLICAS + SURGE
         split.until(lambda: split.status()["reason"] == "Balanced", "rest")
 
     def test_changed_comes_with_the_next_rollout(self, split: Shop, own_set: TemplateSet) -> None:

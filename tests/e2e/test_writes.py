@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.support.asked import Asked
 from e2e.support.controller import SHORT, Controller
 from e2e.support.gateway import Gateway, Write
 from e2e.support.namespaces import open_shop, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop, Watched
+from splitter.demo.watching import Watch
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
@@ -162,9 +164,10 @@ class TestTemplate:
 
     def test_of_ten(self, crowd: Counted) -> None:
         """Ten images change at once: twenty writes of twins, and no replica is missing or too many."""
-        shop = crowd.shop
-        with shop.record() as recorder:
-            watched = [Watched(recorder, {"app": name}) for name in NAMES]
+        shop, asked = crowd.shop, Asked()
+        sets = f"/apis/apps/v1/namespaces/{shop.namespace}/replicasets"
+        with Watch(shop.sandbox.api, sets, asked.see), shop.record() as recorder:
+            watched = [Watched(recorder, {"app": name}, asked) for name in NAMES]
             shop.kubectl("set", "image", *(f"deployment/{name}" for name in NAMES), "web=web:2")
             for name in NAMES:
                 shop.until(
@@ -173,7 +176,7 @@ class TestTemplate:
                 )
                 shop.wait_split(on_demand=1, spot=3, name=name)
             assert min(each.lowest() for each in watched) >= REPLICAS
-            assert max(each.highest() for each in watched) <= REPLICAS + SURGE
+            assert max(each.highest_asked() for each in watched) <= REPLICAS + SURGE
         twins = [f"{name}-{pool}" for name in NAMES for pool in ("on-demand", "spot")]
         assert crowd.to_twins() == Counter(twins)
 
@@ -194,7 +197,7 @@ class TestTemplate:
             counted.settle()
             assert watched.lowest() >= REPLICAS
             # The one that stays asked for of spot finds no node, and takes no room from those that do.
-            assert watched.highest() <= REPLICAS + SURGE + 1
+            assert watched.highest_asked() <= REPLICAS + SURGE + 1
         with shop.watch() as watched:
             fleet.restore(fleet.names("spot"))
             shop.wait_split(on_demand=1, spot=3)

@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from e2e.support.asked import Asked
 from e2e.support.controller import SHORT
+from splitter.demo.watching import Watch
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
@@ -63,9 +65,10 @@ class Found:
 class Watched:
     """The recorded pods of one workload since a moment."""
 
-    def __init__(self, recorder: Recorder, labels: Mapping[str, str]) -> None:
+    def __init__(self, recorder: Recorder, labels: Mapping[str, str], asked: Asked | None = None) -> None:
         self._recorder = recorder
         self._labels = labels
+        self._asked = asked or Asked()
         self.since = Instant.now()
 
     @property
@@ -80,6 +83,10 @@ class Watched:
     def highest(self, since: Instant | None = None) -> int:
         """Return the most pods that existed at any moment since then, without those terminating."""
         return self.timeline.highest_total(self._between(since), with_terminating=False)
+
+    def highest_asked(self) -> int:
+        """Return the most replicas that were asked for at any moment: what bounds a rollout."""
+        return self._asked.highest(self._labels["app"], self.since)
 
     def _between(self, since: Instant | None) -> Between:
         return Between(since or self.since, Instant.now())
@@ -365,9 +372,10 @@ class Shop:
 
     @contextmanager
     def watch(self, name: str = "web") -> Iterator[Watched]:
-        """Record the pods of a workload."""
-        with self.record() as recorder:
-            yield Watched(recorder, {"app": name})
+        """Record the pods of a workload, and what its ReplicaSets are asked for."""
+        asked = Asked()
+        with Watch(self.sandbox.api, f"{self._apps}/replicasets", asked.see), self.record() as recorder:
+            yield Watched(recorder, {"app": name}, asked)
 
 
 def is_rolled_out(raw: JsonObject) -> bool:
