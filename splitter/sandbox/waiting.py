@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 # A look at a local API server costs about 2 ms of CPU: with ten looks a second a wait costs a fiftieth of a
-# core, and six test processes wait at the same time.
+# core, and five test processes wait at the same time.
 LOOK_EVERY_S = 0.1
 
 
