@@ -41,7 +41,7 @@ SOURCES = {"controlplane": ("go.mod", "go.sum", "main.go"), "karpenter": ("go.mo
 _REPORT_EVERY_S = 15.0
 _STAMP = "k8s.io/component-base/version"
 _BUILD = ("build", "-trimpath", "-ldflags")
-_SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
+SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
 _KARPENTER = "sigs.k8s.io/karpenter"
 _HELM = "helm.sh/helm/v4"
 _HELM_GO = "go 1.26.0"  # as in its go.mod; its dependencies need no newer one
@@ -90,7 +90,7 @@ def build_key(
     *,
     kubernetes: str = versions.PINNED,
     kwok: str = KWOK_VERSION,
-    system: str = _SYSTEM,
+    system: str = SYSTEM,
 ) -> str:
     """Return the name of a build: the same inputs give the same name, any changed one another.
 
@@ -99,7 +99,7 @@ def build_key(
     return f"kubernetes-{kubernetes}-kwok-{kwok}-{system}-{_digest(sources)}"
 
 
-def karpenter_key(system: str = _SYSTEM) -> str:
+def karpenter_key(system: str = SYSTEM) -> str:
     """Return the name of the build of Karpenter, such as `karpenter-1.15.0-linux-x86_64-6cf0...`."""
     return f"karpenter-{KARPENTER_VERSION}-{system}-{_digest(module_sources('karpenter'))}"
 
@@ -129,7 +129,7 @@ def programs(progress: Callable[[str], None], environment: Mapping[str, str] = o
     assets = environment.get("KUBEBUILDER_ASSETS")
     if assets:
         ready_made = _ready_made(Path(assets))
-        home = cache / f"kwok-{KWOK_VERSION}-{_SYSTEM}"
+        home = cache / f"kwok-{KWOK_VERSION}-{SYSTEM}"
         _once(home, progress, lambda into: _build_kwok(go, into, progress))
         return Programs(*(*ready_made, home / "kwok"))
     home = cache / build_key(sources, kubernetes=version)
@@ -170,7 +170,7 @@ def helm(progress: Callable[[str], None], environment: Mapping[str, str] = os.en
     """
     cache = cache_directory(environment)
     go = _GoOnDemand(_HELM_GO, cache, progress)
-    home = cache / f"helm-{HELM_VERSION}-{_SYSTEM}"
+    home = cache / f"helm-{HELM_VERSION}-{SYSTEM}"
 
     def build_it(into: Path) -> None:
         progress(f"building Helm {HELM_VERSION} once: about 3 minutes on 2 cores ...")

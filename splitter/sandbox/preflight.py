@@ -11,7 +11,6 @@ import fcntl
 import importlib.util
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 MIB, GIB = 1024**2, 1024**3
 
 SMALL_MODULE = "sigs.k8s.io/yaml@v1.6.0"  # as in controlplane/go.mod
-_SYSTEM = f"{platform.system()}-{platform.machine()}".lower()  # as `build` has it in its names
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +205,14 @@ def _wanted(cache: Path, version: str, *, assets: bool, helm: bool) -> list[Prog
     kwok = f"KWOK {build.KWOK_VERSION}"
     wanted = []
     if assets:  # the sizes are estimates
-        home = cache / f"kwok-{build.KWOK_VERSION}-{_SYSTEM}"
+        home = cache / f"kwok-{build.KWOK_VERSION}-{build.SYSTEM}"
         wanted.append(Program(kwok, home, ("kwok",), 2, 100, 1000, 300, 1000))
     else:
         home = cache / build.build_key(build.module_sources(), kubernetes=version)
         files = (*build.NAMES, "kwok")
         wanted.append(Program(f"Kubernetes {version} and {kwok}", home, files, 6, 270, 4000, 900, 3500))
     if helm:
-        home = cache / f"helm-{build.HELM_VERSION}-{_SYSTEM}"
+        home = cache / f"helm-{build.HELM_VERSION}-{build.SYSTEM}"
         wanted.append(Program(f"Helm {build.HELM_VERSION}", home, ("helm",), 3, 100, 1200, 600, 1200))
     return wanted
 

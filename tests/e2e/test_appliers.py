@@ -176,7 +176,7 @@ class TestTracking:
         shop.wait_rolled_out()
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
-        before, pods = generations(shop), {pod["metadata"]["uid"] for pod in shop.pods()}
+        before, pods = generations(shop), shop.pod_uids()
         verify_untracked(shop)
         for chart, apply in (("web-1.1.0", client_side), ("web-1.2.0", server_side), ("web-1.3.0", as_helm)):
             apply(shop, tracked(chart))
@@ -185,7 +185,7 @@ class TestTracking:
         shop.wait_split(on_demand=1, spot=4)
         verify_untracked(shop)
         assert generations(shop) == {**before, "spot": before["spot"] + 1}
-        assert pods < {pod["metadata"]["uid"] for pod in shop.pods()}
+        assert pods < shop.pod_uids()
 
     def test_a_pods_own_marks_are_kept(self, shop: Shop) -> None:
         """What the chart puts on the pods is on the twins' pods too; a new checksum there is a rollout."""

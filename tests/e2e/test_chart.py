@@ -62,7 +62,7 @@ def split(shop: Shop) -> None:
 
 def uids(shop: Shop) -> set[str]:
     """Return which pods there are."""
-    return {pod["metadata"]["uid"] for pod in shop.pods()}
+    return shop.pod_uids()
 
 
 class TestLife:

@@ -119,8 +119,7 @@ class TestLife:
         split.until(lambda: split.status()["reason"] == "TemplateSetChanged", "the word about the set")
         split.kubectl("set", "image", "deployment/web", "web=web:2")
         wait_rolled(split, grace=9)
-        images = {pod["spec"]["containers"][0]["image"] for pod in split.pods()}
-        assert images == {"web:2"}
+        assert set(split.images()) == {"web:2"}
 
     def test_deleted(self, split: Shop, own_set: TemplateSet) -> None:
         """The twins stay as they are and go on being scaled; written again, all is well."""

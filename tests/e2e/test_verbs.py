@@ -177,11 +177,11 @@ class TestAsks:
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        before = {pod["metadata"]["uid"] for pod in shop.pods()}
+        before = shop.pod_uids()
         with shop.watch() as watched:
             assert "restarts" in told(admin.splitter("restart", "deploy/web", "-n", shop.namespace))
             shop.until(
-                lambda: not before & {pod["metadata"]["uid"] for pod in shop.pods()},
+                lambda: not before & shop.pod_uids(),
                 "every pod to be another",
             )
             shop.wait_split(on_demand=1, spot=2)

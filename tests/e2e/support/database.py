@@ -84,7 +84,7 @@ class Database:
 
     def images(self) -> set[str]:
         """Return the images that its pods run."""
-        return {pod["spec"]["containers"][0]["image"] for pod in self.shop.pods(NAME)}
+        return set(self.shop.images(NAME))
 
     def split(self) -> JsonObject | None:
         """Return the Split."""

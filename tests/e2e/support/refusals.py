@@ -15,7 +15,7 @@ class Untouched:
         self._shop = shop
         self._deployment = identity(shop.deployment())
         self._replica_sets = [identity(rs) for rs in shop.replica_sets()]
-        self._pods = {pod["metadata"]["uid"] for pod in shop.pods()}
+        self._pods = shop.pod_uids()
         self._deployments = shop.deployments()
 
     def verify(self) -> None:
@@ -23,7 +23,7 @@ class Untouched:
         shop = self._shop
         assert identity(shop.deployment()) == self._deployment
         assert [identity(rs) for rs in shop.replica_sets()] == self._replica_sets
-        assert {pod["metadata"]["uid"] for pod in shop.pods()} == self._pods
+        assert shop.pod_uids() == self._pods
         assert shop.deployments() == self._deployments
 
 

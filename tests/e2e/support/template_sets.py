@@ -94,7 +94,7 @@ class Running:
     def _now(self) -> tuple[set[str], dict[str, int]]:
         twins = {name: self._shop.deployment(name) for name in ("web-on-demand", "web-spot")}
         generations = {name: raw["metadata"]["generation"] for name, raw in twins.items()}
-        return {pod["metadata"]["uid"] for pod in self._shop.pods()}, generations
+        return self._shop.pod_uids(), generations
 
 
 NO_IMAGE = spot_with({"containers": [{"name": "more"}]})
