@@ -13,6 +13,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from splitter.sandbox import Sandbox
 
+# Several control planes on two cores: threads that wait for one another, and memory that is collected as if
+# it were scarce, are a quarter of what they cost. What a user has set stays.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("GOMAXPROCS", "1")
+    os.environ.setdefault("GOGC", "400")
+
 # How long one example takes says how busy the machine is, and nothing about the property. And the same code
 # is judged the same each time: random examples are for those who look for faults, not for the next change.
 _LOOKS = bool({"FUZZ_EXAMPLES", "SPLITTER_EXPLORE"} & os.environ.keys())

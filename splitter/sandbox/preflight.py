@@ -39,7 +39,7 @@ class Needs:
     """What a machine must have, in bytes, and how long others may take to answer, in seconds."""
 
     # One control plane with its controller and the tests' own process.
-    memory_to_run: int = 9 * GIB // 8
+    memory_to_run: int = 11 * GIB // 8
     # Two compilers at once, then the linker of a program of 170 MB.
     memory_to_build: int = 4 * GIB
     # The files of etcd and the logs of one control plane.
