@@ -266,7 +266,7 @@ class _Doorway:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
         found: Counter[str] = Counter()
         for reflector in self._reflectors:
-            found[reflector.path.rpartition("/")[2]] += reflector.restarts
+            found[reflector.path.plural] += reflector.restarts
         return found
 
     async def _catch_up(self) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from splitter.core.model import (
-    Key,
     Observation,
     PodView,
     Pool,
@@ -22,6 +21,7 @@ from splitter.core.model import (
     Trouble,
     TwinView,
 )
+from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.core.placeable import runs
 from splitter.core.surface import LABEL_SPLIT, mark_value

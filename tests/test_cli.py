@@ -14,7 +14,7 @@ from splitter.cli import VERBS, app
 from splitter.cli.exits import Exit
 from splitter.cli.plan import fitted
 from splitter.cli.target import Target, target_of
-from splitter.core.model import Key
+from splitter.core.names import Key
 
 RUN = CliRunner()
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,7 +19,7 @@ from splitter.cli import app
 from splitter.cli.explain import explained
 from splitter.cli.splits import cells, key_of, table
 from splitter.cli.status import fitted
-from splitter.core.model import Key
+from splitter.core.names import Key
 
 RUN = CliRunner()
 

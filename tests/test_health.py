@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.kube.client import ApiError
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.vitals import checks

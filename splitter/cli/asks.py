@@ -17,7 +17,7 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.surface import (
     ANNOTATION_FREEZE,
     ANNOTATION_RESTARTED_AT,

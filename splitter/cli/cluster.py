@@ -19,14 +19,14 @@ import typer
 from splitter.cli.completion import contexts, namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
-from splitter.core.model import Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import probe
 from splitter.kube.client import ApiError, Client, connect
 from splitter.kube.kubeconfig import namespace_of
+from splitter.kube.paths import workloads
 from splitter.settings import Settings, load_settings
 
-_KINDS = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 _CONNECTIONS = 32  # of `plan`, which reads many kinds at once
 
 
@@ -90,18 +90,13 @@ class Cluster:
         return await labelled(client, namespaces, asked)
 
 
-def scopes(namespaces: tuple[str, ...]) -> list[str]:
-    """Return each namespace's part of a path; that of all at once when none is named."""
-    return [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
-
-
 async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
     """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
     found = {
         Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
-        for kind, plural in _KINDS.items()
-        for scope in scopes(namespaces)
-        for one in (await client.get(f"/apis/apps/v1{scope}/{plural}", labelSelector=selector))["items"]
+        for kind in (DEPLOYMENT, STATEFUL_SET)
+        for namespace in namespaces or ("",)
+        for one in (await client.get(workloads(kind, namespace), labelSelector=selector))["items"]
     }
     return dict(sorted(found.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
 

@@ -135,7 +135,9 @@ def _cluster(ctx: typer.Context) -> "Cluster":
 
 
 async def _list(cluster: "Cluster", path: str) -> list[dict[str, Any]]:
-    where = path.format(namespace=cluster.target(None).namespace)
+    from splitter.kube.paths import ResourcePath
+
+    where = ResourcePath.read(path.format(namespace=cluster.target(None).namespace))
     async with asyncio.timeout(_PATIENCE_S), cluster.connected() as (client, _):
         found: list[dict[str, Any]] = (await client.get(where, limit=_MOST))["items"]
         return found

@@ -25,6 +25,7 @@ from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.paths import workload
 
 _COLUMNS = 80
 _POLICY = (
@@ -91,9 +92,7 @@ async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | N
 
 async def _source(client: Client, target: Target) -> Json | None:
     try:
-        return await client.get(
-            f"/apis/apps/v1/namespaces/{target.namespace}/{target.key.kind.lower()}s/{target.name}"
-        )
+        return await client.get(workload(target.key))
     except ApiError as error:
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
             return None

@@ -15,7 +15,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.reconciler.preview import Preview, preview
 
 

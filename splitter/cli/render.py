@@ -26,7 +26,8 @@ from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.mode import mode_of
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Mode, Policy, Pool, Rendered
+from splitter.core.model import Mode, Policy, Pool, Rendered
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET
 from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
 from splitter.render import Renderer

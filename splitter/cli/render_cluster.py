@@ -19,7 +19,15 @@ from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
 from splitter.core.mode import mode_of
-from splitter.core.model import Key, Mode, Note, Observation, Policy, Pool, Rendered
+from splitter.core.model import (
+    Mode,
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    Rendered,
+)
+from splitter.core.names import Key
 from splitter.core.planner import policy_in_force
 from splitter.core.surface import ANNOTATION_TEMPLATE
 from splitter.kube.client import Client, Json

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.reasons import Reason, State
 from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.paths import splits
 
 _HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
 _STATE = _HEADINGS.index("STATE")
@@ -34,9 +35,8 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
 
     Raises SplitterError where the kind Split is not known, ApiError when they cannot be read.
     """
-    scope = f"/namespaces/{target.namespace}" if target.namespace else ""
     try:
-        found = (await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits"))["items"]
+        found = (await client.get(splits(target.namespace or "")))["items"]
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             message = f"{client.server} knows no Splits; install splitter there: kubectl apply -k manifests/"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import typer
 
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 
 _KINDS = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), DEPLOYMENT),

@@ -12,15 +12,16 @@ import time
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster, labelled, scopes
+from splitter.cli.cluster import Cluster, asks_cluster, labelled
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of
 from splitter.cli.target import Target
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME
 from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client
 from splitter.kube.lease import leading_elsewhere
+from splitter.kube.paths import splits
 
 _LOOK_S = 1.0
 
@@ -96,5 +97,5 @@ async def _tell_leader(client: Client, own_namespace: str) -> None:
 
 async def _split(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
     """Return the workloads that still have a Split."""
-    pages = [await client.get(f"/apis/splitter.io/v1alpha1{scope}/splits") for scope in scopes(namespaces)]
+    pages = [await client.get(splits(namespace)) for namespace in namespaces or ("",)]
     return [key_of(one) for page in pages for one in page["items"]]

@@ -4,7 +4,8 @@ Eligibility asks, before a workload is taken over. One that is split keeps the w
 it means removing the label and setting it again.
 """
 
-from splitter.core.model import STATEFUL_SET, Mode
+from splitter.core.model import Mode
+from splitter.core.names import STATEFUL_SET
 
 
 def mode_of(kind: str, asked: Mode | None) -> Mode:

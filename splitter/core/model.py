@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Final, Literal
+from typing import Literal
 
+from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason
 
@@ -44,24 +45,6 @@ class RolloutOrder(StrEnum):
 
     ON_DEMAND_FIRST = "on-demand-first"
     SPOT_FIRST = "spot-first"
-
-
-DEPLOYMENT: Final = "Deployment"
-STATEFUL_SET: Final = "StatefulSet"
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Names one source: what the queue holds and what every log line is about."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        """Return `namespace/name`, as kubectl users write it; with its kind where it is no Deployment."""
-        kind = "statefulset/" if self.kind == STATEFUL_SET else ""
-        return f"{self.namespace}/{kind}{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

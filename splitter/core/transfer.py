@@ -25,7 +25,6 @@ from splitter.core.handover import (
     room,
 )
 from splitter.core.model import (
-    STATEFUL_SET,
     Observation,
     PodView,
     Policy,
@@ -35,6 +34,7 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
+from splitter.core.names import STATEFUL_SET
 
 # BREAK takes parked ReplicaSets first, oldest first, then spot, then on-demand.
 _RANK_SPOT, _RANK_ON_DEMAND = 1_000, 1_001

@@ -14,6 +14,7 @@ from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError, Client
 from splitter.kube.lease import NAME
+from splitter.kube.paths import OUR_API, REVIEWS, ResourcePath
 
 # (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -55,7 +56,7 @@ async def probe(client: Client) -> str:
     """
     try:
         async with asyncio.timeout(15):
-            version = await client.get("/version")
+            version = await client.get(ResourcePath("/version"))
     except (ApiError, TimeoutError) as error:
         status = error.status if isinstance(error, ApiError) else 0
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -99,7 +100,7 @@ async def check_access(client: Client, namespaces: Sequence[str], lease_namespac
                 f"these credentials may not {'; '.join(map(_sentence, missing))}."
                 " Apply manifests/rbac.yaml and run splitter with its service account",
             )
-        await client.get("/apis/splitter.io/v1alpha1")
+        await client.get(ResourcePath(OUR_API))
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise SplitterError(
@@ -124,7 +125,7 @@ async def _allowed(client: Client, right: _Right, at_once: asyncio.Semaphore) ->
         "spec": {"resourceAttributes": attributes},
     }
     async with at_once:
-        answer = await client.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+        answer = await client.send("POST", REVIEWS, body)
     return bool(answer.get("status", {}).get("allowed"))
 
 

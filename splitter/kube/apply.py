@@ -42,31 +42,36 @@ from splitter.core.actions import (
     ShowReplicas,
     StripMark,
 )
-from splitter.core.model import STATEFUL_SET, Key, Note, Observation, Pool, Rendered, SourceView
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT
+from splitter.core.model import (
+    Note,
+    Observation,
+    Pool,
+    Rendered,
+    SourceView,
+)
+from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
+from splitter.kube import paths
 from splitter.kube.bodies import (
-    apps_path,
     eviction,
     hand_back,
     parking,
     placeholder,
     placing_split,
-    pods_path,
     reattaching,
     released,
     reporting_split,
     saved_replicas,
     scaled_source,
     split_identity,
-    split_path,
     template_of_revision,
     twin,
     with_template,
-    workload_path,
 )
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.paths import ResourcePath
 from splitter.kube.placing import Placing
 from splitter.kube.rehearse import rehearse, rehearse_roll
 
@@ -114,22 +119,22 @@ class Writer:
     async def write_status(self, observed: Observation, status: Json) -> None:
         """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between."""
         body = {**split_identity(observed.key), "status": status}
-        known = self._cache.splits.get(observed.split.uid) if observed.split is not None else None
+        known = self._cache.splits.get(observed.key.namespace, observed.split.uid) if observed.split else None
         if known is None:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"the Split of {observed.key} is gone")
         # Never onto a later Split of the same name: an apply to a status takes no notice of a UID.
         body["metadata"]["resourceVersion"] = str(known.version)
-        path = f"{split_path(observed.key)}/status"
+        path = paths.splits(observed.key.namespace).of(split_name(observed.key), "status")
         self._cache.statuses.decided(known.uid, status)
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 
     async def post_event(self, namespace: str, body: Json) -> None:
         """Create an Event. Raises ApiError."""
-        await self._client.send("POST", _events(namespace), body)
+        await self._client.send("POST", paths.events(namespace), body)
 
     async def repeat_event(self, namespace: str, name: str, series: Json) -> None:
         """Count on in an Event. Raises ApiError; 404: the API server has forgotten it."""
-        await self._client.send("PATCH", f"{_events(namespace)}/{name}", series, patch="merge")
+        await self._client.send("PATCH", paths.events(namespace).of(name), series, patch="merge")
 
     async def _do(  # noqa: C901 - one line for each kind of object
         self, action: Action, observed: Observation, source: SourceView
@@ -140,7 +145,7 @@ class Writer:
             case DeleteSplit():
                 async with self._placing.told(source, None):
                     if observed.split is not None:
-                        await self._delete(split_path(source.key), observed.split.uid)
+                        await self._delete(paths.split(source.key), observed.split.uid)
                         self._cache.splits.forget(observed.split.uid)
             case SetMark() | SetPaused() | SaveReplicas() | ReleaseSource():
                 await self._do_with_source(source, action)
@@ -148,15 +153,13 @@ class Writer:
                 await self._scale(source, action)
             case ShowReplicas():
                 shown: Json = {"spec": {"replicas": action.replicas}}
-                path = split_path(source.key)
+                path = paths.split(source.key)
                 answer = await self._client.send("PATCH", path, shown, patch="merge", query=_OURS)
                 self._cache.splits.upsert(answer)
             case ApplyTwin() | RestoreTemplate() | DeleteTwin():
                 await self._do_with_twin(source.key, action)
             case Park() | Reattach() | StripMark() | CreateHandBack() | DeleteReplicaSet():
-                await self._do_with_replica_set(
-                    f"{apps_path(source.key.namespace)}/replicasets", action, source
-                )
+                await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
             case SetDeletionCost() | DeleteVanishedPod():
                 await self._do_with_pod(source.key.namespace, action)
             case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
@@ -170,21 +173,21 @@ class Writer:
         match action:
             case PlaceOrdinals():
                 body = placing_split(source, action.ordinals)
-                path = split_path(source.key)
+                path = paths.split(source.key)
                 async with self._placing.told(source, action.ordinals):
                     answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
                     self._cache.splits.upsert(answer)
             case EvictPod():
-                path = f"{pods_path(namespace, action.pod)}/eviction"
+                path = paths.pods(namespace).of(action.pod, "eviction")
                 await self._client.send("POST", path, eviction(namespace, action))
                 self._cache.evicted(action.uid)
             case DeleteUnboundPod() | LetRoomGo():
-                await self._delete(pods_path(namespace, action.pod), action.uid)
+                await self._delete(paths.pods(namespace).of(action.pod), action.uid)
                 self._cache.pods.forget(action.uid)
             case HoldRoom():
                 if observed.split is not None:
                     made = placeholder(source, observed.split.uid, action)
-                    answer = await self._client.send("POST", pods_path(namespace), made, query=_OURS)
+                    answer = await self._client.send("POST", paths.pods(namespace), made, query=_OURS)
                     self._cache.pods.upsert(answer)
             case _:
                 assert_never(action)
@@ -201,7 +204,7 @@ class Writer:
             case SaveReplicas():
                 body = saved_replicas(action)
             case ReleaseSource():
-                body = released(await self._client.get(workload_path(source.key)))
+                body = released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
 
     async def _do_with_pod(self, namespace: str, action: SetDeletionCost | DeleteVanishedPod) -> None:
@@ -218,51 +221,51 @@ class Writer:
             case RestoreTemplate():
                 await self._restore_template(key, action)
             case DeleteTwin():
-                await self._delete(workload_path(key, action.name), action.uid)
+                await self._delete(paths.workload(key, action.name), action.uid)
                 self._cache.twins.forget(action.uid)
 
     async def _do_with_replica_set(
         self,
-        path: str,
+        replica_sets: ResourcePath,
         action: Park | Reattach | StripMark | CreateHandBack | DeleteReplicaSet,
         source: SourceView,
     ) -> None:
         match action:
             case Park():
                 body = parking(action, source)
-                await self._patch_replica_set(f"{path}/{action.name}", body, "strategic")
+                await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case Reattach():
-                await self._patch_replica_set(f"{path}/{action.name}", reattaching(action), "merge")
+                await self._patch_replica_set(replica_sets.of(action.name), reattaching(action), "merge")
             case StripMark():
                 stripped: Json = {"annotations": {ANNOTATION_TAKEN_OVER: None}}
-                await self._patch_replica_set(f"{path}/{action.name}", {"metadata": stripped}, "merge")
+                await self._patch_replica_set(replica_sets.of(action.name), {"metadata": stripped}, "merge")
             case CreateHandBack():
-                made = await self._client.send("POST", path, hand_back(source), query=_OURS)
+                made = await self._client.send("POST", replica_sets, hand_back(source), query=_OURS)
                 self._cache.replica_sets.upsert(made)
             case DeleteReplicaSet():
-                await self._delete(f"{path}/{action.name}", action.uid, action.resource_version)
+                await self._delete(replica_sets.of(action.name), action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
 
     async def _ensure_split(self, source: SourceView, *, takes_over: bool) -> None:
         body = reporting_split(source, takes_over=takes_over)
-        answer = await self._client.send("PATCH", split_path(source.key), body, patch="apply", query=_FORCED)
+        answer = await self._client.send("PATCH", paths.split(source.key), body, patch="apply", query=_FORCED)
         self._cache.splits.upsert(answer)
 
     async def _send_to_source(self, source: SourceView, body: Json) -> None:
         # The UID is a precondition: a source re-created under the same name is another one.
         body["metadata"]["uid"] = source.uid
-        path = workload_path(source.key)
+        path = paths.workload(source.key)
         answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
         if LABEL_SPLIT in answer["metadata"].get("labels", {}):
             self._cache.sources.upsert(answer)
 
-    async def _patch_replica_set(self, path: str, body: Json, patch: str) -> None:
+    async def _patch_replica_set(self, path: ResourcePath, body: Json, patch: str) -> None:
         answer = await self._client.send("PATCH", path, body, patch=patch, query=_OURS)
         self._cache.replica_sets.upsert(answer)
 
     async def _apply_twin(self, key: Key, action: ApplyTwin) -> None:
         body = twin(action)
-        path = workload_path(key, body["metadata"]["name"])
+        path = paths.workload(key, body["metadata"]["name"])
         if action.resource_version is None:
             await self._must_be_free(path)
         answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
@@ -270,19 +273,20 @@ class Writer:
 
     async def _restore_template(self, key: Key, action: RestoreTemplate) -> None:
         """Replace the whole template: a patch would leave what the bad one added."""
-        path, home = workload_path(key, action.twin), apps_path(key.namespace)
+        path = paths.workload(key, action.twin)
         if key.kind == STATEFUL_SET:
-            revision = await self._client.get(f"{home}/controllerrevisions/{action.replica_set}")
+            revision = await self._client.get(
+                paths.controller_revisions(key.namespace).of(action.replica_set)
+            )
             template = template_of_revision(revision)
         else:
-            template = (await self._client.get(f"{home}/replicasets/{action.replica_set}"))["spec"][
-                "template"
-            ]
+            revision = await self._client.get(paths.replica_sets(key.namespace).of(action.replica_set))
+            template = revision["spec"]["template"]
         body = with_template(await self._client.get(path), template, action.resource_version)
         answer = await self._client.send("PUT", path, body, query=_OURS)
         self._cache.twin_applied(answer)
 
-    async def _must_be_free(self, path: str) -> None:
+    async def _must_be_free(self, path: ResourcePath) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.
 
         One of ours goes into the cache, and the next pass goes on with it. Created by an apply and not by
@@ -308,16 +312,16 @@ class Writer:
         if action.resource_version is not None:
             body["metadata"] = {"resourceVersion": action.resource_version}
         if action.kind is HolderKind.REPLICA_SET:
-            path = f"{apps_path(source.key.namespace)}/replicasets/{action.name}"
+            path = paths.replica_sets(source.key.namespace).of(action.name)
             await self._patch_replica_set(path, body, "merge")
             return
-        path = workload_path(source.key, action.name)
+        path = paths.workload(source.key, action.name)
         self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}
         body = {"metadata": {"uid": action.uid, "annotations": annotations}}
-        path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
+        path = paths.pods(namespace).of(action.pod)
         try:
             answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
         except ApiError as error:
@@ -333,7 +337,7 @@ class Writer:
         """
         at_once = action.at_once
         try:
-            there = await self._client.get(f"/api/v1/nodes/{action.node}")
+            there = await self._client.get(paths.NODES.of(action.node))
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -341,7 +345,7 @@ class Writer:
             if there["metadata"]["uid"] != action.successor:
                 return
             at_once = False
-        path = f"/api/v1/namespaces/{namespace}/pods/{action.pod}"
+        path = paths.pods(namespace).of(action.pod)
         try:
             body: Json = {"preconditions": {"uid": action.uid}}
             if at_once:
@@ -356,7 +360,7 @@ class Writer:
         else:
             self._cache.pods.forget(action.uid)
 
-    async def _delete(self, path: str, uid: str, resource_version: str | None = None) -> None:
+    async def _delete(self, path: ResourcePath, uid: str, resource_version: str | None = None) -> None:
         preconditions = {"uid": uid}
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version
@@ -366,10 +370,6 @@ class Writer:
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-
-
-def _events(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
 
 
 def _is_on_pod(action: Action) -> bool:

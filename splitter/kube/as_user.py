@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from splitter.core.model import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT, split_name
-from splitter.kube.bodies import workload_path
+from splitter.core.names import Key
+from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
+from splitter.kube import paths
 from splitter.kube.client import ApiError, Client, Json
 
 
@@ -20,7 +20,7 @@ async def remove_label(client: Client, key: Key, uid: str) -> None:
     Raises ApiError; 409 when it is another object under the same name by now.
     """
     body: Json = {"metadata": {"uid": uid, "labels": {LABEL_SPLIT: None}}}
-    await client.send("PATCH", workload_path(key), body, patch="merge")
+    await client.send("PATCH", paths.workload(key), body, patch="merge")
 
 
 async def annotate(client: Client, key: Key, annotations: Mapping[str, str | None]) -> bool:
@@ -28,7 +28,7 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
 
     Raises ApiError.
     """
-    path = workload_path(key)
+    path = paths.workload(key)
     try:
         found = await client.get(path)
     except ApiError as error:
@@ -54,8 +54,7 @@ class Told:
 
 async def told(client: Client, key: Key) -> Told:
     """Return what the Split of a workload says. Raises ApiError."""
-    path = f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
-    found = await client.find(path) or {}
+    found = await client.find(paths.split(key)) or {}
     spec, status = found.get("spec", {}), found.get("status", {})
     if not found or spec.get("takeOver"):
         return Told(placed="onDemandOrdinals" in spec)
@@ -65,7 +64,7 @@ async def told(client: Client, key: Key) -> Told:
 
 async def let_crd_go(client: Client) -> bool:
     """Allow the CRD of the Splits to be deleted; False without the right to do that. Raises ApiError."""
-    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD_NAME}"
+    path = paths.DEFINITIONS.of(CRD_NAME)
     try:
         await client.send(
             "PATCH", path, {"metadata": {"annotations": {ANNOTATION_KEEP: None}}}, patch="merge"

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from splitter.core.model import DEPLOYMENT, seconds_between
+from splitter.core.model import seconds_between
+from splitter.core.names import DEPLOYMENT
 from splitter.kube.client import Client
 from splitter.kube.parse.fields import Raw
+from splitter.kube.paths import ResourcePath
 
 _HPA, _KEDA, _VPA = "HorizontalPodAutoscaler", "ScaledObject", "VerticalPodAutoscaler"
 
@@ -77,14 +79,15 @@ class Autoscalers:
             return kept.found
 
     async def _read_replicas(self, namespace: str) -> Iterator[Autoscaler]:
-        hpas = await self._client.get(f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers")
-        keda = await self._client.find(f"/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects")
+        hpa = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
+        hpas = await self._client.get(hpa)
+        keda = await self._client.find(ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace))
         found = [(_HPA, raw) for raw in hpas["items"]]
         found += [(_KEDA, raw) for raw in (keda["items"] if keda else ())]
         return (_aimed(kind, raw, "scaleTargetRef") for kind, raw in found)
 
     async def _read_resources(self, namespace: str) -> Iterator[Autoscaler]:
-        path = f"/apis/autoscaling.k8s.io/v1/namespaces/{namespace}/verticalpodautoscalers"
+        path = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
         found = await self._client.find(path)
         return (_aimed(_VPA, raw, "targetRef") for raw in (found["items"] if found else ()) if _acts(raw))
 

@@ -10,7 +10,8 @@ import orjson
 
 from splitter.core.actions import ApplyTwin, EvictPod, HoldRoom, Park, Reattach, SaveReplicas, Scale
 from splitter.core.desired import template_hash, withdrawn
-from splitter.core.model import STATEFUL_SET, Key, Mode, SourceView
+from splitter.core.model import Mode, SourceView
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import (
     ANNOTATION_HELD_FOR,
     ANNOTATION_MODE,
@@ -34,16 +35,6 @@ _PLACEHOLDER_MAX = 63 - len("-placeholder")
 _COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
-def apps_path(namespace: str) -> str:
-    """Return where the namespace's workloads are."""
-    return f"/apis/apps/v1/namespaces/{namespace}"
-
-
-def workload_path(key: Key, name: str = "") -> str:
-    """Return where a source is, or a workload of another name of its kind: a twin."""
-    return f"{apps_path(key.namespace)}/{key.kind.lower()}s/{name or key.name}"
-
-
 def split_identity(key: Key) -> Json:
     """Return the part of a Split that says which one it is."""
     return {
@@ -51,11 +42,6 @@ def split_identity(key: Key) -> Json:
         "kind": "Split",
         "metadata": {"name": split_name(key), "namespace": key.namespace},
     }
-
-
-def split_path(key: Key) -> str:
-    """Return where a source's Split is."""
-    return f"/apis/splitter.io/v1alpha1/namespaces/{key.namespace}/splits/{split_name(key)}"
 
 
 def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
@@ -73,12 +59,6 @@ def placing_split(source: SourceView, ordinals: Sequence[int]) -> Json:
     body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
     body["spec"]["onDemandOrdinals"] = list(ordinals)
     return body
-
-
-def pods_path(namespace: str, name: str = "") -> str:
-    """Return where the namespace's pods are, or one of them."""
-    home = f"/api/v1/namespaces/{namespace}/pods"
-    return f"{home}/{name}" if name else home
 
 
 def eviction(namespace: str, action: EvictPod) -> Json:

@@ -14,7 +14,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Pool
+from splitter.core.model import Pool
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes import (
     Blocked,
     CapacityClass,
@@ -32,6 +33,7 @@ from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_S
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.news import OwnStatuses, is_news, is_news_of_source
+from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
 from splitter.kube.placements import Placements
 from splitter.kube.records import (
     NamespaceRecord,
@@ -109,14 +111,17 @@ class Cache:
         self.replica_sets = Shelf(
             parse.replica_set,
             {
-                "controller": lambda record: record.controller_uid,
+                "controller": lambda record: (record.namespace, record.controller_uid),
                 "deployment": lambda record: (record.namespace, record.owner_name),
             },
             self._replica_set_changed,
         )
         self.pods = Shelf(
             parse.pod,
-            {"owner": lambda record: record.owner_uid, "node": lambda record: record.node},
+            {
+                "owner": lambda record: (record.namespace, record.owner_uid),
+                "node": lambda record: record.node,
+            },
             self._pod_changed,
         )
         self._rooms = Rooms(self.pods)
@@ -135,26 +140,24 @@ class Cache:
 
     def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
-        found = [Reflector(client, "/api/v1/nodes", self.nodes)]
+        found = [Reflector(client, NODES, self.nodes)]
         found += self.voices.reflectors(client, self._autoscaler_status)
         found += self.template_sets.reflectors(client)
         if not namespaces:
-            found.append(Reflector(client, "/api/v1/namespaces", self.namespaces))
-        for namespace, scope in _scopes(namespaces):
-            many = partial(Reflector, client, namespace=namespace)
-            found += [
-                many(f"/api/v1{scope}/pods", self.pods),
-                many(f"/apis/apps/v1{scope}/replicasets", self.replica_sets),
-            ]
-            self.written += [
-                many(f"/apis/splitter.io/v1alpha1{scope}/splits", self.splits),
-                self.placements.reflector(client, scope, namespace),
-            ]
+            found.append(Reflector(client, NAMESPACES, self.namespaces))
+        for namespace in namespaces or ("",):  # without one: all of them at once
+            found.append(Reflector(client, pods(namespace), self.pods))
+            found.append(Reflector(client, replica_sets(namespace), self.replica_sets))
+            self.written.append(Reflector(client, splits(namespace), self.splits))
+            self.written.append(self.placements.reflector(client, namespace))
             for kind in (DEPLOYMENT, STATEFUL_SET):
-                path = f"/apis/apps/v1{scope}/{kind.lower()}s"
+                path = workloads(kind, namespace)
                 sources = self.sources.of_kind(kind, partial(_is_of, kind))
                 twins = self.twins.of_kind(kind, partial(_is_of, kind))
-                self.written += [many(path, sources, SOURCES_SELECTOR), many(path, twins, TWINS_SELECTOR)]
+                self.written += [
+                    Reflector(client, path, sources, SOURCES_SELECTOR),
+                    Reflector(client, path, twins, TWINS_SELECTOR),
+                ]
         return found + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
@@ -223,15 +226,16 @@ class Cache:
                 continue
             if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue
-            replica_set = self.replica_sets.get(pod.owner_uid) if pod.owner_uid else None
-            twin = self.twins.get((replica_set.controller_uid if replica_set else pod.owner_uid) or "")
+            replica_set = self.replica_sets.get(pod.namespace, pod.owner_uid or "")
+            owner_uid = replica_set.controller_uid if replica_set else pod.owner_uid
+            twin = self.twins.get(pod.namespace, owner_uid or "")
             on_spot = twin.pool is Pool.SPOT if twin is not None else self._was_for_spot(pod)
             capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
             self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
 
     def _was_for_spot(self, pod: PodRecord) -> bool:
         """Whether a member of a StatefulSet in placement mode was meant for spot, as far as can be told."""
-        source = self.sources.get(pod.owner_uid or "")
+        source = self.sources.get(pod.namespace, pod.owner_uid or "")
         split = self.splits.one("source", source.view.key) if source is not None else None
         ordinal = pod.name.rpartition("-")[2]
         placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
@@ -361,20 +365,20 @@ class Cache:
         """Return the source that a pod belongs to, if it may be ours: of a ReplicaSet, or a StatefulSet."""
         if pod.owner_uid is None:
             return None
-        if (replica_set := self.replica_sets.get(pod.owner_uid)) is not None:
+        if (replica_set := self.replica_sets.get(pod.namespace, pod.owner_uid)) is not None:
             return self._owner_of(replica_set)
-        if (twin := self.twins.get(pod.owner_uid)) is not None:
+        if (twin := self.twins.get(pod.namespace, pod.owner_uid)) is not None:
             return twin.source
-        source = self.sources.get(pod.owner_uid)
+        source = self.sources.get(pod.namespace, pod.owner_uid)
         if source is not None:
             return source.view.key
-        split = self.splits.get(pod.owner_uid)  # of a placeholder
+        split = self.splits.get(pod.namespace, pod.owner_uid)  # of a placeholder
         return split.source if split is not None else None
 
     def _owner_of(self, record: ReplicaSetRecord) -> Key | None:
         """Return the source that a ReplicaSet belongs to, through its twin or directly, if it may be ours."""
         for uid in record.owner_uids:
-            if (twin := self.twins.get(uid)) is not None:
+            if (twin := self.twins.get(record.namespace, uid)) is not None:
                 return twin.source
         if record.owner_name is None:
             return None
@@ -382,11 +386,6 @@ class Cache:
         if self.sources.find("key", key) or self.splits.find("source", key):
             return key
         return None
-
-
-def _scopes(namespaces: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Return each namespace with its part of a path; all of them at once when none is named."""
-    return [(namespace, f"/namespaces/{namespace}") for namespace in namespaces] or [(None, "")]
 
 
 def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:

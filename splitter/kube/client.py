@@ -29,6 +29,7 @@ from splitter import __version__
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.kubeconfig import environment_proxy
+from splitter.kube.paths import ResourcePath
 
 PATCHES = {
     "merge": "application/merge-patch+json",
@@ -50,8 +51,9 @@ _TRY_AGAIN = frozenset(
 # The kind is not there: our CRD was deleted while we run, or the server is too old to know it. There are
 # two ways to say so; both differ from what is said of an object that is not there.
 KIND_MISSING = "KindMissing"
-OUR_KINDS = "/apis/splitter.io/"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
+# An answer about something else than was asked for: of a broken proxy, or of somebody who wants to be heard.
+WRONG_ANSWER = "WrongAnswer"
 # A write that was not sent: this process does not lead (any more).
 NOT_LEADING = "NotLeading"
 # An answer, or a line of a watch, that was cut off on its way is no JSON.
@@ -149,7 +151,7 @@ class Client:
             proxy_url=config.proxy,
         )
 
-    async def get(self, path: str, **query: str) -> Json:
+    async def get(self, path: ResourcePath, **query: str) -> Json:
         """GET one object or list; transient failures are tried again.
 
         Raises ApiError: 404 when it is not there, 403 when we may not, 0 when nobody answers.
@@ -164,7 +166,7 @@ class Client:
                 return await self.send("GET", path, query=query)
         raise AssertionError  # AsyncRetrying returns or raises
 
-    async def find(self, path: str) -> Json | None:
+    async def find(self, path: ResourcePath) -> Json | None:
         """GET one object or list; None when it, or its kind, is not there or not for us to see.
 
         Raises ApiError for anything else.
@@ -179,7 +181,7 @@ class Client:
     async def send(
         self,
         method: str,
-        path: str,
+        path: ResourcePath,
         body: Json | None = None,
         *,
         patch: str = "",
@@ -216,11 +218,13 @@ class Client:
             answer: Json = orjson.loads(content) if content else {}
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
+        if not path.is_answered_by(answer):
+            raise ApiError(0, WRONG_ANSWER, f"what came back is not {path}; what stands between?")
         return answer
 
     @asynccontextmanager
     async def stream(
-        self, path: str, query: Mapping[str, str], silence_s: float
+        self, path: ResourcePath, query: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a watch: yields an iterator over its lines, one JSON document each.
 
@@ -247,9 +251,9 @@ class Client:
             "User-Agent": f"splitter/{__version__}",
         }
         await self._api.update_params_for_auth(
-            headers, [], ["BearerToken"], request.path, request.method, request.body
+            headers, [], ["BearerToken"], str(request.path), request.method, request.body
         )
-        url = self.server + request.path
+        url = f"{self.server}{request.path}"
         if request.query:
             url += "?" + self._api.parameters_to_url_query(dict(request.query), {})
         began_s, status = time.perf_counter(), 0
@@ -267,7 +271,7 @@ class Client:
 @dataclass(frozen=True, slots=True)
 class _Request:
     method: str
-    path: str
+    path: ResourcePath
     body: Json | None = None
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
@@ -330,16 +334,16 @@ def _is_transient(error: BaseException) -> bool:
     return isinstance(error, ApiError) and (error.status == 0 or error.status in _TRY_AGAIN)
 
 
-def _error(path: str, status: int, content: bytes) -> ApiError:
+def _error(path: ResourcePath, status: int, content: bytes) -> ApiError:
     try:
         answer = orjson.loads(content)
         found = ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (orjson.JSONDecodeError, AttributeError):
         found = ApiError(status, "", content[:300].decode(errors="replace").strip())
     if status == HTTPStatus.NOT_FOUND and found.message in _NO_KIND:
-        kind = "Placements" if "/placements" in path else "Splits"
+        kind = "Placements" if path.plural == "placements" else "Splits"
         ours = f"this cluster does not know {kind} ({kind.lower()}.splitter.io); apply manifests/crd.yaml"
-        return ApiError(status, KIND_MISSING, ours if path.startswith(OUR_KINDS) else found.message)
+        return ApiError(status, KIND_MISSING, ours if path.is_ours else found.message)
     return found
 
 

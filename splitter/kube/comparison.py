@@ -12,8 +12,9 @@ from splitter.core.actions import ApplyTwin
 from splitter.core.errors import SplitterError
 from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
-from splitter.kube.bodies import twin, workload_path
+from splitter.kube.bodies import twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.paths import ResourcePath, workload
 from splitter.kube.rehearse import refused
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All", "force": "true"}
@@ -50,7 +51,7 @@ async def _compared(client: Client, observed: Observation, pool: Pool, made: Ren
         ApplyTwin(pool, made.manifest_json, made.hash, replicas, surge, unavailable, None, partition, first)
     )
     name = body["metadata"]["name"]
-    path = workload_path(observed.key, name)
+    path = workload(observed.key, name)
     try:
         would_be = await client.send("PATCH", path, body, patch="apply", query=_DRY)
     except ApiError as error:
@@ -61,7 +62,7 @@ async def _compared(client: Client, observed: Observation, pool: Pool, made: Ren
     return Comparison(name, _said(await _live(client, path)), _said(would_be))
 
 
-async def _live(client: Client, path: str) -> Json:
+async def _live(client: Client, path: ResourcePath) -> Json:
     try:
         return await client.get(path)
     except ApiError as error:

@@ -23,6 +23,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from splitter.kube.client import ApiError, Json
+from splitter.kube.paths import ResourcePath, leases
 
 logger = logging.getLogger("splitter.lease")
 
@@ -44,7 +45,7 @@ class Api(Protocol):
     """What an election needs of a client."""
 
     async def send(
-        self, method: str, path: str, body: Json | None = None, *, timeout_s: float | None = None
+        self, method: str, path: ResourcePath, body: Json | None = None, *, timeout_s: float | None = None
     ) -> Json:
         """Send one request; raises ApiError, status 0 when there is no answer within `timeout_s`."""
 
@@ -228,8 +229,8 @@ class Election:
     # --- the Lease --------------------------------------------------------------------------------
 
     @property
-    def _path(self) -> str:
-        return f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
+    def _path(self) -> ResourcePath:
+        return leases(self._namespace)
 
     @property
     def _renew_within_s(self) -> float:
@@ -245,7 +246,7 @@ class Election:
     async def _read(self) -> None:
         """Look at the Lease. One that has vanished counts as it was last seen: deleting it frees nobody."""
         try:
-            raw = await self._api.send("GET", f"{self._path}/{NAME}", timeout_s=self._timeout_s())
+            raw = await self._api.send("GET", self._path.of(NAME), timeout_s=self._timeout_s())
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -294,7 +295,7 @@ class Election:
 
     async def _put(self, lease: Json) -> None:
         known = "resourceVersion" in lease["metadata"]
-        method, path = ("PUT", f"{self._path}/{NAME}") if known else ("POST", self._path)
+        method, path = ("PUT", self._path.of(NAME)) if known else ("POST", self._path)
         if not known:
             lease = _lease(self._namespace, lease["spec"])
         self._see(await self._api.send(method, path, lease, timeout_s=self._timeout_s()))
@@ -346,7 +347,7 @@ async def leading_elsewhere(client: Api, namespace: str) -> str | None:
     Told by two looks and not by the holder's clock: takes as long as a renewal may, when there is a holder.
     Raises ApiError when the API server does not answer.
     """
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{NAME}"
+    path = leases(namespace).of(NAME)
     first: Json | None = None
     for _ in range(_LOOKS):
         try:

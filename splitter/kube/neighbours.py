@@ -9,16 +9,16 @@ from collections.abc import Collection, Iterable, Sequence
 from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME as POLICY
-from splitter.core.model import Key, Neighbours, Pool, SourceView
+from splitter.core.model import Neighbours, Pool, SourceView
+from splitter.core.names import Key, is_name
 from splitter.core.nodes import NodeState
 from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
+from splitter.kube import paths
 from splitter.kube.autoscalers import Autoscaler
-from splitter.kube.bodies import workload_path
 from splitter.kube.client import KIND_MISSING, ApiError, Client
 from splitter.kube.volumes import reach_of
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 async def look_around(
@@ -54,11 +54,10 @@ async def look_around(
 
 async def _unplaceable(client: Client, namespace: str) -> str:
     """Say why the API server would not place a StatefulSet's pods; empty when it would."""
-    policies = f"{_ADMISSION}/mutatingadmissionpolicies"
     twins = f"or split it into twins, whose pods get other names: annotate {ANNOTATION_MODE}=twins"
     try:
-        await client.get(f"{policies}/{POLICY}")
-        await client.get(f"{_ADMISSION}/mutatingadmissionpolicybindings/{POLICY}")
+        await client.get(paths.POLICIES.of(POLICY))
+        await client.get(paths.BINDINGS.of(POLICY))
     except ApiError as error:
         if error.status == HTTPStatus.FORBIDDEN:
             return (
@@ -76,7 +75,7 @@ async def _unplaceable(client: Client, namespace: str) -> str:
             f" manifests/admission/placement.yaml, {twins}"
         )
     try:
-        await client.get(f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/placements", limit="1")
+        await client.get(paths.placements(namespace), limit="1")
     except ApiError as error:
         if error.reason == KIND_MISSING:
             return f"{error.message}, {twins}"
@@ -89,7 +88,7 @@ async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[
     """Return those of the names that an object which is not ours has already."""
     taken = []
     for name in names:
-        found = await client.find(workload_path(key, name))
+        found = await client.find(paths.workload(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)
     return tuple(taken)
@@ -97,8 +96,8 @@ async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[
 
 async def _one_node_claim(client: Client, namespace: str, source: SourceView) -> str:
     """Return a claim of the pod template that only one node may mount, and the pods of both twins need."""
-    for name in source.claims:
-        found = await client.find(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+    for name in filter(is_name, source.claims):  # no claim is called otherwise, and nobody may ask for more
+        found = await client.find(paths.claims(namespace).of(name))
         modes = set(found["spec"].get("accessModes") or ()) if found else set()
         if modes and modes <= _ONE_NODE:
             return name

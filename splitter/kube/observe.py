@@ -14,7 +14,6 @@ from typing import assert_never
 
 from splitter.core.causes import of_nodes
 from splitter.core.model import (
-    Key,
     Neighbours,
     Observation,
     PodView,
@@ -29,16 +28,18 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
+from splitter.core.names import Key
 from splitter.core.nodes import Blocked, Health, NodeState, PodRequest, free_room, gone
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.surface import split_name
 from splitter.kube import parse
 from splitter.kube.autoscalers import Autoscalers
-from splitter.kube.bodies import workload_path
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
+from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
+from splitter.kube.paths import workload
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
@@ -102,7 +103,7 @@ class Observer:
             heard_until=self._heard_until(
                 [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
-            placeholders=self._placeholders(split.uid, now) if split is not None else (),
+            placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
             told_nodes=cache.placements.knows_nodes(key.namespace),
             view_broken=cache.view_broken,
@@ -115,7 +116,7 @@ class Observer:
         if record is not None:
             return record.view
         try:
-            raw = await self._client.get(workload_path(key))
+            raw = await self._client.get(workload(key))
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
@@ -150,9 +151,13 @@ class Observer:
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
         return await look_around(self._client, source, scaling, nodes, [twin.name for twin in twins])
 
-    def _placeholders(self, split_uid: str, now: datetime) -> tuple[PodView, ...]:
+    def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""
-        return tuple(self._pod(pod, now) for pod in self._cache.pods.find("owner", split_uid))
+        return tuple(self._pod(pod, now) for pod in self._pods_of(split.namespace, split.uid))
+
+    def _pods_of(self, namespace: str, owner_uid: str) -> tuple[PodRecord, ...]:
+        """Return the pods that say whose they are, of the owner's namespace and no other."""
+        return self._cache.pods.find("owner", (namespace, owner_uid))
 
     def _heard_until(
         self, pods: Iterable[PodView], refused: Blocked | None, now: datetime
@@ -174,7 +179,7 @@ class Observer:
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
-        pods = self._ordinal_pods(source.uid, now)
+        pods = self._ordinal_pods(source.key, source.uid, now)
         counted = sum(pod.counts for pod in pods)
         return ReplicaSetView(
             name=source.key.name,
@@ -187,25 +192,14 @@ class Observer:
             created=stateful.created,
             tie=Tie.PARKED,
             first_ordinal=stateful.first_ordinal,
-            rolls=not source.observed or self._rolls(source.uid, stateful),
+            rolls=not source.observed
+            or rolls(self._pods_of(source.key.namespace, source.uid), source.key.name, stateful),
             pods=pods,
         )
 
-    def _rolls(self, uid: str, stateful: StatefulView) -> bool:
-        """Whether a StatefulSet has pods that its controller is to replace."""
-        return any(
-            pod.revision != stateful.revision
-            and int(pod.name.rpartition("-")[2]) - stateful.first_ordinal >= stateful.partition
-            for pod in self._cache.pods.find("owner", uid)
-            if not pod.terminating
-        )
-
-    def _ordinal_pods(self, owner_uid: str, now: datetime) -> tuple[PodView, ...]:
-        """Return the pods of a StatefulSet, each with its number."""
-        records = sorted(self._cache.pods.find("owner", owner_uid), key=lambda record: record.name)
-        return tuple(
-            replace(self._pod(record, now), ordinal=int(record.name.rpartition("-")[2])) for record in records
-        )
+    def _ordinal_pods(self, key: Key, uid: str, now: datetime) -> tuple[PodView, ...]:
+        members = members_of(self._pods_of(key.namespace, uid), key.name)
+        return tuple(replace(self._pod(pod, now), ordinal=ordinal) for ordinal, pod in members)
 
     def _revisions(self, record: TwinRecord, first: int, now: datetime) -> tuple[ReplicaSetView, ...]:
         """Return a twin's pods by revision, as if each had a ReplicaSet; what a partition holds back is new.
@@ -214,8 +208,8 @@ class Observer:
         """
         old: dict[str, list[PodView]] = {}
         new: list[PodView] = []
-        revisions = {pod.uid: pod.revision for pod in self._cache.pods.find("owner", record.uid)}
-        for pod in self._ordinal_pods(record.uid, now):
+        revisions = {pod.uid: pod.revision for pod in self._pods_of(record.namespace, record.uid)}
+        for pod in self._ordinal_pods(record.key, record.uid, now):
             held_back = pod.ordinal is not None and pod.ordinal - first < record.partition
             is_new = record.observed and (held_back or revisions[pod.uid] == record.revision)
             (new if is_new else old.setdefault(revisions[pod.uid], [])).append(pod)
@@ -243,7 +237,7 @@ class Observer:
             tie=tie,
             orphaned=tie is Tie.PARKED and not record.owner_uids,
             refusal=record.refusal,
-            pods=tuple(self._pod(pod, now) for pod in self._cache.pods.find("owner", record.uid)),
+            pods=tuple(self._pod(pod, now) for pod in self._pods_of(record.namespace, record.uid)),
         )
 
     def _twin(self, record: TwinRecord, now: datetime) -> TwinView:
@@ -254,7 +248,7 @@ class Observer:
             status_replicas = counted if record.observed else max(counted, status_replicas)
             updated = replica_sets[0].status_replicas
         else:
-            owned = self._cache.replica_sets.find("controller", record.uid)
+            owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
             replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
         return TwinView(
             pool=record.pool,

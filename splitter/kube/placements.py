@@ -7,10 +7,11 @@ else than before, and their next pass mends it. Placements of other names are co
 from collections.abc import Callable, Iterable, Mapping
 
 from splitter.core.admission.placement import NAME
-from splitter.core.model import STATEFUL_SET, Key
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Runs
 from splitter.kube import parse
 from splitter.kube.client import Client, Json
+from splitter.kube.paths import placements
 from splitter.kube.records import PlacementRecord
 from splitter.kube.store import Shelf
 from splitter.kube.watch import Reflector
@@ -30,13 +31,12 @@ class Placements:
             parse.placement, {"name": lambda record: (record.namespace, record.name)}, self._changed
         )
 
-    def reflector(self, client: Client, scope: str, namespace: str | None) -> Reflector:
+    def reflector(self, client: Client, namespace: str) -> Reflector:
         """Return what follows them; without their kind there is no placement mode, and all else works."""
         return Reflector(
             client,
-            f"/apis/splitter.io/v1alpha1{scope}/placements",
+            placements(namespace),
             self._shelf,
-            namespace=namespace,
             without="placement mode does not work before manifests/crd.yaml is applied",
             awaited=True,
         )

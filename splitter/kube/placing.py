@@ -18,6 +18,7 @@ from splitter.core.model import SourceView
 from splitter.core.placeable import runs
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.paths import placements
 from splitter.kube.placements import Sets
 
 
@@ -64,25 +65,20 @@ class Placing:
 
     async def _write(self, namespace: str, sets: Sets) -> None:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
-        path = f"{placements_path(namespace)}/{NAME}"
+        path = placements(namespace).of(NAME)
         labels = self._cache.placements.spot_labels(namespace)
         body = placement(namespace, sets, labels)
         answer = await self._client.send("PATCH", path, body, patch="apply", query=query)
         self._cache.placements.written(answer, labels)
 
     async def _delete(self, namespace: str, uid: str) -> None:
-        path = f"{placements_path(namespace)}/{NAME}"
+        path = placements(namespace).of(NAME)
         try:
             await self._client.send("DELETE", path, {"preconditions": {"uid": uid}})
         except ApiError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
         self._cache.placements.forget(uid)
-
-
-def placements_path(namespace: str) -> str:
-    """Return where the namespace's Placements are: one of ours, and copies that nobody reads."""
-    return f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/placements"
 
 
 def placement(namespace: str, sets: Sets, spot_labels: Collection[str] = ()) -> Json:

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from splitter.core.model import Edit, Key, Pool, SourceView, SplitView, Trouble
+from splitter.core.model import (
+    Edit,
+    Pool,
+    SourceView,
+    SplitView,
+    Trouble,
+)
+from splitter.core.names import Key
 from splitter.core.nodes import (
     AutoscalerStatus,
     Claim,
@@ -102,6 +109,11 @@ class TwinRecord:
     first_ordinal: int | None  # of a StatefulSet
     partition: int
     revision: str  # the one that its pods are rolled to
+
+    @property
+    def key(self) -> Key:
+        """What it is called."""
+        return Key(self.kind, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from splitter.core.actions import ApplyTwin, Park, SaveReplicas
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
 from splitter.core.surface import quoted
-from splitter.kube.bodies import apps_path, hand_back, parking, saved_replicas, twin, workload_path
+from splitter.kube import paths
+from splitter.kube.bodies import hand_back, parking, saved_replicas, twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
@@ -33,7 +34,7 @@ class _Write:
 
     what: str  # in words
     method: str
-    path: str
+    path: paths.ResourcePath
     body: Json
     patch: str = ""  # the kind of patch
     template_set: str = ""  # that rendered the body
@@ -109,7 +110,7 @@ def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[_Write
     for pool in Pool:
         made = rendered[pool]
         body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
-        path = workload_path(source.key, body["metadata"]["name"])
+        path = paths.workload(source.key, body["metadata"]["name"])
         found.append(_Write(f"write the {pool} twin", "PATCH", path, body, "apply", made.template_set))
     return found
 
@@ -118,29 +119,26 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
     source = observed.source
     if source is None:
         return []
-    home = apps_path(source.key.namespace)
+    replica_sets = paths.replica_sets(source.key.namespace)
     found = _twins(source, rendered)
     if source.stateful is not None:
         saved = saved_replicas(SaveReplicas(source.replicas, source.replicas, source.resource_version))
         saved["metadata"]["uid"] = source.uid
         to_zero = {**saved, "spec": {"replicas": 0}}
-        path = workload_path(source.key)
+        path = paths.workload(source.key)
         return [
             *found,
             _Write("save the replicas on the source", "PATCH", path, saved, "merge"),
             _Write("scale the source to 0", "PATCH", path, to_zero, "merge"),
         ]
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
-    path = f"{home}/deployments/{source.key.name}"
-    found.append(_Write("pause the source", "PATCH", path, pause, "merge"))
+    found.append(_Write("pause the source", "PATCH", paths.workload(source.key), pause, "merge"))
     for rs in observed.tied(Tie.ATTACHED):
-        path = f"{home}/replicasets/{rs.name}"
+        path = replica_sets.of(rs.name)
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
         found.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
         if rs.template_hash == source.template_hash:
             scale: Json = {"spec": {"replicas": rs.spec_replicas}}
             found.append(_Write(f"scale replicaset {rs.name}", "PATCH", path, scale, "merge"))
-    way_back = _Write(
-        "create a replicaset for the way back", "POST", f"{home}/replicasets", hand_back(source)
-    )
+    way_back = _Write("create a replicaset for the way back", "POST", replica_sets, hand_back(source))
     return [*found, way_back]

@@ -78,9 +78,10 @@ class Shelf(Generic[R]):
         """All records; do not change the shelf while iterating."""
         return self._records.values()
 
-    def get(self, uid: str) -> R | None:
-        """Return the record with this UID."""
-        return self._records.get(uid)
+    def get(self, namespace: str, uid: str) -> R | None:
+        """Return the record with this UID, if it is of this namespace: anybody's may be named as an owner."""
+        record = self._records.get(uid)
+        return record if record is not None and record.namespace == namespace else None
 
     def find(self, index: str, key: Hashable) -> tuple[R, ...]:
         """Return the records that an index files under this key."""

@@ -10,6 +10,7 @@ from splitter.core.surface import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import TemplateSet
 from splitter.kube import parse
 from splitter.kube.client import Client
+from splitter.kube.paths import config_maps
 from splitter.kube.records import TemplateSetRecord
 from splitter.kube.store import Shelf
 from splitter.kube.watch import Reflector
@@ -47,10 +48,9 @@ class TemplateSets:
     def _reflector(self, client: Client) -> Reflector:
         return Reflector(
             client,
-            f"/api/v1/namespaces/{self._namespace}/configmaps",
+            config_maps(self._namespace),
             self.store,
             LABEL_TEMPLATE_SET,
-            namespace=self._namespace,
             without="there are no template sets but those that travel with splitter",
             awaited=True,  # a set that is not listed yet looks like one that was deleted
         )

@@ -31,6 +31,7 @@ from splitter.core.nodes import (
 )
 from splitter.kube import parse
 from splitter.kube.client import Client
+from splitter.kube.paths import NODE_CLAIMS, ResourcePath, config_maps
 from splitter.kube.records import (
     AutoscalerRecord,
     ClaimRecord,
@@ -45,7 +46,8 @@ R = TypeVar("R", bound=Record)
 
 # Karpenter deletes a NodeClaim in the moment in which it says that there was no machine for it.
 _CLAIMS_REMEMBERED = 256
-_EVENTS = "/api/v1/namespaces/default/events"
+# Where Events about what has no namespace are.
+_EVENTS = ResourcePath("/api/v1", "events", "default")
 
 
 class Voices:
@@ -68,7 +70,6 @@ class Voices:
                 _EVENTS,
                 Sieve(self.events, NOTICE_EVENTS | HINT_EVENTS),
                 fields="involvedObject.kind=Node",
-                namespace="default",
                 without="notices are seen in taints and conditions only, which may be seconds later",
             ),
             Reflector(
@@ -76,12 +77,11 @@ class Voices:
                 _EVENTS,
                 Sieve(self.refusals, INSUFFICIENT_CAPACITY),
                 fields="involvedObject.kind=NodeClaim",
-                namespace="default",
                 without="spot that Karpenter cannot get is covered after the grace only",
             ),
             Reflector(
                 client,
-                "/apis/karpenter.sh/v1/nodeclaims",
+                NODE_CLAIMS,
                 self.claims,
                 without="Karpenter's own choices are not told apart from reclaims",
             ),
@@ -91,10 +91,9 @@ class Voices:
             found.append(
                 Reflector(
                     client,
-                    f"/api/v1/namespaces/{namespace}/configmaps",
+                    config_maps(namespace),
                     self.autoscaler,
                     fields=f"metadata.name={name}",
-                    namespace=namespace,
                     without="spot that cluster-autoscaler cannot get is covered after the grace only",
                 )
             )
@@ -138,7 +137,7 @@ class Voices:
         return next((record.status for record in self.autoscaler.values()), None)
 
     def _claim_of(self, uid: str) -> Claim | None:
-        record = self.claims.get(uid)
+        record = self.claims.get("", uid)
         return record.claim if record is not None else self._former_claims.get(uid)
 
     def _event_changed(self, old: NodeEventRecord | None, new: NodeEventRecord | None) -> None:

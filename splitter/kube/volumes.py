@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from splitter.core.model import SourceView
+from splitter.core.names import is_name
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
 from splitter.kube.client import Client
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions
+from splitter.kube.paths import VOLUMES, claims
 
 _AT_ONCE = 8
 
@@ -40,11 +42,12 @@ async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState
 
 
 async def _volume(client: Client, source: SourceView, claim: str) -> Raw | None:
-    """Return the PersistentVolume that a claim is bound to."""
-    path = f"/api/v1/namespaces/{source.key.namespace}/persistentvolumeclaims/{claim}"
-    found = await client.find(path)
+    """Return the PersistentVolume that a claim is bound to; None of what no claim and no volume is called."""
+    if not is_name(claim):
+        return None
+    found = await client.find(claims(source.key.namespace).of(claim))
     name = (found or {}).get("spec", {}).get("volumeName")
-    return await client.find(f"/api/v1/persistentvolumes/{name}") if name else None
+    return await client.find(VOLUMES.of(name)) if is_name(name) else None
 
 
 def _reach(volumes: Sequence[Raw], nodes: Sequence[NodeState]) -> Reach:

@@ -15,7 +15,8 @@ from typing import Any, NoReturn, Protocol
 
 import orjson
 
-from splitter.kube.client import KIND_MISSING, OUR_KINDS, ApiError, Client
+from splitter.kube.client import KIND_MISSING, ApiError, Client
+from splitter.kube.paths import ResourcePath
 
 logger = logging.getLogger("splitter.watch")
 
@@ -72,17 +73,16 @@ class Reflector:
     def __init__(
         self,
         client: Client,
-        path: str,
+        path: ResourcePath,
         store: Store,
         selector: str = "",
         *,
         fields: str = "",
-        namespace: str | None = None,
         without: str = "",
         awaited: bool = False,
     ) -> None:
         self._client = client
-        self._namespace = namespace
+        self._namespace = path.namespace or None
         self._path = path
         self._store = store
         self._selector = {"labelSelector": selector} if selector else {}
@@ -98,7 +98,7 @@ class Reflector:
         self._heard_s = self._tried_s = time.monotonic()
 
     @property
-    def path(self) -> str:
+    def path(self) -> ResourcePath:
         """The collection's path, for messages."""
         return self._path
 
@@ -106,7 +106,7 @@ class Reflector:
     def label(self) -> str:
         """The collection's path with its selector: two watches may follow one collection."""
         selector = self._selector.get("labelSelector", "")
-        return f"{self._path}?{selector}" if selector else self._path
+        return f"{self._path}?{selector}" if selector else str(self._path)
 
     @property
     def optional(self) -> bool:
@@ -151,7 +151,7 @@ class Reflector:
                     continue
                 if self.error is None or self.error.status != error.status:
                     logger.warning("watch of %s interrupted: %s", self._path, error)
-                if error.reason == KIND_MISSING and self._path.startswith(OUR_KINDS):
+                if error.reason == KIND_MISSING and self._path.is_ours:
                     # Our CRD was deleted, and all objects with it, even if nobody told of the last of them.
                     # Of other kinds it is not believed: a proxy that has lost its way answers the same.
                     self._store.replace((), self._namespace, _FOREVER)

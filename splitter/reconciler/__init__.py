@@ -18,7 +18,8 @@ from http import HTTPStatus
 
 from splitter.core.actions import EvictPod, SetDeletionCost
 from splitter.core.handover import Step
-from splitter.core.model import Key, Note, Observation, Pool, Rendered
+from splitter.core.model import Note, Observation, Pool, Rendered
+from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force

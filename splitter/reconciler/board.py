@@ -15,7 +15,8 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-from splitter.core.model import Key, Observation
+from splitter.core.model import Observation
+from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError

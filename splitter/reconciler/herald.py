@@ -16,7 +16,8 @@ from http import HTTPStatus
 from socket import gethostname
 from typing import Any
 
-from splitter.core.model import Key, Note, SourceView
+from splitter.core.model import Note, SourceView
+from splitter.core.names import Key
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.report import metrics

@@ -8,7 +8,8 @@ is decided here.
 import logging
 from datetime import UTC, datetime
 
-from splitter.core.model import Key, Note
+from splitter.core.model import Note
+from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.kube.records import TemplateSetRecord
 from splitter.reconciler.herald import Herald

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.model import Key, Note, Observation
+from splitter.core.model import Note, Observation
+from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -18,6 +19,7 @@ from splitter.core.surface import quoted
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
+from splitter.kube.paths import NAMESPACES
 from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
 from splitter.render import Renderer
@@ -93,7 +95,7 @@ async def _look(client: Client, cache: Cache, namespaces: Sequence[str]) -> None
 async def _read_defaults(client: Client, cache: Cache, namespace: str) -> None:
     """Read one Namespace, whose annotations are defaults; who may not, sees its workloads without them."""
     try:
-        cache.namespaces.upsert(await client.get(f"/api/v1/namespaces/{namespace}"))
+        cache.namespaces.upsert(await client.get(NAMESPACES.of(namespace)))
     except ApiError as error:
         if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
             raise

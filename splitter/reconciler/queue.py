@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 
-from splitter.core.model import Key
+from splitter.core.names import Key
 
 # How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
 # fifty times; and nobody waits for the next step so briefly.

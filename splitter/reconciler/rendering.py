@@ -16,7 +16,14 @@ from splitter.core.desired import Manifest, rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.in_place import is_in_place
-from splitter.core.model import Key, Note, Observation, Policy, Pool, Rendered
+from splitter.core.model import (
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    Rendered,
+)
+from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.render import Renderer
 

@@ -22,7 +22,8 @@ from jinja2 import Template
 from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
-from splitter.core.model import STATEFUL_SET, Policy, Pool, Rendered
+from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from splitter.core.model import Key, Note, seconds_between
+from splitter.core.model import Note, seconds_between
+from splitter.core.names import Key
 
 STANDING_S = 1800.0
 """What still stands is said again before the API server forgets its Event (its default: an hour)."""

@@ -12,7 +12,7 @@ import time
 
 from pythonjsonlogger.json import JsonFormatter
 
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.plan import Plan
 
 _SENTENCE = 1024

@@ -15,7 +15,8 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from splitter import __version__
-from splitter.core.model import Key, Note, Observation, Pool, Standing
+from splitter.core.model import Note, Observation, Pool, Standing
+from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
 from splitter.report.workloads import Figures, Workloads

@@ -14,7 +14,8 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from splitter.core.model import Key, Pool
+from splitter.core.model import Pool
+from splitter.core.names import Key
 from splitter.core.reasons import Reason
 
 LABELS = ("namespace", "kind", "name")

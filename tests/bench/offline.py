@@ -26,10 +26,11 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.model import Policy, Pool
 from splitter.core.surface import mark_value
-from splitter.kube import bodies, parse
+from splitter.kube import bodies, parse, paths
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
+from splitter.kube.paths import ResourcePath
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.settings import Settings
@@ -106,7 +107,7 @@ class Paper:
         split["status"] = {"state": "Steady"}
         self.splits.append(split)
         for path, raw in (
-            *((f"{bodies.apps_path(namespace)}/deployments", one) for one in (source, *self.twins[-2:])),
+            *((str(paths.workloads("Deployment", namespace)), one) for one in (source, *self.twins[-2:])),
             (f"/apis/splitter.io/v1alpha1/namespaces/{namespace}/splits", split),
         ):
             self.objects[f"{path}/{raw['metadata']['name']}"] = raw
@@ -127,23 +128,25 @@ class Paper:
             if node["metadata"]["name"] in wanted
         ]
 
-    async def get(self, path: str, **_: object) -> Json:
+    async def get(self, where: ResourcePath, **_: object) -> Json:
         """Answer a GET."""
+        path = str(where)
         if path.endswith(("horizontalpodautoscalers", "scaledobjects")):
             return {"items": []}
         if path not in self.objects:
             raise ApiError(404, "NotFound", path)
         return self.objects[path]
 
-    async def find(self, path: str) -> Json | None:
+    async def find(self, path: ResourcePath) -> Json | None:
         """Answer a GET of what may not be there."""
         try:
             return await self.get(path)
         except ApiError:
             return None
 
-    async def send(self, method: str, path: str, body: Json | None = None, **_: object) -> Json:
+    async def send(self, method: str, where: ResourcePath, body: Json | None = None, **_: object) -> Json:
         """Answer a write: the object with the new count, one version on."""
+        path = str(where)
         self.writes += 1
         if method == "POST" or path.removesuffix("/status") not in self.objects:
             return {}

@@ -7,6 +7,7 @@ import pytest
 
 from bench.offline import Run, names_of
 from splitter.core.model import Pool
+from splitter.kube.paths import ResourcePath
 from splitter.operator import put_endangered_first
 
 DEADLINE_S = 30.0
@@ -36,9 +37,9 @@ async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.
     costed: set[str] = set()
     send = run.paper.send
 
-    async def seen(method: str, path: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
-        if "/pods/" in path:
-            costed.add(path)
+    async def seen(method: str, path: ResourcePath, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        if path.plural == "pods":
+            costed.add(str(path))
         return await send(method, path, *rest, **more)
 
     monkeypatch.setattr(run.paper, "send", seen)

@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 
 from bench.figures import show
 from report.shown import figures
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.report import metrics
 
 pytestmark = pytest.mark.bench

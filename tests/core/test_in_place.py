@@ -21,8 +21,6 @@ from splitter.core.actions import (
 from splitter.core.desired import NodePresets
 from splitter.core.handover import Step
 from splitter.core.model import (
-    STATEFUL_SET,
-    Key,
     Neighbours,
     Note,
     Observation,
@@ -34,6 +32,7 @@ from splitter.core.model import (
     StatefulView,
     Tie,
 )
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Reach
 from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
 from splitter.core.plan import Plan, Rules

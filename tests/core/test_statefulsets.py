@@ -13,8 +13,6 @@ from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Holder, break_, shrink_order, staying_pods
 from splitter.core.model import (
-    STATEFUL_SET,
-    Key,
     Mode,
     Neighbours,
     Note,
@@ -25,6 +23,7 @@ from splitter.core.model import (
     Standing,
     StatefulView,
 )
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.packed import packed
 from splitter.core.plan import Pass, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force

@@ -16,7 +16,8 @@ from e2e.support.namespaces import open_shop
 from e2e.support.prometheus_server import Prometheus
 from e2e.support.shop import Shop
 from report.shown import served
-from splitter.core.model import Key, Note
+from splitter.core.model import Note
+from splitter.core.names import Key
 from splitter.core.nodes import NodeState
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer

@@ -19,7 +19,8 @@ from kube.raw import Raw
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action
 from splitter.core.errors import SplitterError
-from splitter.core.model import Key, Policy, Pool
+from splitter.core.model import Policy, Pool
+from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -29,6 +30,7 @@ from splitter.core.template_sets import TemplateSet
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
+from splitter.kube.paths import ResourcePath
 from splitter.kube.store import Shelf
 from splitter.reconciler.rendering import Rendering
 from splitter.report.status import build
@@ -69,16 +71,16 @@ SHELVES: dict[str, tuple[Callable[[], Raw], Callable[[Cache], Shelf[Any]]]] = {
 class Nobody:
     """An API server that knows of nothing but what is watched."""
 
-    async def find(self, path: str, **query: str) -> Mapping[str, Any] | None:
+    async def find(self, path: ResourcePath, **query: str) -> Mapping[str, Any] | None:
         """Return an empty list, or no object."""
         del query
-        lists = path.rpartition("/")[2].endswith("s")
+        lists = not path.name
         return {"items": [], "metadata": {"resourceVersion": "1"}} if lists else None
 
-    async def get(self, path: str, **query: str) -> Mapping[str, Any]:
+    async def get(self, path: ResourcePath, **query: str) -> Mapping[str, Any]:
         """Return an empty list, or say that there is no such object."""
         if (found := await self.find(path, **query)) is None:
-            raise ApiError(404, "NotFound", path)
+            raise ApiError(404, "NotFound", str(path))
         return found
 
 

@@ -9,6 +9,7 @@ from rbac import Right, rules
 from splitter.core.errors import SplitterError
 from splitter.kube.access import check_access
 from splitter.kube.client import Client
+from splitter.kube.paths import REVIEWS, ResourcePath
 
 ASKING = Right("", "authorization.k8s.io", "selfsubjectaccessreviews", "create")
 
@@ -21,11 +22,11 @@ class Interrogated(Client):
         self.under_way = 0
         self.most_under_way = 0
 
-    async def send(self, method: str, path: str, body: Any = None, **_: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def send(self, method: str, path: ResourcePath, body: Any = None, **_: Any) -> dict[str, Any]:  # noqa: ANN401
         """Answer a SelfSubjectAccessReview with no, after everybody else had a turn."""
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
-        assert (method, path) == ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+        assert (method, path) == ("POST", REVIEWS)
         about = body["spec"]["resourceAttributes"]
         resource = "/".join(part for part in (about["resource"], about.get("subresource")) if part)
         right = Right(about["namespace"], about["group"], resource, about["verb"])

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.model import STATEFUL_SET, Key
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube.as_user import Told, told
 from splitter.kube.client import ApiError
 

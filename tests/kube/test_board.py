@@ -12,7 +12,8 @@ from aiohttp import web
 
 from builders import KEY, NOW, ago, observation, split
 from kube.server import Answer, Script, connected, refusal
-from splitter.core.model import Key, Observation
+from splitter.core.model import Observation
+from splitter.core.names import Key
 from splitter.core.nodes import NodeState
 from splitter.core.packed import packed, unpacked
 from splitter.kube.apply import Writer

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kube.raw import deployment
-from splitter.core.model import Key, PodView, Standing
+from splitter.core.model import PodView, Standing
+from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer

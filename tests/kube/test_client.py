@@ -29,8 +29,9 @@ from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.access import probe
 from splitter.kube.client import KIND_MISSING, ApiError, connect
+from splitter.kube.paths import ResourcePath
 
-PATH = "/apis/apps/v1/namespaces/shop/deployments/web"
+PATH = ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web")
 
 
 class TestRequests:
@@ -40,7 +41,7 @@ class TestRequests:
         async with connected(script) as client:
             assert await client.get(PATH, limit="500", labelSelector="a=b,c in (d)") == {"kind": "Deployment"}
         [asked] = script.asked
-        assert (asked.method, asked.path) == ("GET", PATH)
+        assert (asked.method, asked.path) == ("GET", str(PATH))
         assert asked.query == {"limit": "500", "labelSelector": "a=b,c in (d)"}
         assert asked.headers["Authorization"] == f"Bearer {TOKEN}"
         assert asked.headers["User-Agent"].startswith("splitter/")
@@ -146,15 +147,18 @@ class TestFailures:
     )
     async def test_our_own_kind_is_missing(self, answer: Answer) -> None:
         """A CRD that somebody deletes is told from an object that is not there, with what to do."""
+        path = ResourcePath.read("/apis/splitter.io/v1alpha1/namespaces/shop/splits/web")
         async with connected(Script().then(answer)) as client:
             with pytest.raises(ApiError, match=r"apply manifests/crd\.yaml") as caught:
-                await client.send("PATCH", "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web", {})
+                await client.send("PATCH", path, {})
         assert (caught.value.status, caught.value.reason) == (404, KIND_MISSING)
 
     async def test_another_kind_is_missing(self) -> None:
         """An older server that lacks a kind is told from an object that is not there."""
         unknown = refusal(404, "NotFound", "the server could not find the requested resource")
-        path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/splitter-placement"
+        path = ResourcePath.read(
+            "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/splitter-placement"
+        )
         async with connected(Script().then(unknown)) as client:
             with pytest.raises(ApiError) as caught:
                 await client.get(path)
@@ -252,7 +256,7 @@ class TestStreams:
         found: list[bytes] = []
         async with (
             connected(Script().then(*answers)) as client,
-            client.stream("/api/v1/pods", {"watch": "true"}, silence_s) as lines,
+            client.stream(ResourcePath.read("/api/v1/pods"), {"watch": "true"}, silence_s) as lines,
         ):
             found.extend([line async for line in lines])
         return found
@@ -394,7 +398,7 @@ class TestConnecting:
         async with serve(Script().then(json({"gitVersion": "v1.36.3"}))) as address:
             client = await connect(kubeconfig(tmp_path, address), None, 5.0, 4)
             monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", None)
-            assert await client.get("/version") == {"gitVersion": "v1.36.3"}
+            assert await client.get(ResourcePath("/version")) == {"gitVersion": "v1.36.3"}
             await client.close()
 
     async def test_no_credentials(self) -> None:

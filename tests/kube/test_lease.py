@@ -10,6 +10,7 @@ import pytest
 
 from splitter.kube.client import ApiError, Json
 from splitter.kube.lease import Election, lease_clock
+from splitter.kube.paths import ResourcePath
 
 DURATION_S, RENEW_WITHIN_S = 12, 8.0
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, UTC)
@@ -45,11 +46,11 @@ class Leases:
         self.answers_after_s = 0.0
 
     async def send(
-        self, method: str, path: str, body: Json | None = None, *, timeout_s: float | None = None
+        self, method: str, path: ResourcePath, body: Json | None = None, *, timeout_s: float | None = None
     ) -> Json:
         """Answer as an API server does."""
         assert timeout_s is not None, "every request is bounded"
-        self.asked.append((method, path))
+        self.asked.append((method, str(path)))
         self.timeouts.append(timeout_s)
         if self.refusing:
             raise ApiError(0, "NoAnswer", "connection refused")
@@ -58,7 +59,7 @@ class Leases:
             raise ApiError(0, "NoAnswer", "TimeoutError")
         if method != "GET":
             self.before_write()
-        answer = self._answer(method, path, body)
+        answer = self._answer(method, str(path), body)
         self.clock.pass_s(self.answers_after_s)
         if self.losing_answers:
             raise ApiError(0, "NoAnswer", "the connection broke")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube.raw import condition, deployment, metadata, owner, pod, replica_set
-from splitter.core.model import DEPLOYMENT, Key
+from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
 from splitter.kube.store import Shelf

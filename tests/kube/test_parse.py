@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner, pod, replica_set, requests
-from splitter.core.model import Key, Pool, Trouble
+from splitter.core.model import Pool, Trouble
+from splitter.core.names import Key
 from splitter.core.nodes import Condition, MatchExpression, NodeTerm, Taint, Toleration
 from splitter.core.packed import unpacked
 from splitter.core.reasons import Reason

@@ -7,8 +7,9 @@ import pytest
 
 from kube.server import Script, connected, json, silence
 from splitter.kube.client import NOT_LEADING, ApiError
+from splitter.kube.paths import ResourcePath
 
-PATH = "/apis/apps/v1/namespaces/shop/deployments/web"
+PATH = ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web")
 DEADLINE_S = 20.0
 
 

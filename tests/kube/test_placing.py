@@ -13,7 +13,8 @@ from builders import ago, free_source, observation, split
 from kube.raw import metadata
 from kube.server import Script, connected, refusal
 from splitter.core.actions import DeleteSplit, PlaceOrdinals
-from splitter.core.model import STATEFUL_SET, Key, SourceView, StatefulView
+from splitter.core.model import SourceView, StatefulView
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

@@ -9,11 +9,12 @@ import pytest
 from kube.raw import CREATED, Raw, metadata, owner
 from splitter.assembly import rules_of
 from splitter.core.actions import SaveReplicas
-from splitter.core.model import STATEFUL_SET, Key, Pool, Tie
+from splitter.core.model import Pool, Tie
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.core.surface import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
 from splitter.kube import parse
-from splitter.kube.bodies import released, saved_replicas, template_of_revision, workload_path
+from splitter.kube.bodies import released, saved_replicas, template_of_revision
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
 from splitter.settings import Settings
@@ -121,11 +122,6 @@ class TestSources:
 
 
 class TestBodies:
-    def test_paths(self) -> None:
-        """Of the source and its twins, by their kind."""
-        assert workload_path(DB) == "/apis/apps/v1/namespaces/shop/statefulsets/db"
-        assert workload_path(Key("Deployment", "shop", "web"), "web-spot").endswith("/deployments/web-spot")
-
     def test_saving_is_guarded(self) -> None:
         """It fails when somebody has written since."""
         assert saved_replicas(SaveReplicas(5, 5, "7"))["metadata"]["resourceVersion"] == "7"

@@ -57,7 +57,7 @@ class TestVersions:
         """A newer object replaces an older one, and both are told of."""
         told.shelf.upsert(thing("a", 1, "red"))
         kept = told.shelf.upsert(thing("a", 2, "blue"))
-        assert kept == told.shelf.get("uid-a")
+        assert kept == told.shelf.get("shop", "uid-a")
         assert told.colours() == {"uid-a": "blue"}
         assert told.changes == [(None, "red"), ("red", "blue")]
 

@@ -2,7 +2,7 @@
 
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, page, refusal
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
 from splitter.kube.records import TemplateSetRecord

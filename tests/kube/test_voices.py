@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube.raw import Raw, deployment, metadata, pod, replica_set
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
@@ -88,7 +88,7 @@ class TestPods:
         """An annotation of somebody's is heard, and that is all."""
         raw = pod(spec={"nodeName": "spot-a"}, version=7)
         woken.cache.pods.upsert({**raw, "metadata": {**raw["metadata"], "annotations": {"theirs": "new"}}})
-        record = woken.cache.pods.get(raw["metadata"]["uid"])
+        record = woken.cache.pods.get("shop", raw["metadata"]["uid"])
         assert record is not None
         assert record.version == 7
         assert woken.calls == []

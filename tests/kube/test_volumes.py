@@ -9,7 +9,8 @@ from aiohttp import web
 from builders import NOW, ago, free_source
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import STATEFUL_SET, Key, Neighbours, SourceView, StatefulView
+from splitter.core.model import Neighbours, SourceView, StatefulView
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
 from splitter.kube.autoscalers import Autoscalers

@@ -23,9 +23,10 @@ from kube.server import (
     watch,
 )
 from splitter.kube.client import KIND_MISSING, ApiError
+from splitter.kube.paths import ResourcePath
 from splitter.kube.watch import _SILENCE_S, Reflector
 
-PATH = "/api/v1/things"
+PATH = ResourcePath.read("/api/v1/things")
 DEADLINE_S = 20.0
 
 
@@ -103,7 +104,7 @@ async def _until(look: Callable[[], bool]) -> None:
 async def following(
     script: Script,
     selector: str = "",
-    path: str = PATH,
+    path: ResourcePath = PATH,
     **options: Any,  # noqa: ANN401 (the reflector's)
 ) -> AsyncIterator[Following]:
     """Run a reflector of a scripted collection."""
@@ -141,7 +142,7 @@ class TestPages:
 
         script = Script().then(page(thing("a", 1), version=3, more="on"), second, open_watch())
         async with connected(script) as client:
-            reflector = Reflector(client, "/api/v1/things", things)
+            reflector = Reflector(client, PATH, things)
             running = asyncio.create_task(reflector.run())
             await _until(reflector.synced.is_set)
             running.cancel()
@@ -176,7 +177,8 @@ class TestList:
     async def test_one_namespace(self) -> None:
         """A list of one namespace says so to the store, which may hold others."""
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
-        async with following(script, namespace="shop") as found:
+        path = ResourcePath.read("/api/v1/namespaces/shop/things")
+        async with following(script, path=path) as found:
             await found.until({"a": 1})
             assert found.things.lists == [(["a"], "shop", 10)]
 
@@ -299,7 +301,7 @@ class TestFaults:
             assert found.watches[-1].query["resourceVersion"] == "21"
         said = [record.message for record in caplog.records if "interrupted" in record.message]
         assert len(said) == 1
-        assert PATH in said[0]
+        assert str(PATH) in said[0]
 
     async def test_cut_in_a_line(self) -> None:
         """Half a line at a break is no event."""
@@ -357,7 +359,9 @@ class TestMissingKind:
 
     async def test_of_ours(self) -> None:
         """Deleted with the CRD: whoever thinks that its Split is there would never report that it is not."""
-        async with following(self.script(), path="/apis/splitter.io/v1alpha1/splits") as found:
+        async with following(
+            self.script(), path=ResourcePath.read("/apis/splitter.io/v1alpha1/splits")
+        ) as found:
             assert (await found.until_failed()).reason == KIND_MISSING
             assert found.things.known == {}
 

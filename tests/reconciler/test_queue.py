@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.reconciler.queue import WorkQueue
 
 A, B, C = (Key("Deployment", "shop", name) for name in "abc")

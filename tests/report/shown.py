@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prometheus_client import REGISTRY, Metric
 
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
 from splitter.report import metrics

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from builders import KEY, NOW, source
-from splitter.core.model import Key, Note
+from splitter.core.model import Note
+from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.report.events import DONE_S, Said, event
 

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import Metric
 
 from report.shown import counts, figures, series, value
-from splitter.core.model import Key
+from splitter.core.names import Key
 from splitter.report.workloads import Workloads
 
 WEB = Key("Deployment", "shop", "web")

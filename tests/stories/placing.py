@@ -24,8 +24,6 @@ from splitter.core.actions import (
 )
 from splitter.core.desired import NodePresets
 from splitter.core.model import (
-    STATEFUL_SET,
-    Key,
     Note,
     Observation,
     PodView,
@@ -34,6 +32,7 @@ from splitter.core.model import (
     StatefulView,
     Tie,
 )
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placement import RoomRules
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force

@@ -26,8 +26,6 @@ from splitter.core.actions import (
 )
 from splitter.core.desired import withdrawn
 from splitter.core.model import (
-    STATEFUL_SET,
-    Key,
     Observation,
     PodView,
     Policy,
@@ -40,6 +38,7 @@ from splitter.core.model import (
     Tie,
     TwinView,
 )
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,

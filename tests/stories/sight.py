@@ -6,7 +6,6 @@ from typing import cast
 
 from splitter.core.model import (
     Edit,
-    Key,
     Observation,
     PodView,
     Pool,
@@ -18,6 +17,7 @@ from splitter.core.model import (
     Trouble,
     TwinView,
 )
+from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.core.reasons import Reason
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split

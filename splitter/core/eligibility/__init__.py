@@ -12,7 +12,15 @@ from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.mode import mode_of
-from splitter.core.model import DEPLOYMENT, Mode, Note, Observation, Policy, Pool, SourceView
+from splitter.core.model import (
+    Mode,
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    SourceView,
+)
+from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
 from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from splitter.core.model import DEPLOYMENT, Note, Observation, Policy, SourceView
+from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
 
 Check = Callable[[Observation, SourceView, Policy], Note | None]

@@ -3,7 +3,8 @@
 import hashlib
 from typing import Final
 
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Note, Pool
+from splitter.core.model import Note, Pool
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.reasons import Reason
 from splitter.core.surface.words import quoted
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Final, TypeVar
 
-from splitter.core.model import STATEFUL_SET, Note, Policy
+from splitter.core.model import Note, Policy
+from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 from splitter.core.surface import keys
 from splitter.core.surface.words import (

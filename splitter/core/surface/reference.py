@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from splitter.core.model import STATEFUL_SET, Policy
+from splitter.core.model import Policy
+from splitter.core.names import STATEFUL_SET
 from splitter.core.surface import keys, words
 from splitter.core.surface.policy import defaults_for
 

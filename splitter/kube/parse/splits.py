@@ -1,6 +1,7 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
-from splitter.core.model import DEPLOYMENT, SplitView
+from splitter.core.model import SplitView
+from splitter.core.names import DEPLOYMENT
 from splitter.core.packed import packed
 from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts

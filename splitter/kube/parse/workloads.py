@@ -8,7 +8,8 @@ import orjson
 
 from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
-from splitter.core.model import DEPLOYMENT, STATEFUL_SET, Key, Pool, SourceView, Trouble
+from splitter.core.model import Pool, SourceView, Trouble
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.surface import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
@@ -19,6 +20,7 @@ from splitter.core.surface import (
     LABEL_SPLIT,
     SPLIT_PARKED,
     SPLIT_TWIN,
+    twin_name,
 )
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
@@ -72,7 +74,11 @@ def _refusal(status: Raw) -> Trouble | None:
 
 
 def twin(raw: Raw) -> TwinRecord:
-    """Parse a twin (the selector of its watch is our own label). Raises ValueError when it is nobody's."""
+    """Parse a twin (the selector of its watch is our own label).
+
+    Raises ValueError when it is nobody's, or is not called as the twin of its owner: whoever may write a
+    workload with our labels would choose whose it is.
+    """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
     labels, kind = metadata["labels"], raw.get("kind", DEPLOYMENT)
     # An owner that was taken away is put back; until then the label says whose twin it is.
@@ -80,6 +86,10 @@ def twin(raw: Raw) -> TwinRecord:
     owner: Raw = controller(metadata) or orphan
     if not owner["name"]:
         raise ValueError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
+    source_key = Key(kind, metadata["namespace"], owner["name"])
+    pool = Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND
+    if owner["kind"] != kind or metadata["name"] != twin_name(source_key.name, pool):
+        raise ValueError("it is not called as the twin of its owner is")
     intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
@@ -88,9 +98,9 @@ def twin(raw: Raw) -> TwinRecord:
         name=metadata["name"],
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
-        source=Key(owner["kind"], metadata["namespace"], owner["name"]),
+        source=source_key,
         source_uid=owner["uid"],
-        pool=Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND,
+        pool=pool,
         # Without its label or its owner it is out of date, and is written whole again.
         rendered_hash=metadata.get("annotations", {}).get(ANNOTATION_RENDERED_HASH, "") if intact else "",
         made_of=metadata.get("annotations", {}).get(ANNOTATION_MADE_OF, ""),

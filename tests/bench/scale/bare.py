@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from bench.scale.core import own_core
 from splitter.kube.client import Client, connect
+from splitter.kube.paths import NODES, ResourcePath
 from splitter.kube.watch import Reflector
 from splitter.sandbox.processes import Nursery
 from splitter.sandbox.waiting import wait_until
@@ -100,7 +101,9 @@ class Nodes:
 
     async def _send(self, path: str, body: Json) -> None:
         async with self._turns:
-            await self._client.send("PATCH", path, body, patch="merge", query={"fieldManager": "splitter"})
+            await self._client.send(
+                "PATCH", ResourcePath.read(path), body, patch="merge", query={"fieldManager": "splitter"}
+            )
 
 
 async def _run(kubeconfig: Path, orders: Orders) -> None:
@@ -108,7 +111,7 @@ async def _run(kubeconfig: Path, orders: Orders) -> None:
     at_once = settings.workers + settings.emergency_workers
     client = await connect(kubeconfig, None, settings.api_timeout_s, connections=at_once + 64)
     async with asyncio.TaskGroup() as group:
-        reflector = Reflector(client, "/api/v1/nodes", Nodes(client, orders, at_once, group))
+        reflector = Reflector(client, NODES, Nodes(client, orders, at_once, group))
         group.create_task(reflector.run())
         await reflector.synced.wait()
         print(_READY, flush=True)  # noqa: T201 - the other side waits for it

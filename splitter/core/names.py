@@ -1,0 +1,48 @@
+"""What a workload is called: the key of everything that splitter does, of checked names only.
+
+An object says of itself whose it is, and whoever may write the object chooses the words. So a `Key` is made
+of names that the API server would accept, or it is not made: `../../shop/deployments/web` is nobody's name.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+DEPLOYMENT: Final = "Deployment"
+STATEFUL_SET: Final = "StatefulSet"
+
+# RFC 1123 subdomains: what the API server asks of the names of all kinds that splitter asks for. (A namespace
+# has no dot in its name; one with a dot is nowhere, and asking for it harms nobody.)
+NAME_MAX: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_name(text: object) -> bool:
+    """Whether an object can be called so.
+
+    >>> is_name("web-2.shop"), is_name("../web"), is_name("a/b"), is_name("")
+    (True, False, False, False)
+    """
+    return isinstance(text, str) and len(text) <= NAME_MAX and _NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Names one source: what the queue holds and what every log line is about.
+
+    Raises ValueError where namespace or name is none that an object can have.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __post_init__(self) -> None:
+        """Refuse what no object is called."""
+        if not (is_name(self.name) and is_name(self.namespace)):
+            raise ValueError("its namespace or its name is none that an object can have")
+
+    def __str__(self) -> str:
+        """Return `namespace/name`, as kubectl users write it; with its kind where it is no Deployment."""
+        kind = "statefulset/" if self.kind == STATEFUL_SET else ""
+        return f"{self.namespace}/{kind}{self.name}"

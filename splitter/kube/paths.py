@@ -1,0 +1,161 @@
+"""Where objects are: the one place that makes the path of a request, of checked names only.
+
+Everything that `Client` sends goes to a `ResourcePath`. What a tenant writes into an owner, a claim or a
+volume is a name or nothing, and never a piece of a URL: a path of anything else is not made.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
+from splitter.core.surface import split_name
+
+OUR_API: Final = "/apis/splitter.io/v1alpha1"
+_APPS: Final = "/apis/apps/v1"
+_PLURALS: Final = MappingProxyType({DEPLOYMENT: "deployments", STATEFUL_SET: "statefulsets"})
+# What follows a name is ours to choose, and never an object's.
+_WORD: Final = re.compile(r"[a-z0-9]+")
+_API: Final = re.compile(r"/version|/api/v1|/apis/[a-z0-9.-]+/v[0-9a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePath:
+    """One collection, one object, or one part of an object.
+
+    `plural` is the resource's name ("deployments"), empty for what an API says of itself. Without a
+    `namespace` it is one of the whole cluster. Raises ValueError for what no object is called.
+    """
+
+    api: str
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    part: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse every piece that is not what it has to be."""
+        words = all(_WORD.fullmatch(word) for word in (self.plural, self.part) if word)
+        names = all(is_name(name) for name in (self.namespace, self.name) if name)
+        lacks_plural = not self.plural and (self.namespace or self.name)
+        lacks_name = self.part and not self.name
+        if lacks_plural or lacks_name or not (words and names and _API.fullmatch(self.api)):
+            raise ValueError("a name that no object can have makes no path")
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read a path as it is written.
+
+        >>> ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web/scale").part
+        'scale'
+        """
+        found = re.fullmatch(
+            rf"(?P<api>{_API.pattern})(/namespaces/(?P<namespace>[^/]+)(?=/))?"
+            r"(/(?P<plural>[^/]+))?(/(?P<name>[^/]+))?(/(?P<part>[^/]+))?",
+            text,
+        )
+        if found is None:
+            raise ValueError("this is no path of the API")
+        return cls(**{name: piece or "" for name, piece in found.groupdict().items()})
+
+    def of(self, name: str, part: str = "") -> Self:
+        """Return where one object of this collection is. Raises ValueError for what no object is called."""
+        if not is_name(name):
+            raise ValueError("a name that no object can have makes no path")
+        return replace(self, name=name, part=part)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a kind of splitter's own."""
+        return self.api == OUR_API
+
+    def is_answered_by(self, answer: Mapping[str, Any]) -> bool:
+        """Whether an answer is about what was asked for: an object of this name, and of no other namespace.
+
+        What is no object has no name: a Status, a review, and of a collection a list.
+        """
+        metadata = answer.get("metadata")
+        if "items" in answer or not isinstance(metadata, Mapping):
+            return not (self.name and "items" in answer)
+        name, namespace = metadata.get("name", self.name), metadata.get("namespace", self.namespace)
+        return bool(name == (self.name or name) and namespace == (self.namespace or namespace))
+
+    def __str__(self) -> str:
+        """Return it as it is sent."""
+        scope = f"/namespaces/{self.namespace}" if self.namespace else ""
+        pieces = (piece for piece in (self.plural, self.name, self.part) if piece)
+        return "/".join((self.api + scope, *pieces))
+
+
+def workloads(kind: str, namespace: str = "") -> ResourcePath:
+    """Return where the Deployments, or the StatefulSets, are. Raises ValueError for any other kind."""
+    if kind not in _PLURALS:
+        raise ValueError(f"splitter asks for no workloads but {' and '.join(_PLURALS)}s")
+    return ResourcePath(_APPS, _PLURALS[kind], namespace)
+
+
+def workload(key: Key, name: str = "") -> ResourcePath:
+    """Return where a source is, or a workload of another name of its kind: a twin."""
+    return workloads(key.kind, key.namespace).of(name or key.name)
+
+
+def replica_sets(namespace: str = "") -> ResourcePath:
+    """Return where the ReplicaSets are."""
+    return ResourcePath(_APPS, "replicasets", namespace)
+
+
+def controller_revisions(namespace: str) -> ResourcePath:
+    """Return where StatefulSets keep their templates."""
+    return ResourcePath(_APPS, "controllerrevisions", namespace)
+
+
+def pods(namespace: str = "") -> ResourcePath:
+    """Return where the pods are."""
+    return ResourcePath("/api/v1", "pods", namespace)
+
+
+def claims(namespace: str) -> ResourcePath:
+    """Return where the PersistentVolumeClaims are."""
+    return ResourcePath("/api/v1", "persistentvolumeclaims", namespace)
+
+
+def config_maps(namespace: str) -> ResourcePath:
+    """Return where the ConfigMaps are."""
+    return ResourcePath("/api/v1", "configmaps", namespace)
+
+
+def events(namespace: str) -> ResourcePath:
+    """Return where Events are written."""
+    return ResourcePath("/apis/events.k8s.io/v1", "events", namespace)
+
+
+def leases(namespace: str) -> ResourcePath:
+    """Return where the Leases are."""
+    return ResourcePath("/apis/coordination.k8s.io/v1", "leases", namespace)
+
+
+def splits(namespace: str = "") -> ResourcePath:
+    """Return where the Splits are."""
+    return ResourcePath(OUR_API, "splits", namespace)
+
+
+def split(key: Key) -> ResourcePath:
+    """Return where a source's Split is."""
+    return splits(key.namespace).of(split_name(key))
+
+
+def placements(namespace: str = "") -> ResourcePath:
+    """Return where the Placements are: one of ours in each namespace, and copies that nobody reads."""
+    return ResourcePath(OUR_API, "placements", namespace)
+
+
+NODES: Final = ResourcePath("/api/v1", "nodes")
+NAMESPACES: Final = ResourcePath("/api/v1", "namespaces")
+VOLUMES: Final = ResourcePath("/api/v1", "persistentvolumes")
+NODE_CLAIMS: Final = ResourcePath("/apis/karpenter.sh/v1", "nodeclaims")
+DEFINITIONS: Final = ResourcePath("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions")
+REVIEWS: Final = ResourcePath("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews")
+POLICIES: Final = ResourcePath("/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicies")
+BINDINGS: Final = ResourcePath("/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicybindings")
