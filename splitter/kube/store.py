@@ -13,12 +13,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from splitter.kube.parse.fields import UnreadableError
+
 logger = logging.getLogger("splitter.cache")
 
 # Deleted UIDs, and up to which resourceVersion they are gone, remembered against late watch events and
 # late answers: more than can be in flight at once.
 _TOMBSTONES = 4096
 _FOREVER = 2**63
+# Objects that cannot be read, and are said to be so once: anybody may write any number of them.
+_COMPLAINTS = 1000
 
 
 class Record(Protocol):
@@ -138,7 +142,7 @@ class Shelf(Generic[R]):
             return Reading(uid)
         try:
             if not isinstance(raw["metadata"]["name"], str):
-                raise TypeError("the name is no text")  # noqa: TRY301 (as any other fault of the object)
+                raise UnreadableError("the name is no text")
             record = self._parse(raw)
             keys = {name: index_key(record) for name, index_key in self._indexes.items()}
             hash(tuple(keys.values()))
@@ -177,16 +181,20 @@ class Shelf(Generic[R]):
 
     def _complain(self, raw: Mapping[str, Any], error: Exception) -> None:
         metadata = raw["metadata"]
-        if metadata["uid"] not in self._odd:
-            self._odd.add(metadata["uid"])
-            name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-            logger.warning("%s %s cannot be read and is left out: %r", raw.get("kind", "object"), name, error)
+        if metadata["uid"] in self._odd or len(self._odd) >= _COMPLAINTS:
+            return
+        self._odd.add(metadata["uid"])
+        name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        # The words of any other error may be a value of the object's, and some of those are secret.
+        why = error if isinstance(error, UnreadableError) else type(error).__name__
+        logger.warning("%s %s cannot be read and is left out: %s", raw.get("kind", "object"), name, why)
 
     def _drop(self, uid: str, version: int = -1) -> None:
         if version >= 0:
             self._tombstones[uid] = max(version, self._tombstones.get(uid, -1))
             if len(self._tombstones) > _TOMBSTONES:
                 self._tombstones.popitem(last=False)
+        self._odd.discard(uid)
         record = self._records.pop(uid, None)
         if record is None:
             return

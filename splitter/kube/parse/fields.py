@@ -8,6 +8,11 @@ from typing import Any
 
 Raw = Mapping[str, Any]
 
+
+class UnreadableError(ValueError):
+    """An object is not what it has to be. The message tells why, and holds no value of the object."""
+
+
 # What the API server holds has at most 19 digits before the point; to write out 1e999999999 takes for ever.
 _MOST_DIGITS = 30
 _SUFFIXES = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
@@ -22,18 +27,18 @@ def instant(text: str) -> datetime:
 
 
 def texts(written: Raw | None) -> Raw:
-    """Return labels or annotations. Raises TypeError when a value is no text: then none is believed."""
+    """Return labels or annotations. Raises UnreadableError when a value is no text: then none is believed."""
     found = written or {}
     if not all(isinstance(text, str) for text in found.values()):
-        raise TypeError("a label or an annotation is no text")
+        raise UnreadableError("a label or an annotation is no text")
     return found
 
 
 def count(holder: Raw, name: str, default: int = 0) -> int:
-    """Return a whole number of an object. Raises TypeError for anything else: then none is believed."""
+    """Return a whole number of an object. Raises UnreadableError for anything else: then none is believed."""
     found = holder.get(name, default)
     if not isinstance(found, int) or isinstance(found, bool):
-        raise TypeError(f"{name} is no whole number")
+        raise UnreadableError(f"{name} is no whole number")
     return found
 
 
@@ -62,15 +67,15 @@ def quantity(resource: str, text: str | float) -> int:
 
 
 def owners(metadata: Raw) -> tuple[Raw, ...]:
-    """Return the owners. Raises TypeError when what names one is no text: then none is believed."""
+    """Return the owners. Raises UnreadableError when what names one is no text: then none is believed."""
     found = tuple(metadata.get("ownerReferences", ()))
     if not all(isinstance(ref[name], str) for ref in found for name in ("kind", "name", "uid")):
-        raise TypeError("what names an owner is no text")
+        raise UnreadableError("what names an owner is no text")
     return found
 
 
 def controller(metadata: Raw) -> Raw | None:
-    """Return the owner that controls an object. Raises TypeError as `owners` does."""
+    """Return the owner that controls an object. Raises UnreadableError as `owners` does."""
     return next((ref for ref in owners(metadata) if ref.get("controller")), None)
 
 

@@ -9,7 +9,7 @@ import orjson
 from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
 from splitter.core.model import Pool, SourceView, Trouble
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.core.surface import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
@@ -24,7 +24,16 @@ from splitter.core.surface import (
 )
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
-from splitter.kube.parse.fields import Raw, condition, controller, count, instant, owners, texts
+from splitter.kube.parse.fields import (
+    Raw,
+    UnreadableError,
+    condition,
+    controller,
+    count,
+    instant,
+    owners,
+    texts,
+)
 from splitter.kube.parse.pods import pod_request
 from splitter.kube.parse.statefulsets import (
     LAST_APPLIED,
@@ -76,7 +85,7 @@ def _refusal(status: Raw) -> Trouble | None:
 def twin(raw: Raw) -> TwinRecord:
     """Parse a twin (the selector of its watch is our own label).
 
-    Raises ValueError when it is nobody's, or is not called as the twin of its owner: whoever may write a
+    Raises UnreadableError when it is nobody's, or is not called as the twin of its owner: whoever may write a
     workload with our labels would choose whose it is.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status", {})
@@ -85,11 +94,14 @@ def twin(raw: Raw) -> TwinRecord:
     orphan = {"kind": kind, "name": labels.get(LABEL_SOURCE, ""), "uid": ""}
     owner: Raw = controller(metadata) or orphan
     if not owner["name"]:
-        raise ValueError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
-    source_key = Key(kind, metadata["namespace"], owner["name"])
+        raise UnreadableError(f"neither an owner nor {LABEL_SOURCE} says whose twin it is")
     pool = Pool.SPOT if labels.get(LABEL_POOL) == Pool.SPOT else Pool.ON_DEMAND
-    if owner["kind"] != kind or metadata["name"] != twin_name(source_key.name, pool):
-        raise ValueError("it is not called as the twin of its owner is")
+    if (
+        owner["kind"] != kind
+        or metadata["name"] != twin_name(owner["name"], pool)
+        or not is_name(owner["name"])
+    ):
+        raise UnreadableError("it is not called as the twin of its owner would be")
     intact = labels.get(LABEL_SPLIT) == SPLIT_TWIN and owner["uid"]
     replicas = count(spec, "replicas", 1)
     surge, unavailable = _rolling_numbers(spec, replicas) if kind == DEPLOYMENT else _ONE_BY_ONE
@@ -98,7 +110,7 @@ def twin(raw: Raw) -> TwinRecord:
         name=metadata["name"],
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
-        source=source_key,
+        source=Key(kind, metadata["namespace"], owner["name"]),
         source_uid=owner["uid"],
         pool=pool,
         # Without its label or its owner it is out of date, and is written whole again.
