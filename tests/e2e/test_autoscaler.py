@@ -170,6 +170,8 @@ class TestLoad:
 
         The replica that stays asked for of spot is one more pod to the autoscaler, which uses nothing yet: a
         load of 9.4 on 8 replicas is 1.18 x 8 / 9 = 1.04 of the target, within its tolerance of 10 %.
+        On the way in it takes each replica that it has no sample of yet, which has just come back on spot, for
+        a busy one: so it comes in by steps, as it does with any rollout.
         """
         shop.label()
         shop.wait_split(on_demand=1, spot=REPLICAS - 1)
@@ -188,7 +190,8 @@ class TestLoad:
             shop.wait_split(on_demand=1, spot=5)
             assert watched.lowest() >= 6
         autoscaled.outlast_looks()
-        assert autoscaled.counts == [12, 6]
+        assert (autoscaled.counts[0], autoscaled.counts[-1]) == (12, 6)
+        assert autoscaled.counts == sorted(autoscaled.counts, reverse=True)
 
 
 class TestQueue:

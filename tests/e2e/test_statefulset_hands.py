@@ -7,7 +7,9 @@ import pytest
 
 from e2e.support.database import BY_TWINS, Database, manifest
 from e2e.support.metrics_api import A_LITTLE_LESS, TARGET_CPU_M, TARGET_PERCENT, WINDOW_S, MetricsApi
+from e2e.support.shop import JsonObject
 from splitter.sandbox import Sandbox
+from splitter.sandbox.api import PatchKind
 
 pytestmark = pytest.mark.e2e
 
@@ -78,10 +80,14 @@ class TestRefused:
         database.wait_split(on_demand=2, spot=1)
 
 
-def apply_as(database: Database, manager: str, what: object) -> None:
-    """Apply server-side, as a tool that signs with its own name."""
-    options = ("--server-side", "--force-conflicts", f"--field-manager={manager}")
-    database.shop.kubectl("apply", *options, "-f", "-", stdin=json.dumps(what))
+def apply_as(database: Database, manager: str, what: JsonObject) -> None:
+    """Apply server-side, once, as a tool that signs with its own name.
+
+    Not by kubectl, which applies a second time where it has moved somebody's client-side apply.
+    """
+    shop = database.shop
+    path = f"/apis/apps/v1/namespaces/{shop.namespace}/statefulsets/{what['metadata']['name']}"
+    shop.sandbox.api.patch(path, what, kind=PatchKind.APPLY, field_manager=manager)
 
 
 def fights(database: Database) -> int:
