@@ -60,12 +60,25 @@ class TestSelectors:
         }
 
 
+class TestPriority:
+    def test_of_its_own_pods(self, template: Json) -> None:
+        """The class that the pods name is there, and the policy lets that class into their namespace only."""
+        deployment, made = one("deployment.yaml", "Deployment"), one("deployment.yaml", "PriorityClass")
+        spec = one("admission/priority.yaml", "ValidatingAdmissionPolicy")["spec"]
+        assert template["spec"]["priorityClassName"] == made["metadata"]["name"]
+        [condition], [validation] = spec["matchConditions"], spec["validations"]
+        assert condition["expression"].endswith(f'== "{made["metadata"]["name"]}"')
+        assert validation["expression"] == f'request.namespace == "{deployment["metadata"]["namespace"]}"'
+
+
 class TestPod:
     def test_every_port_that_is_let_in_is_there(self, template: Json) -> None:
-        """The network policy names the container's ports, all of them."""
+        """The network policy names the container's ports, each in a rule that can be narrowed."""
         [container] = template["spec"]["containers"]
-        [ingress] = one("network.yaml", "NetworkPolicy")["spec"]["ingress"]
-        assert {port["port"] for port in ingress["ports"]} == {port["name"] for port in container["ports"]}
+        ingress = one("network.yaml", "NetworkPolicy")["spec"]["ingress"]
+        assert [[port["port"] for port in rule["ports"]] for rule in ingress] == [
+            [port["name"]] for port in container["ports"]
+        ]
 
     def test_finds_its_settings(self, template: Json) -> None:
         """The file that it is started with is a key of the ConfigMap that is mounted there."""

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import os
+import sys
 from pathlib import Path
+from types import TracebackType
 
 import typer
 
@@ -45,3 +47,12 @@ def _log(settings: Settings) -> None:
     logging.basicConfig(level=_LEVELS[settings.log_level], handlers=handlers, force=True)
     for name in ("kopf", "asyncio", "aiohttp", "kubernetes"):
         logging.getLogger(name).setLevel(max(logging.WARNING, _LEVELS[settings.log_level]))
+    # Python's own would print what an exception quotes.
+    sys.excepthook = _ends
+
+
+def _ends(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """Log what ends the process, as a bug in a pass is logged."""
+    logging.getLogger("splitter").critical(
+        "splitter ends, this is a bug of splitter's", exc_info=(kind, error, where)
+    )

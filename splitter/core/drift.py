@@ -1,13 +1,15 @@
-"""What differs between two renderings of a twin, or between one and its twin, in words.
+"""What differs between two renderings of a twin, or between one and its twin: the paths, never the values.
 
 The reconciler asks for the first when a source or a template has changed, and says it in the log: a roll
 replaces pods, and its owner should see at once which field did it. The planner asks for the second: what
-somebody has written over ours is put back. Both are about a few fields; whether a twin is up to date is
-decided by the hash (`desired.rendered_hash`).
+somebody has written over ours is put back. A value may be a password, whatever the field is called, so none
+is told (docs/security.md). Whether a twin is up to date is decided by the hash (`desired.rendered_hash`).
 """
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from deepdiff import DeepDiff
 
@@ -15,31 +17,26 @@ from splitter.core.model import Edit, Rendered
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
 # They differ because something else does.
-_MARKS = (ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF)
-_SHOWN = 5
-_VALUE = 60
+_MARKS: Final = frozenset({ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF})
+_SHOWN: Final = 5
+# What fields, labels, variables, ports and mount paths are called; anything else may be a text of the user's.
+_NAME: Final = re.compile(r"[A-Za-z0-9._/-]{1,128}")
 
 
 def changed_fields(before: Rendered, after: Rendered) -> tuple[str, ...]:
-    """Return up to five changed fields as `path: old -> new`, and how many more there are.
+    """Return the paths of up to five changed fields, and how many more there are.
 
     >>> old, new = Rendered('{"spec": {"image": "a"}}', "1"), Rendered('{"spec": {"image": "b"}}', "2")
     >>> changed_fields(old, new)
-    ("spec.image: 'a' -> 'b'",)
+    ('spec.image',)
     """
     if before.manifest_json == after.manifest_json:
         return ()
     unlike = _unlike(json.loads(before.manifest_json), json.loads(after.manifest_json))
     # Its threshold would tell two objects without a common key, such as what is left of them, as one change.
-    delta = DeepDiff(*unlike, view="tree", threshold_to_diff_deeper=0)
-    found = sorted(
-        f"{_path(path)}: {_short(level.t1)} -> {_short(level.t2)}"
-        for levels in delta.values()
-        for level in levels
-        if (path := level.path(output_format="list"))[-1] not in _MARKS
-    )
-    more = len(found) - _SHOWN
-    return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
+    delta = DeepDiff(*unlike, view="tree", threshold_to_diff_deeper=0, zip_ordered_iterables=True)
+    paths = (level.path(output_format="list") for levels in delta.values() for level in levels)
+    return _shown([str(part) for part in path] for path in paths if path[-1] not in _MARKS)
 
 
 def _unlike(before: object, after: object) -> tuple[object, object]:
@@ -76,19 +73,19 @@ def _in_one_order(olds: dict[str, object], news: dict[str, object]) -> bool:
 
 
 def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
-    """Return the values that somebody has written over what the template renders, as `path: ours -> theirs`.
+    """Return the paths of what somebody has written over what the template renders: five, and how many more.
 
     What was only added (an annotation, a variable) says nothing against ours and stays.
 
     >>> overwritten([Edit(("spec", "image"), "b")], Rendered('{"spec": {"image": "a"}}', "1"))
-    ("spec.image: 'a' -> 'b'",)
+    ('spec.image',)
     """
     if not edits:
         return ()
     ours = json.loads(rendered.manifest_json)
     found = [(edit, _value_at(ours, edit.path)) for edit in edits]
-    return tuple(
-        f"{_path([_name(part) for part in edit.path])}: {_short(value)} -> {_short(edit.value)}"
+    return _shown(
+        [_called(part) for part in edit.path]
         for edit, value in found
         if value is not None and value != edit.value
     )
@@ -107,15 +104,12 @@ def _value_at(value: object, path: Sequence[str]) -> object:
     return value
 
 
-def _name(part: str) -> str:
-    """Return how people call a part of a path: an item of a list by the value of its key."""
-    return "/".join(map(str, json.loads(part).values())) if part.startswith("{") else part
+def _called(part: str) -> str:
+    """Return what people call an item of a list: the values of its key."""
+    return "/".join(map(str, json.loads(part).values())) if part.startswith('{"') else part
 
 
-def _path(parts: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in parts)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _VALUE else f"{text[:_VALUE]}..."
+def _shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    found = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
+    more = len(found) - _SHOWN
+    return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))

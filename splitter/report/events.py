@@ -7,6 +7,7 @@ kubernetes/enhancements KEP-383 for series.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -29,9 +30,12 @@ class Said:
         self._said: OrderedDict[tuple[Key, str, str], datetime] = OrderedDict()
 
     def due(self, key: Key, notes: Sequence[Note], now: datetime, repeat_s: float = STANDING_S) -> list[Note]:
-        """Return the notes that were not said in the last `repeat_s` seconds, and remember them as said."""
+        """Return the notes that were not said in the last `repeat_s` seconds, and remember them as said.
+
+        As much of each as an Event can say: an API server's answer may quote a megabyte of a tenant's.
+        """
         found = []
-        for note in notes:
+        for note in map(_cut, notes):
             sentence = (key, note.reason.value, note.about or note.message)
             last = self._said.get(sentence)
             if last is not None and seconds_between(last, now) < repeat_s:
@@ -42,6 +46,12 @@ class Said:
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
         return found
+
+
+def _cut(note: Note) -> Note:
+    if max(len(note.message), len(note.about)) <= _NOTE:
+        return note
+    return replace(note, message=note.message[:_NOTE], about=note.about[:_NOTE])
 
 
 def event(key: Key, uid: str, note: Note, now: datetime, instance: str) -> dict[str, Any]:

@@ -6,13 +6,13 @@ elsewhere (`reconciler.vitals`). Nothing here knows a cluster.
 """
 
 import json
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
+
+from splitter.report.discretion import without_values
+from splitter.report.serving import Answer, Request, listen
 
 # The event loop turns many times a second; a large list may hold it for some.
 _STUCK_S = 30.0
@@ -64,32 +64,15 @@ class Health:
 
 def _shown(check: Check, *, ok: bool) -> dict[str, object]:
     age = {} if check.age_s is None else {"age_s": round(check.age_s, 1)}
-    return {"ok": ok, "message": check.message, **age}
-
-
-class _Server(ThreadingTCPServer):
-    # Not http.server's own, which would ask DNS for our name while it starts.
-    allow_reuse_address = True
-    daemon_threads = True
+    return {"ok": ok, "message": without_values(check.message), **age}
 
 
 def serve(health: Health, port: int) -> int:
     """Answer probes in a thread that ends with the process; return the port (0: any). Raises OSError."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = health.answer(self.path.partition("?")[0])
-            status, body = found or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
-            content = json.dumps(body, indent=2).encode() + b"\n"
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(request: Request) -> Answer:
+        found = health.answer(request.path)
+        status, body = found or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
+        return Answer(status, "application/json", json.dumps(body, indent=2).encode() + b"\n")
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing: probes come every few seconds."""
-
-    server = _Server(("0.0.0.0", port), Handler)  # noqa: S104 (the kubelet asks from outside the pod)
-    threading.Thread(target=server.serve_forever, name="probes", daemon=True).start()
-    return int(server.server_address[1])
+    return listen("probes", port, answer)

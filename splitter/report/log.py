@@ -3,9 +3,11 @@
 `cli.run` asks for the handler. What is logged with `extra` becomes `key=value` at the end of a line of text,
 and a field of its own in JSON. The one line that tells of a pass (`pass_fields`) has the same fields always.
 Instants are UTC, so that the lines of two machines can be laid side by side. Never a manifest, a Secret or an
-environment: fields are words, names and numbers, and a sentence is cut.
+environment: fields are words, names and numbers, a sentence is cut, and of the words of others, such as an
+API server's in an exception, no value is left (`discretion`).
 """
 
+import copy
 import json
 import logging
 import time
@@ -14,6 +16,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from splitter.core.names import Key
 from splitter.core.plan import Plan
+from splitter.report.discretion import Told, traceback_of, without_values
 
 _SENTENCE = 1024
 # What every record has; anything else came with `extra`.
@@ -27,7 +30,7 @@ def handler(form: str) -> logging.Handler:
     Example of a line: 2026-01-05T10:00:00.123Z INFO    splitter.reconciler reconciled workload=shop/web
     kind=Deployment state=Moving reason=SpotLost actions=2 took_ms=41 because="scale on-demand 3 -> 6 ...".
     """
-    made = logging.StreamHandler()
+    made = _Discreet()
     made.setFormatter(
         _json() if form == "json" else _Text("%(asctime)s %(levelname)-7s %(name)s %(message)s")
     )
@@ -43,8 +46,23 @@ def pass_fields(key: Key, found: Plan, took_s: float) -> dict[str, str | int]:
         "reason": found.verdict.reason.value,
         "actions": len(found.actions),
         "took_ms": round(took_s * 1000),
-        "because": found.verdict.message[:_SENTENCE],
+        "because": without_values(found.verdict.message)[:_SENTENCE],
     }
+
+
+class _Discreet(logging.StreamHandler):  # type: ignore[type-arg] # its parameter is for type checkers only
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record's line; exceptions, whoever logs them and however, are told without values."""
+        record = copy.copy(record)
+        for name, value in list(vars(record).items()):
+            if isinstance(value, BaseException):
+                setattr(record, name, Told(value))
+        if isinstance(record.args, tuple):
+            record.args = tuple(Told(one) if isinstance(one, BaseException) else one for one in record.args)
+        if record.exc_info and record.exc_info[1] is not None:
+            record.exc_text = traceback_of(record.exc_info[1])
+            record.exc_info = None
+        return super().format(record)
 
 
 class _Text(logging.Formatter):

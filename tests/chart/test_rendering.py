@@ -137,8 +137,46 @@ class TestRendering:
         assert "helm.sh/hook" not in text
 
     @pytest.mark.parametrize(
+        ("values", "kept_to"),
+        [
+            ((), '"splitter"'),
+            (("priorityClass.name=urgent",), '"urgent"'),
+            (("priorityClass.create=false", "priorityClass.name=system-cluster-critical"), None),
+            (("priorityClass.name=",), None),
+        ],
+    )
+    def test_the_policy_follows_the_priority_class(
+        self, renders: Helm, values: tuple[str, ...], kept_to: str | None
+    ) -> None:
+        """The class that the chart makes is kept to its own pods; one of somebody else's is left alone."""
+        told = [word for value in values for word in ("--set", value)]
+        found = objects(renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *told))
+        policies = {key[0]: raw["spec"] for key, raw in found.items() if key[2] == "splitter-priority"}
+        if kept_to is None:
+            assert not policies
+            return
+        assert set(policies) == {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+        spec = policies["ValidatingAdmissionPolicy"]
+        assert spec["matchConditions"][0]["expression"].endswith(f"== {kept_to}")
+        assert spec["validations"][0]["expression"] == 'request.namespace == "elsewhere"'
+
+    def test_who_may_ask(self, renders: Helm) -> None:
+        """Metrics and probes are narrowed each by itself."""
+        values = {
+            "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team": "monitoring",
+            "networkPolicy.probesFrom[0].ipBlock.cidr": "10.0.0.0/16",
+        }
+        told = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+        found = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *told))
+        probes, metrics = found["NetworkPolicy", NAMESPACE, "splitter"]["spec"]["ingress"]
+        assert probes == {"from": [{"ipBlock": {"cidr": "10.0.0.0/16"}}], "ports": [{"port": "health"}]}
+        assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
+        assert metrics["ports"] == [{"port": "metrics"}]
+
+    @pytest.mark.parametrize(
         ("value", "words"),
         [
+            ("networkPolicy.metricsFrom[0].cidr=10.0.0.0/16", "metricsFrom"),
             ("settings.grace=60", "grace"),
             ("settings.grace_s=often", "grace_s"),
             ("settings.watch_namespaces={shop}", "watch_namespaces"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.support.admission import steadily
+from e2e.support.admission import checked, steadily
 from e2e.support.installed import NAMESPACE, pod_template, running, settings, wait_available
 from e2e.support.namespaces import open_shop
 from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
@@ -24,7 +24,7 @@ FIRST = 'Run "splitter uninstall -A" first'
 POLICY = "validatingadmissionpolicy.admissionregistration.k8s.io/splitter"
 POLICIES = {
     f"{POLICY}-{name}"
-    for name in ("own-account", "wrong-values", "ignored-keys", "keep-crd", "keep-controller")
+    for name in ("own-account", "wrong-values", "ignored-keys", "keep-crd", "keep-controller", "priority")
 }
 CLUSTER_WIDE, NAMESPACED = str(bundled_path("manifests")), str(bundled_path("examples/namespaced"))
 
@@ -152,6 +152,90 @@ class TestClusterWide:
                 shop.wait_split(on_demand=1, spot=2)
                 shop.unlabel()
                 shop.wait_given_back()
+
+
+# What a tenant may write and name as splitter's own; a Role called so is kept wherever it is.
+LIKE_IT = (
+    ("deployment", "splitter", ("--image=web:1",)),
+    ("configmap", "splitter-settings", ()),
+    ("serviceaccount", "splitter", ()),
+    ("role", "splitter-tenant", ("--verb=get", "--resource=pods")),
+    ("rolebinding", "splitter-tenant", ("--role=splitter-tenant", "--user=me")),
+)
+
+
+class TestTenants:
+    def test_what_only_looks_like_it_may_go(self, installed: Sandbox) -> None:
+        """Labelled and named as splitter's, but in another namespace: its owner may delete it, and that."""
+        installed.kubectl("create", "namespace", "splitter-tenant")
+        label = "app.kubernetes.io/name=splitter"
+        for kind, name, options in LIKE_IT:
+            installed.kubectl("-n", "splitter-tenant", "create", kind, name, *options)
+            installed.kubectl("-n", "splitter-tenant", "label", "--overwrite", kind, name, label)
+        installed.kubectl("label", "namespace", "splitter-tenant", label)
+        assert len(kept(installed)) == 2
+        for kind, name, _ in LIKE_IT:
+            installed.kubectl("-n", "splitter-tenant", "delete", kind, name)
+        installed.kubectl("delete", "namespace", "splitter-tenant")
+
+    def test_what_is_it_may_not(self, installed: Sandbox) -> None:
+        """Whatever of it is deleted by itself is refused, in splitter's namespace and in others."""
+        for namespace, *what in (
+            (NAMESPACE, "deployment", "splitter"),
+            (NAMESPACE, "configmap", "splitter-settings"),
+            (NAMESPACE, "serviceaccount", "splitter"),
+            (NAMESPACE, "role", "splitter-lease"),
+            ("default", "role", "splitter-events"),
+            ("kube-system", "rolebinding", "splitter-autoscaler-status"),
+            ("default", "clusterrole", "splitter"),
+            ("default", "priorityclass", "splitter"),
+            ("default", "crd", "placements.splitter.io"),
+            ("default", "namespace", NAMESPACE),
+        ):
+            with pytest.raises(SandboxError, match=FIRST):
+                installed.kubectl("-n", namespace, "delete", *what, "--dry-run=server")
+
+    def test_its_priority_is_for_nobody_else(self, installed: Sandbox) -> None:
+        """A pod of another namespace is refused splitter's class; other classes, and none, are free."""
+        wait_available(installed)
+        for options, fault in (
+            ({"priorityClassName": "splitter"}, "this priority class is for splitter's own pods only"),
+            ({"priority": 1_000_000_000}, "must not be provided in pod spec"),
+            ({"priorityClassName": "system-node-critical"}, ""),
+            ({"priorityClassName": "splitter-placeholder"}, ""),
+            ({}, ""),
+        ):
+            pod = {"containers": [{"name": "a", "image": "web:1"}], **options}
+            raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "hurried"}, "spec": pod}
+            attempt = ("create", "-n", "default", "--dry-run=server", "-f", "-")
+            if fault:
+                with pytest.raises(SandboxError, match=fault):
+                    installed.kubectl(*attempt, stdin=json.dumps(raw))
+            else:
+                installed.kubectl(*attempt, stdin=json.dumps(raw))
+        own = pod_template(installed)["spec"]
+        assert own["priorityClassName"] == "splitter"
+        raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "own"}, "spec": own}
+        installed.kubectl("create", "-n", NAMESPACE, "--dry-run=server", "-f", "-", stdin=json.dumps(raw))
+
+    def test_a_workload_of_that_priority_gets_no_pods(self, installed: Sandbox) -> None:
+        """Its owner reads why at the ReplicaSet, as of any pod that is refused."""
+        made = manifest("hurried", 1)
+        made["spec"]["template"]["spec"]["priorityClassName"] = "splitter"
+        installed.kubectl("create", "-n", "default", "-f", "-", stdin=json.dumps(made))
+
+        def says_why() -> bool:
+            found = installed.api.list("/apis/apps/v1/namespaces/default/replicasets", labels="app=hurried")
+            return any("for splitter's own pods only" in json.dumps(raw.get("status")) for raw in found)
+
+        wait_until(says_why, what="the ReplicaSet to say why", deadline_s=DEADLINE_S)
+        installed.kubectl("delete", "-n", "default", "deployment", "hurried")
+
+    def test_the_policies_have_no_mistake_of_types(self, installed: Sandbox) -> None:
+        """The API server finds nothing to complain about in the expressions of any of them."""
+        for name in POLICIES:
+            status = checked(installed, name.rpartition("/")[2])["status"]
+            assert "expressionWarnings" not in json.dumps(status)
 
 
 class TestLeaving:

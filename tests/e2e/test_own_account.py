@@ -8,6 +8,7 @@ this policy (`e2e.support.controller.install`).
 import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -52,6 +53,7 @@ class Stage:
 
     shop: Shop
     account: Api
+    controller: Controller
     names: dict[str, str] = field(default_factory=dict)
 
     def path(self, kind: str, name: str = "") -> str:
@@ -92,6 +94,13 @@ class Stage:
         asked = {"preconditions": {"uid": self.read(kind, name)["metadata"]["uid"]}, **options}
         body = {key: value for key, value in asked.items() if value is not None}
         self.account.request("DELETE", self.path(kind, name), body={**body, "dryRun": ["All"]})
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Keep splitter itself from mending anything meanwhile."""
+        self.controller.stop()
+        yield
+        self.controller.start()
 
     def wait_held(self) -> None:
         """Wait until the policy refuses what nothing else would."""
@@ -136,6 +145,16 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
         lone = {**manifest("lone", 0), "kind": "ReplicaSet"}
         del lone["spec"]["strategy"]
         shop.apply(lone)
+        for name, owner, kind in (
+            ("copied", "plain", "deployments"),
+            ("other-spot", "plain", "deployments"),
+            ("statefulset-spot", "statefulset", "statefulsets"),
+        ):
+            raw = sandbox.api.get(f"/apis/apps/v1/namespaces/{shop.namespace}/{kind}/{owner}")
+            made = twin_of(owner, name, kind=raw["kind"], uid=raw["metadata"]["uid"])
+            if name == "other-spot":  # as one that was robbed of a label
+                del made["metadata"]["labels"]["splitter.io/split"]
+            shop.apply(made)
         shop.deploy("web", replicas=4, annotations={"splitter.io/on-demand-base": "1"})
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
@@ -150,7 +169,7 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
             "daemon": shop.pods("daemonset")[0]["metadata"]["name"],
             "stateful": shop.pods("statefulset")[0]["metadata"]["name"],
         }
-        stage = Stage(shop, account, names)
+        stage = Stage(shop, account, controller, names)
         stage.wait_held()
         yield stage
 
@@ -162,7 +181,7 @@ def image(name: str = "evil:1", container: str = "web") -> JsonObject:
 
 def twin_of(owner: str, name: str, **owned: object) -> JsonObject:
     """Return a Deployment that looks like a twin."""
-    labels = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": owner}
+    labels = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"}
     made = manifest(name, 0, labels=labels)
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "uid": "u", "controller": True}
     made["metadata"]["ownerReferences"] = [{**reference, **owned}]
@@ -199,6 +218,22 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         CREATES_TWINS,
         lambda s: s.create("deployments", twin_of("daemonset", "daemonset-spot", kind="DaemonSet")),
     ),
+    "create a twin of a path": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("../../shop/deployments/web", "web-spot")),
+    ),
+    "create a twin of a StatefulSet of another kind": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("statefulset", "statefulset-spot", kind="StatefulSet")),
+    ),
+    "create a twin of an older API": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("plain", "plain-spot", apiVersion="apps/v1beta1")),
+    ),
+    "create a twin of somebody's API": (
+        CREATES_TWINS,
+        lambda s: s.create("deployments", twin_of("plain", "plain-spot", apiVersion="apps.example/v1")),
+    ),
     "apply a workload": (
         CREATES_TWINS,
         lambda s: s.patch("deployments", "evil", manifest("evil", 1), PatchKind.APPLY),
@@ -217,6 +252,32 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
     "label it a twin": (
         OWN_WORKLOADS,
         lambda s: s.patch("deployments", "plain", metadata(labels={"splitter.io/pool": "spot"})),
+    ),
+    # --- what a tenant calls a twin ---
+    "change what is not called as a twin": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "copied", image(), STRATEGIC),
+    ),
+    "delete what is not called as a twin": (DELETES_TWINS, lambda s: s.delete("deployments", "copied")),
+    "change what is called as the twin of another": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "other-spot", image(), STRATEGIC),
+    ),
+    "scale what is called as the twin of another": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "other-spot", {"spec": {"replicas": 3}}),
+    ),
+    "delete what is called as the twin of another": (
+        DELETES_TWINS,
+        lambda s: s.delete("deployments", "other-spot"),
+    ),
+    "change a Deployment that is a StatefulSet's": (
+        OWN_WORKLOADS,
+        lambda s: s.patch("deployments", "statefulset-spot", image(), STRATEGIC),
+    ),
+    "delete a Deployment that is a StatefulSet's": (
+        DELETES_TWINS,
+        lambda s: s.delete("deployments", "statefulset-spot"),
     ),
     "delete it": (DELETES_TWINS, lambda s: s.delete("deployments", "plain")),
     "change a StatefulSet's image": (
@@ -297,6 +358,13 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         WAY_BACK,
         lambda s: s.create("replicasets", parked_like(s, ownerReferences=[])),
     ),
+    "create a ReplicaSet of an older API": (
+        WAY_BACK,
+        lambda s: s.create(
+            "replicasets",
+            parked_like(s, ownerReferences=[{**_owner("web", "apps/v1beta1"), "controller": False}]),
+        ),
+    ),
     "delete a ReplicaSet": (DELETES_PARKED, lambda s: s.delete("replicasets", "{attached}")),
     "delete a ReplicaSet of nobody's": (DELETES_PARKED, lambda s: s.delete("replicasets", "lone")),
     "park a ReplicaSet of nobody's": (
@@ -369,6 +437,18 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         OWNED_SPLITS,
         lambda s: s.create("splits", _split(s, "plain", owner="web")),
     ),
+    "create a Split under another name": (
+        OWNED_SPLITS,
+        lambda s: s.create("splits", _split(s, "web", owner="web", name="other")),
+    ),
+    "create a Split of a path": (
+        OWNED_SPLITS,
+        lambda s: s.create("splits", _split(s, "../../shop/splits/web", owner="web", name="other")),
+    ),
+    "create a Split of an older API": (
+        OWNED_SPLITS,
+        lambda s: s.create("splits", _split(s, "plain", owner="web", name="plain", api="apps/v1beta1")),
+    ),
     "take a Split from its source": (
         OWNED_SPLITS,
         lambda s: s.patch("splits", "web", metadata(ownerReferences=[_owner("plain")])),
@@ -376,8 +456,8 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
 }
 
 
-def _owner(name: str) -> JsonObject:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "u", "controller": True}
+def _owner(name: str, api: str = "apps/v1") -> JsonObject:
+    return {"apiVersion": api, "kind": "Deployment", "name": name, "uid": "u", "controller": True}
 
 
 def _placeholder(stage: Stage) -> JsonObject:
@@ -399,11 +479,14 @@ def _same(stage: Stage, name: str) -> JsonObject:
     return {key: raw[key] for key in ("name", "namespace", "uid", "resourceVersion", "labels")}
 
 
-def _split(stage: Stage, source: str, owner: str) -> JsonObject:
+def _split(stage: Stage, source: str, owner: str, name: str = "", api: str = "apps/v1") -> JsonObject:
     split = stage.read("splits", owner)
-    spec = {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": source}}
-    named = {"name": source, "ownerReferences": split["metadata"]["ownerReferences"]}
-    return {"apiVersion": split["apiVersion"], "kind": "Split", "metadata": named, "spec": spec}
+    of: JsonObject = {"apiVersion": api, "kind": "Deployment", "name": source}
+    owners = [{**one, "apiVersion": api} for one in split["metadata"]["ownerReferences"]]
+    if name:  # one that says all alike
+        owners = [{**one, "name": source} for one in owners]
+    named = {"name": name or source, "ownerReferences": owners}
+    return {"apiVersion": split["apiVersion"], "kind": "Split", "metadata": named, "spec": {"source": of}}
 
 
 class TestAttempts:
@@ -433,7 +516,25 @@ class TestAttempts:
         uid = stage.read("pods", "{pod}")["metadata"]["uid"]
         stage.evict("{pod}", deleteOptions={"preconditions": {"uid": uid}, "dryRun": ["All"]})
         stage.delete("replicasets", "{parked}")
+        stage.patch("deployments", "web-spot", {"spec": {"replicas": 4}})
+        stage.patch("deployments", "web-spot", image(), STRATEGIC)
         stage.delete("deployments", "web-spot")
+
+    def test_what_it_has_to_do_with_a_twin_that_was_robbed(self, stage: Stage) -> None:
+        """A twin that somebody has taken its labels and its owner from is scaled, written whole, deleted."""
+        path = stage.path("deployments", "web-spot")
+        raw = stage.read("deployments", "web-spot")
+        stolen = metadata(
+            labels={"splitter.io/split": None, "splitter.io/source": None}, ownerReferences=None
+        )
+        with stage.resting():
+            stage.shop.sandbox.api.patch(path, stolen)
+            stage.patch("deployments", "web-spot", {"spec": {"replicas": 4}})
+            given = metadata(
+                labels=raw["metadata"]["labels"], ownerReferences=raw["metadata"]["ownerReferences"]
+            )
+            stage.patch("deployments", "web-spot", given)
+            stage.delete("deployments", "web-spot")
 
     def test_a_source_as_large_as_they_get(self, stage: Stage) -> None:
         """A template of almost a megabyte is compared within what an expression may cost."""

@@ -13,6 +13,9 @@ from splitter.report.events import DONE_S, Said, event
 SCALED = Note(Reason.SCALED, "scale web-spot 3 -> 5")
 REFUSED = Note(Reason.STRATEGY_RECREATE, "strategy Recreate is refused", warning=True)
 
+# How a long sentence ends, and what it is about.
+WORDS = (("a", ""), ("b", ""), ("c", "y" * 1_000_000))
+
 
 class TestRepeats:
     def test_first_time(self) -> None:
@@ -70,6 +73,15 @@ class TestRepeats:
         said = Said()
         said.due(KEY, [SCALED], NOW)
         assert said.due(key, [note], NOW) == [note]
+
+    def test_long_sentences(self) -> None:
+        """An API server may quote a megabyte: as much is remembered as an Event can say, and no more."""
+        said = Said()
+        long = [Note(Reason.WRITE_DENIED, "x" * 1_000_000 + end, about=about) for end, about in WORDS]
+        assert [(len(one.message), len(one.about)) for one in said.due(KEY, long, NOW)] == [
+            (1024, 0),
+            (1024, 1024),
+        ]
 
     def test_memory_is_bounded(self) -> None:
         """Ten thousand sentences are remembered; the one said longest ago is forgotten first."""

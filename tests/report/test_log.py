@@ -13,12 +13,13 @@ from splitter.core.handover import Step
 from splitter.core.model import Note
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
+from splitter.kube.client import ApiError
 from splitter.report.log import handler, pass_fields
 
 MOVED = Plan(
     Step.RUN,
     State.MOVING,
-    Note(Reason.SPOT_LOST, 'scale on-demand 3 -> 6 (+3): 3 of 7 replicas are "gone"'),
+    Note(Reason.SPOT_LOST, "scale on-demand 3 -> 6 (+3): 3 of 7 replicas are gone"),
     (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 6, None),),
 )
 FIELDS = {
@@ -32,7 +33,7 @@ FIELDS = {
 }
 
 
-def written(form: str, words: str = "reconciled", /, **fields: Any) -> str:  # noqa: ANN401 (of a record)
+def written(form: str, words: object = "reconciled", /, **fields: Any) -> str:  # noqa: ANN401 (of a record)
     """Return the line that a record becomes."""
     record = logging.makeLogRecord(
         {"name": "splitter.reconciler", "levelno": logging.INFO, "levelname": "INFO", "msg": words, **fields}
@@ -52,7 +53,7 @@ class TestPass:
         assert written("text", **pass_fields(KEY, MOVED, 0.0412)) == (
             "2026-01-05T10:00:00.123Z INFO    splitter.reconciler reconciled workload=shop/web"
             " kind=Deployment state=Moving reason=SpotLost actions=1 took_ms=41"
-            ' because="scale on-demand 3 -> 6 (+3): 3 of 7 replicas are \\"gone\\""'
+            ' because="scale on-demand 3 -> 6 (+3): 3 of 7 replicas are gone"'
         )
 
     def test_as_json(self) -> None:
@@ -71,6 +72,14 @@ class TestPass:
         long = Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, "x" * 5000))
         assert len(str(pass_fields(KEY, long, 0)["because"])) == 1024
 
+    def test_holds_no_value(self) -> None:
+        """What an API server, a kubelet or a template quotes in a sentence is in Event and Split only."""
+        said = (
+            'the API server would refuse to write the spot twin: a.image: Invalid value: "hunter2": must not'
+        )
+        found = pass_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, said)), 0)
+        assert found["because"] == said.replace('"hunter2"', "…")
+
 
 class TestLines:
     @pytest.mark.parametrize("form", ["text", "json"])
@@ -87,11 +96,31 @@ class TestLines:
         assert written("text", "connected").endswith(" connected")
         assert set(json.loads(written("json", "connected"))) == {"time", "level", "logger", "message"}
 
+    def test_quotes(self) -> None:
+        """A field with signs of its own is quoted as in JSON."""
+        assert written("text", because='is "x"').endswith(' because="is \\"x\\""')
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    @pytest.mark.parametrize("words", ["%s", "%r", "%10s of %s"])
+    def test_exceptions(self, form: str, words: str) -> None:
+        """An exception is told without what it quotes, however it comes into a record."""
+        error = ApiError(422, "Invalid", 'spec.a: Invalid value: "hunter2": wrong')
+        arguments = (error,) * words.count("%")
+        for line in (
+            written(form, words, args=arguments),
+            written(form, "failed", exc_info=(ApiError, error, None)),
+            written(form, "failed", why=error),
+            written(form, error),
+        ):
+            assert "422 Invalid: spec.a: Invalid value: …: wrong" in line
+            assert "hunter2" not in line
+
     def test_traceback(self) -> None:
         """A bug is told with its whole traceback."""
         try:
-            int("a bug")
+            int("hunter2")
         except ValueError as error:
             line = written("text", "a pass failed", exc_info=(type(error), error, error.__traceback__))
         assert "Traceback" in line
         assert "ValueError: invalid literal" in line
+        assert "base 10: 'hunter2'" not in line

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from e2e.support.planted import verify_kept
 from e2e.support.warm import Warm
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
@@ -124,9 +125,17 @@ class Controller:
         if code is not None:
             raise SandboxError(f"splitter ended with code {code}. Its log ends:\n{self.last_said()}")
 
-    def said(self) -> str:
-        """Return the whole log."""
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+    def logged(self) -> int:
+        """Return how long the log is, in bytes."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def said(self, after: int = 0) -> str:
+        """Return the log, whole or what was added after it had so many bytes."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(after)
+            return log.read().decode(errors="replace")
 
     def last_said(self, lines: int = 80) -> str:
         """Return the end of the log."""
@@ -166,8 +175,9 @@ class Controller:
         return self._process
 
     def end(self) -> None:
-        """End whatever is left of it."""
+        """End whatever is left of it. Raises AssertionError when it has ever logged what it must not."""
         if self._process is not None:
             self._process.kill()
         self._process = None
         self._nursery.end()
+        verify_kept("splitter's log", self.said().splitlines())

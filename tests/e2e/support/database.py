@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from e2e.support.planted import ANNOTATIONS, in_container
 from e2e.support.shop import LABEL, Found, JsonObject, Shape, Shop, Watched
 
 NAME = "db"
@@ -189,13 +190,16 @@ def manifest(
     **spec: object,
 ) -> JsonObject:
     """Return the StatefulSet as a user writes it; further words are fields of its spec."""
+    requests = {"cpu": "100m", "memory": "64Mi"}
     pod = {
         "terminationGracePeriodSeconds": 5,
-        "containers": [
-            {"name": "db", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
-        ],
+        "containers": [{"name": "db", "image": image, "resources": {"requests": requests}, **in_container()}],
     }
-    told = {"sandbox.splitter.io/ready-after": ready_after, "sandbox.splitter.io/ends-after": "500ms"}
+    told = {
+        "sandbox.splitter.io/ready-after": ready_after,
+        "sandbox.splitter.io/ends-after": "500ms",
+        **ANNOTATIONS,
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

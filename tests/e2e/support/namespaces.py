@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 from e2e.support.controller import Controller
+from e2e.support.planted import verify_kept, verify_kept_in
 from e2e.support.shop import DEADLINE_S, JsonObject, Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -18,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Iterator[Shop]:
-    """Make a namespace; afterwards delete all workloads in it.
+    """Make a namespace; afterwards delete all workloads in it, and look for what splitter must not say.
 
     The empty namespace stays: to end one costs as much as to split a workload (160 requests).
     """
@@ -31,7 +32,16 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
         sandbox.check()
         controller.check()
 
+    logged_before = controller.logged()
     yield Shop(sandbox, namespace, check)
+    try:
+        verify_kept("splitter's log", controller.said(logged_before).splitlines())
+        verify_kept_in(sandbox.api, namespace)
+    finally:
+        _empty(sandbox, namespace)
+
+
+def _empty(sandbox: Sandbox, namespace: str) -> None:
     paths = [f"/apis/apps/v1/namespaces/{namespace}/{kind}" for kind in _WORKLOADS]
     autoscalers = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
     for path in (*paths, f"{NAMESPACES}/{namespace}/pods", autoscalers):

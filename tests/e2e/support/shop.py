@@ -13,6 +13,7 @@ from typing import Any
 
 from e2e.support.asked import Asked
 from e2e.support.controller import SHORT
+from e2e.support.planted import ANNOTATIONS, in_container
 from splitter.demo.watching import Watch
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import ApiError
@@ -406,13 +407,18 @@ def manifest(
 ) -> JsonObject:
     """Return a Deployment as a user writes it; further words are fields of its spec."""
     rolling = {"maxSurge": surge, "maxUnavailable": unavailable}
+    requests = {"cpu": "100m", "memory": "64Mi"}
     pod = {
         "terminationGracePeriodSeconds": 5,
         "containers": [
-            {"name": "web", "image": image, "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
+            {"name": "web", "image": image, "resources": {"requests": requests}, **in_container()}
         ],
     }
-    told = {"sandbox.splitter.io/ready-after": ready_after, "sandbox.splitter.io/ends-after": ends_after}
+    told = {
+        "sandbox.splitter.io/ready-after": ready_after,
+        "sandbox.splitter.io/ends-after": ends_after,
+        **ANNOTATIONS,
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -28,11 +28,14 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 {{- $_ := set $object.metadata "name" $values.priorityClass.name }}
 {{- include "splitter.yaml" $object }}
 {{- end }}
+{{- else if and (eq $object.metadata.name "splitter-priority") (not (and $values.priorityClass.create $values.priorityClass.name)) }}
+{{- /* A class that is there already is not splitter's own, and none is nobody's. */ -}}
 {{- else }}
 {{- if eq $object.kind "CustomResourceDefinition" }}{{ include "splitter.crd" . }}
 {{- else if eq $object.kind "ConfigMap" }}{{ include "splitter.settings" . }}
 {{- else if eq $object.kind "NetworkPolicy" }}{{ include "splitter.network" . }}
 {{- else if eq $object.kind "Deployment" }}{{ include "splitter.deployment" . }}
+{{- else if and (eq $object.kind "ValidatingAdmissionPolicy") (eq $object.metadata.name "splitter-priority") }}{{ include "splitter.priority" . }}
 {{- else if and (eq $object.kind "ClusterRole") $values.watchNamespaces }}{{ include "splitter.noNamespaces" . }}
 {{- end }}
 {{- include "splitter.yaml" $object }}
@@ -81,11 +84,20 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 {{- $_ := set .object.data "settings.yaml" (printf "%s\n" (include "splitter.settingsFile" .root)) }}
 {{- end }}
 
-{{/* The last rule is the one towards the API server (manifests/network.yaml). */}}
+{{/* The last rule is the one towards the API server, the first that of probes (manifests/network.yaml). */}}
 {{- define "splitter.network" -}}
+{{- $values := .root.Values.networkPolicy }}
 {{- $to := list }}
-{{- range .root.Values.networkPolicy.apiServerCidrs }}{{ $to = append $to (dict "ipBlock" (dict "cidr" .)) }}{{ end }}
+{{- range $values.apiServerCidrs }}{{ $to = append $to (dict "ipBlock" (dict "cidr" .)) }}{{ end }}
 {{- if $to }}{{ $_ := set (last .object.spec.egress) "to" $to }}{{ end }}
+{{- if $values.probesFrom }}{{ $_ := set (first .object.spec.ingress) "from" $values.probesFrom }}{{ end }}
+{{- if $values.metricsFrom }}{{ $_ := set (last .object.spec.ingress) "from" $values.metricsFrom }}{{ end }}
+{{- end }}
+
+{{/* The class of the pods, wherever the policy names it. */}}
+{{- define "splitter.priority" -}}
+{{- $name := .root.Values.priorityClass.name }}
+{{- range .object.spec.matchConditions }}{{ $_ := set . "expression" (replace "\"splitter\"" (quote $name) .expression) }}{{ end }}
 {{- end }}
 
 {{- define "splitter.image" -}}

@@ -1,0 +1,130 @@
+"""A user's values are for nobody else: the log names fields, and what is quoted stays in the namespace.
+
+The workloads of all end-to-end tests carry planted secrets, which are looked for after each test
+(`e2e.support.planted`). Here they change, are written over, and are quoted by whoever refuses them.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support.admission import forbidden
+from e2e.support.controller import Controller
+from e2e.support.planted import ANNOTATIONS, ARGUMENT, PLANTED, VARIABLE
+from e2e.support.shop import JsonObject, Shop, manifest
+from e2e.support.template_sets import PODS, SPOT, TemplateSet
+
+pytestmark = pytest.mark.e2e
+
+REPLICAS = 2
+ASKED = {"splitter.io/on-demand-base": "1"}
+# Not what is planted everywhere: an API server may quote it where its owner looks.
+REFUSED = "hunter2-refused"
+KEY = "example.com/refused"
+# A field that takes few words gets the value of an annotation.
+QUOTING = SPOT.replace(
+    PODS,
+    PODS.replace(
+        " }}", f' | merge({{"dnsPolicy": source.spec.template.metadata.annotations["{KEY}"]}}) }}}}'
+    ),
+)
+
+
+def workload(name: str = "web", secret: str = PLANTED) -> JsonObject:
+    """Return the Deployment with other secrets in the places of those that are planted everywhere."""
+    text = json.dumps(manifest(name, REPLICAS, annotations=ASKED))
+    found: JsonObject = json.loads(text.replace(PLANTED, secret))
+    return found
+
+
+@pytest.fixture
+def split_shop(shop: Shop) -> Shop:
+    """Return a namespace with `web`, split."""
+    shop.deploy(replicas=REPLICAS, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+    return shop
+
+
+@pytest.fixture
+def quoting(shop: Shop) -> Iterator[TemplateSet]:
+    """Yield a template set that puts a value of its source where the API server refuses it."""
+    template_set = TemplateSet(shop, "quoting")
+    template_set.write(QUOTING)
+    yield template_set
+    template_set.delete()
+
+
+def lines_about(controller: Controller, shop: Shop, words: str) -> list[str]:
+    """Return the lines of the log about the workload that have these words."""
+    lines = controller.said().splitlines()
+    return [line for line in lines if f"workload={shop.namespace}/web" in line and words in line]
+
+
+def test_a_change_is_told_by_its_fields(split_shop: Shop, controller: Controller) -> None:
+    """Another variable, argument and annotation roll both twins; the log says which fields, and no value."""
+    shop, other = split_shop, f"{PLANTED}-anew"
+    shop.kubectl("apply", "-f", "-", stdin=json.dumps(workload(secret=other)))
+    shop.until(
+        lambda: all(other in json.dumps(pod["spec"]) for pod in shop.pods()), "the new template everywhere"
+    )
+    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+    for pool in ("on-demand", "spot"):
+        [line] = lines_about(controller, shop, f"rendered anew workload={shop.namespace}/web pool={pool}")
+        pod = "spec.template.spec.containers.web"
+        annotation = f"spec.template.metadata.annotations.{next(iter(ANNOTATIONS))}"
+        assert line.endswith(f"changes={annotation}; {pod}.args.1; {pod}.env.{VARIABLE['name']}.value")
+
+
+def test_an_edit_is_told_by_its_fields(split_shop: Shop) -> None:
+    """Whoever writes over a twin's value learns which field was put back, and no value."""
+    shop = split_shop
+    shop.kubectl("set", "env", "deployment/web-spot", f"{VARIABLE['name']}={PLANTED}-by-hand")
+    field = f"spec.template.spec.containers.web.env.{VARIABLE['name']}.value"
+    shop.told("Drift", f"somebody edited web-spot ({field}); put back")
+    shop.wait_split(on_demand=1, spot=REPLICAS - 1)
+
+
+def test_a_value_that_is_refused(shop: Shop, controller: Controller, quoting: TemplateSet) -> None:
+    """The API server quotes a value: its owner reads that in Split and Event, the log has the field only."""
+    body = manifest("web", REPLICAS, annotations={**ASKED, "splitter.io/template": quoting.name})
+    body["spec"]["template"]["metadata"]["annotations"][KEY] = REFUSED
+    shop.apply(body)
+    shop.wait_rolled_out()
+    shop.label()
+    quoted = f'spec.template.spec.dnsPolicy: Unsupported value: "{REFUSED}"'
+    assert len(shop.says("TemplateInvalid", quoted)["message"]) <= 1024
+    shop.told("TemplateInvalid", quoted)
+    assert lines_about(controller, shop, "spec.template.spec.dnsPolicy: Unsupported value: …")
+    assert REFUSED not in controller.said()
+
+
+def test_a_policy_with_words_of_its_own(shop: Shop, controller: Controller) -> None:
+    """Whatever a policy of somebody's makes of a value is for Split and Event, and not for the log."""
+    shop.apply(workload(secret=REFUSED))
+    shop.wait_rolled_out()
+    container = "object.spec.template.spec.containers[0]"
+    policy = {
+        "validations": [
+            {
+                "expression": '!object.metadata.name.endsWith("-spot")',
+                "message": "nothing of this kind",
+                "messageExpression": f'"nothing of this kind: " + {container}.args[1]',
+            }
+        ]
+    }
+    attempted = json.dumps(manifest("any-spot", 0))
+    words = f"nothing of this kind: {ARGUMENT.replace(PLANTED, REFUSED)}"
+    with forbidden(
+        shop,
+        "quoting",
+        "deployments",
+        policy,
+        lambda: shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=attempted),
+    ):
+        shop.label()
+        shop.says("WriteDenied", words)
+        shop.told("WriteDenied", words)
+        assert lines_about(controller, shop, "denied request: …")
+    assert REFUSED not in controller.said()
