@@ -18,7 +18,6 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import kopf
-from prometheus_client import start_http_server
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
@@ -27,7 +26,8 @@ from splitter.core.reasons import Reason
 from splitter.kube.access import check_access, probe
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError, Client, connect
+from splitter.kube.client import ApiError, Client
+from splitter.kube.connect import connect
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
 from splitter.kube.records import TemplateSetRecord
@@ -35,7 +35,8 @@ from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import REST_S, WorkQueue
 from splitter.reconciler.vitals import checks
-from splitter.report import health, metrics
+from splitter.render.bounded import BoundedRenderer
+from splitter.report import health, metrics, scrapes
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
@@ -144,7 +145,7 @@ class _Doorway:
                 reconnected=self._follow_anew,
             )
             self._writing = client.under(self._election)
-        self._renderer = renderer_of(settings, self._cache.template_sets.by_name)
+        self._renderer = BoundedRenderer(renderer_of(settings, self._cache.template_sets.by_name))
         self._reconciler: Reconciler | None = None  # of this term
         self._health = health.Health()
         self._terms: asyncio.Task[None] | None = None
@@ -199,7 +200,7 @@ class _Doorway:
         """Serve metrics and probes. Raises SplitterError when a port is taken."""
         try:
             if self._settings.metrics_port:
-                start_http_server(self._settings.metrics_port)
+                scrapes.serve(self._settings.metrics_port)
             if self._settings.http_port:
                 health.serve(self._health, self._settings.http_port)
         except OSError as error:
@@ -320,6 +321,7 @@ class _Doorway:
         self._show_health()
         if self._terms is not None:
             await _ended(self._terms)
+        self._renderer.close()
         settled = await self._writing.settled(_SETTLE_S)
         for task in self._tasks:
             await _ended(task)

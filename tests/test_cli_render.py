@@ -131,6 +131,26 @@ class TestTemplateSets:
         assert (code, twins) == (1, [])
         assert sentence in said
 
+    def test_are_told_of_a_limit(self, tmp_path: Path) -> None:
+        """Before anybody uses the set: a template runs within the controller's limits here too."""
+        file = tmp_path / "set.yaml"
+        bomb = '{{ "%1000000000d" % 1 }}'
+        config_map = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "bomb",
+                "labels": {"splitter.io/template-set": "enabled"},
+                "annotations": {"splitter.io/namespaces": "*"},
+            },
+            "data": {f"deployment.{pool.value}.yaml.j2": bomb for pool in Pool},
+        }
+        file.write_text(yaml.safe_dump(config_map), encoding="utf-8")
+        told = ("--templates", str(file), "--annotation", "template=bomb")
+        found = RUN.invoke(app, ["render", "-f", "-", *told], input=DEPLOYMENT)
+        assert found.stdout == ""
+        assert "line 1: rendering it reached the limit of memory, 128 MiB" in str(found.exception)
+
     def test_are_in_the_file(self, tmp_path: Path) -> None:
         """A file without any is named."""
         file = tmp_path / "service.yaml"

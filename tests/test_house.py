@@ -48,6 +48,11 @@ def imports(path: Path) -> Iterator[str]:
                 pass
 
 
+def options(command: str) -> set[str]:
+    """Return the options of a command, without their values."""
+    return {word.partition("=")[0] for word in command.split() if word.startswith("--")}
+
+
 class TestModules:
     """A module is small, has a name that says what is inside, and tells its journey."""
 
@@ -210,6 +215,24 @@ class TestDocs:
         links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
         missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
         assert not missing
+
+    def test_read_the_logs_of_all_processes(self) -> None:
+        """`kubectl logs deploy/splitter` shows one process of two; a label, ten lines of each unless told."""
+        files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.yaml")]
+        lines = [
+            (name(path), line)
+            for path in (*files, *modules("splitter"))
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if re.search(r"kubectl\b.* logs\b", line)
+        ]
+        assert [line for _, line in lines if "app.kubernetes.io/name=splitter" in line]
+        one = [
+            line
+            for line in lines
+            if re.search(r"logs\b.* (deploy|deployment|deployment\.apps)/splitter\b", line[1])
+        ]
+        cut = [line for line in lines if " -l " in line[1] and not {"--prefix", "--tail"} <= options(line[1])]
+        assert not one + cut
 
 
 class TestBundled:

@@ -1,8 +1,14 @@
-"""Rendering: values are values whatever they hold, and a broken template says where and why."""
+"""Rendering: values are values whatever they hold, and a broken template says where and why.
 
+Each is rendered by the child process too, which says the same (tests/test_bounded.py has its limits).
+"""
+
+import asyncio
 import copy
 import json
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +18,10 @@ from hypothesis import strategies as st
 from splitter.bundled import bundled_path
 from splitter.core.desired import NodePresets, rendered_hash
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy, Pool
+from splitter.core.model import Policy, Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.render import Renderer, TemplateError, TemplateSet, read_template_sets
+from splitter.render.bounded import BoundedRenderer
 
 PRESETS = NodePresets(
     spot_terms=({"matchExpressions": [{"key": "spot", "operator": "Exists"}]},),
@@ -53,9 +60,28 @@ def renderer(text: str, name: str = "default") -> Renderer:
     return Renderer({name: TemplateSet(name, {"deployment/spot.yaml.j2": text})}, PRESETS)
 
 
+APART: dict[str, TemplateSet] = {}
+BOUNDED = BoundedRenderer(Renderer(APART, PRESETS))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _child() -> Iterator[None]:
+    """End the child process."""
+    yield
+    BOUNDED.close()
+
+
+def apart(text: str, source: dict[str, object] | None = None) -> Rendered:
+    """Return the spot twin as the child process makes it."""
+    files = {"deployment/spot.yaml.j2": text}
+    APART["default"] = TemplateSet("default", files, config_map="home/default")
+    return asyncio.run(BOUNDED.render(source or SOURCE, Pool.SPOT, Policy(), 0))
+
+
 def render(text: str, source: dict[str, object] | None = None) -> dict[str, dict[str, object]]:
-    """Return the spot twin that a template's text gives."""
+    """Return the spot twin that a template's text gives, here and in the child process."""
     rendered = renderer(text).render(source or SOURCE, Pool.SPOT, Policy())
+    assert apart(text, source) == rendered
     manifest = json.loads(rendered.manifest_json)
     assert isinstance(manifest, dict)
     return manifest
@@ -71,6 +97,11 @@ def broken(text: str, source: dict[str, object] | None = None) -> TemplateError:
         "Mend it and try it with `splitter render`. "
         'Until then the workloads of the template set "default" keep their last good twins.'
     )
+    with pytest.raises(TemplateError) as there:
+        apart(text, source)
+    # How deep and how large exactly is not the same there.
+    if not re.search("recursion|the twin has", there.value.what):
+        assert (there.value.line, there.value.what) == (caught.value.line, caught.value.what)
     return caught.value
 
 
@@ -357,17 +388,6 @@ class TestTemplateSets:
             assert "Add it to the annotation splitter.io/namespaces of ConfigMap home/small" in str(
                 caught.value
             )
-
-    def test_faults(self) -> None:
-        """What is wrong can be told before a workload needs the set: its form, its syntax, its name."""
-        found = Renderer({"default": TemplateSet("default", {})}, PRESETS)
-        assert found.faults(brought(HEAD)) == ()
-        (syntax,) = found.faults(brought("a: 1\nb: {{ x | }}\n"))
-        assert syntax.startswith("ConfigMap home/small, deployment.spot.yaml.j2, line 2: ")
-        (form,) = found.faults(brought("{{", faults=("the key is missing; write it",)))
-        assert form.startswith("ConfigMap home/small: the key is missing; write it. Mend it")
-        (name,) = found.faults(brought(HEAD, name="default"))
-        assert "a set of this name travels with splitter and is used instead; rename the ConfigMap" in name
 
     @pytest.mark.parametrize(
         "text",

@@ -1,18 +1,25 @@
 """The twins of a source from pass to pass: what a broken template leaves standing."""
 
+import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+
+import pytest
 
 from builders import free_source, observation, pods, source, split, twin
 from splitter.assembly import node_presets_of, renderer_of
 from splitter.core.desired import Manifest, mapping_at
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered
+from splitter.core.names import Key  # noqa: TC001
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import TemplateSet
 from splitter.reconciler.rendering import Rendering
-from splitter.render import Renderer
+from splitter.render import Renderer, TemplateError
+from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
+DEADLINE_S = 30.0
 POLICY = Policy(template_set="own")
 MANIFEST = {
     "apiVersion": "apps/v1",
@@ -35,7 +42,7 @@ class Life:
 
     def __init__(self, text: str = GOOD) -> None:
         self._sets: dict[str, TemplateSet] = {}
-        self.rendering = Rendering(renderer_of(Settings(), self._sets))
+        self.rendering = Rendering(BoundedRenderer(renderer_of(Settings(), self._sets)))
         self.write(text)
 
     def write(self, text: str) -> None:
@@ -43,9 +50,9 @@ class Life:
         files = {f"deployment/{pool.value}.yaml.j2": text for pool in Pool}
         self._sets["own"] = TemplateSet("own", files)
 
-    def hashes(self, observed: Observation) -> set[str] | None:
+    async def hashes(self, observed: Observation) -> set[str] | None:
         """Return the hashes of both twins in a pass, None when the set is broken."""
-        found = self.rendering.twins_of(observed, POLICY)
+        found = await self.rendering.twins_of(observed, POLICY)
         if isinstance(found, Note):
             assert found.reason is Reason.TEMPLATE_INVALID
             return None
@@ -55,38 +62,38 @@ class Life:
 class TestLastGood:
     """While its set is broken, a twin comes back as it was rendered last."""
 
-    def test_only_for_a_deleted_twin(self) -> None:
+    async def test_only_for_a_deleted_twin(self) -> None:
         """Both there: what is wrong is said. One gone: both as before. Mended: what the set says now."""
         life = Life()
-        good = life.hashes(BOTH)
+        good = await life.hashes(BOTH)
         life.write(BROKEN)
-        assert life.hashes(BOTH) is None
-        assert life.hashes(ONE) == good
-        assert life.hashes(BOTH) is None
+        assert await life.hashes(BOTH) is None
+        assert await life.hashes(ONE) == good
+        assert await life.hashes(BOTH) is None
         life.write(GOOD + "metadata: {annotations: {new: 'yes'}}\n")
-        assert life.hashes(observation(SOURCE)) not in (good, None)
+        assert await life.hashes(observation(SOURCE)) not in (good, None)
 
-    def test_not_before_the_split(self) -> None:
+    async def test_not_before_the_split(self) -> None:
         """What was rendered while the workload was looked at does not split it with a set that is broken."""
         life = Life()
         looked_at = free_source(manifest_json=SOURCE.manifest_json)
-        assert life.hashes(observation(looked_at, split=None))
+        assert await life.hashes(observation(looked_at, split=None))
         life.write(BROKEN)
-        assert life.hashes(observation(looked_at, split=None)) is None
-        assert life.hashes(observation(looked_at, split=split(takes_over=False))) is None
+        assert await life.hashes(observation(looked_at, split=None)) is None
+        assert await life.hashes(observation(looked_at, split=split(takes_over=False))) is None
 
-    def test_nothing_known(self) -> None:
+    async def test_nothing_known(self) -> None:
         """A process that has just started has nothing to go back to."""
-        assert Life(BROKEN).hashes(observation(SOURCE)) is None
+        assert await Life(BROKEN).hashes(observation(SOURCE)) is None
 
-    def test_forgotten_with_the_source(self) -> None:
+    async def test_forgotten_with_the_source(self) -> None:
         """A source that is gone takes its rendering with it."""
         life = Life()
-        assert life.hashes(observation(SOURCE))
+        assert await life.hashes(observation(SOURCE))
         life.write(BROKEN)
-        gone = life.rendering.twins_of(observation(SOURCE, source=None), POLICY)
+        gone = await life.rendering.twins_of(observation(SOURCE, source=None), POLICY)
         assert isinstance(gone, Note)
-        assert life.hashes(observation(SOURCE)) is None
+        assert await life.hashes(observation(SOURCE)) is None
 
 
 class CountedRenderer(Renderer):
@@ -109,47 +116,167 @@ class TestOnlyWhenNeeded:
         files = {f"deployment/{pool.value}.yaml.j2": text for pool in Pool}
         self.sets = {"own": TemplateSet("own", files)}
         self.renderer = CountedRenderer(self.sets, node_presets_of(Settings()))
-        self.rendering = Rendering(self.renderer)
+        self.rendering = Rendering(BoundedRenderer(self.renderer))
 
-    def hashes(self, metadata: dict[str, object], spec: dict[str, object], policy: Policy = POLICY) -> object:
+    async def hashes(
+        self, metadata: dict[str, object], spec: dict[str, object], policy: Policy = POLICY
+    ) -> object:
         """Return the hashes of both twins of the source with this metadata and spec added."""
         manifest = {
             **MANIFEST,
             "metadata": {**mapping_at(MANIFEST, "metadata"), **metadata},
             "spec": {**mapping_at(MANIFEST, "spec"), **spec},
         }
-        found = self.rendering.twins_of(observation(source(manifest_json=json.dumps(manifest))), policy)
+        found = await self.rendering.twins_of(observation(source(manifest_json=json.dumps(manifest))), policy)
         assert not isinstance(found, Note)
         return {pool: (found[pool].hash, found[pool].made_of) for pool in Pool}
 
-    def test_a_take_over_renders_once(self) -> None:
+    async def test_a_take_over_renders_once(self) -> None:
         """The mark, the pause, another count and a tool's marks come and go, and nothing is rendered anew."""
-        first = self.hashes({}, {"replicas": 3})
+        first = await self.hashes({}, {"replicas": 3})
         mark = {"splitter.io/taken-over": "x", "deployment.kubernetes.io/revision": "2"}
         for annotations in ({}, mark):
             for spec in ({"replicas": 3}, {"replicas": 4, "paused": True}, {}):
-                assert self.hashes({"annotations": annotations}, dict(spec)) == first
+                assert await self.hashes({"annotations": annotations}, dict(spec)) == first
         assert self.renderer.rendered == len(Pool)
 
-    def test_what_a_template_sees(self) -> None:
+    async def test_what_a_template_sees(self) -> None:
         """An annotation or a label of the user's, the spec, the policy, the set: each is rendered, once."""
-        seen = [self.hashes({}, {})]
-        seen.append(self.hashes({"annotations": {"team": "a"}}, {}))
-        seen.append(self.hashes({}, {"minReadySeconds": 5}))
-        seen.append(self.hashes({}, {}, replace(POLICY, restarted_at="2026-01-05")))
+        seen = [await self.hashes({}, {})]
+        seen.append(await self.hashes({"annotations": {"team": "a"}}, {}))
+        seen.append(await self.hashes({}, {"minReadySeconds": 5}))
+        seen.append(await self.hashes({}, {}, replace(POLICY, restarted_at="2026-01-05")))
         files = {path: text + "# new\n" for path, text in self.sets["own"].files.items()}
         self.sets["own"] = TemplateSet("own", files)
-        seen.append(self.hashes({}, {}))
+        seen.append(await self.hashes({}, {}))
         assert self.renderer.rendered == len(Pool) * len(seen)
         assert seen[0] == seen[-1]
         assert seen[0] != seen[1]
         assert seen[0] != seen[2]
         assert seen[0] != seen[3]
 
-    def test_as_rendered_by_itself(self) -> None:
+    async def test_as_rendered_by_itself(self) -> None:
         """A rendering that was kept is the one that a new process would make."""
         metadata: dict[str, object] = {"annotations": {"team": "a", "splitter.io/taken-over": "x"}}
-        self.hashes({"annotations": {"team": "a"}}, {"replicas": 3})
-        kept = self.hashes(metadata, {"replicas": 5, "paused": True})
-        self.rendering = Rendering(self.renderer)
-        assert self.hashes(metadata, {"replicas": 5, "paused": True}) == kept
+        await self.hashes({"annotations": {"team": "a"}}, {"replicas": 3})
+        kept = await self.hashes(metadata, {"replicas": 5, "paused": True})
+        self.rendering = Rendering(BoundedRenderer(self.renderer))
+        assert await self.hashes(metadata, {"replicas": 5, "paused": True}) == kept
+
+
+class SlowRenderer(BoundedRenderer):
+    """Renders when it is let, as a set that takes seconds."""
+
+    def __init__(self) -> None:
+        self.sets: dict[str, TemplateSet] = {}
+        self.write(GOOD)
+        super().__init__(Renderer(self.sets, node_presets_of(Settings())))
+        self.ready = asyncio.Event()
+        self.fault: Exception | None = None
+        self.next: list[str] = []  # what the set is when the last twin is rendered, when the one before, ...
+
+    def write(self, text: str) -> None:
+        """Have both templates of the set read so."""
+        self.sets["own"] = TemplateSet("own", {f"deployment/{pool.value}.yaml.j2": text for pool in Pool})
+
+    async def render(self, source: Manifest, pool: Pool, policy: Policy, size: int) -> Rendered:
+        """Render one twin, or fail."""
+        if self.next:
+            self.write(self.next.pop())
+        await self.ready.wait()
+        if self.fault is not None:
+            raise self.fault
+        return await super().render(source, pool, policy, size)
+
+
+class TestInTime:
+    """A pass waits for twins no longer than anybody notices."""
+
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have it wait for a moment only."""
+        monkeypatch.setattr("splitter.reconciler.rendering._PATIENCE_S", 0.01)
+
+    def setup_method(self) -> None:
+        """Have a renderer that is slow."""
+        self.renderer = SlowRenderer()
+        self.done: asyncio.Queue[Key] = asyncio.Queue()
+        self.rendering = Rendering(self.renderer, self.done.put_nowait)
+
+    async def test_what_is_there_at_once(self) -> None:
+        """Nothing is asked for again."""
+        self.renderer.ready.set()
+        found = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert found == await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(found, Mapping)
+        assert self.done.empty()
+
+    async def test_what_takes_long(self) -> None:
+        """The pass is told nothing; the key comes again with the twins, which are rendered once."""
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        self.renderer.ready.set()
+        async with asyncio.timeout(DEADLINE_S):
+            assert await self.done.get() == BOTH.key
+        self.renderer.ready.clear()
+        assert isinstance(await self.rendering.twins_in_time(BOTH, POLICY), Mapping)
+        assert self.done.empty()
+
+    async def test_a_set_that_changes_meanwhile(self) -> None:
+        """Both twins are of one set, the last."""
+        self.renderer.ready.set()
+        changed = GOOD + "metadata: {annotations: {new: 'yes'}}\n"
+        self.renderer.next = [changed, GOOD]
+        found = await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(found, Mapping)
+        assert all('"new":"yes"' in rendered.manifest_json for rendered in found.values())
+
+    async def test_what_fails_late(self) -> None:
+        """A fault comes with the next pass, and is kept as one that came at once."""
+        self.renderer.fault = TemplateError("own", "own/x", 3, "it is wrong")
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        self.renderer.ready.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await self.done.get()
+        self.renderer.fault = None
+        found = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert isinstance(found, Note)
+        assert "own/x, line 3: it is wrong" in found.message
+
+    async def test_a_source_that_goes_meanwhile(self) -> None:
+        """Nothing is kept of it."""
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        gone = await self.rendering.twins_in_time(replace(BOTH, source=None), POLICY)
+        assert isinstance(gone, Note)
+        self.renderer.ready.set()
+        assert isinstance(await self.rendering.twins_in_time(BOTH, POLICY), Mapping)
+        assert self.done.empty()
+
+    async def test_the_end(self) -> None:
+        """What is under way when a term ends is given up, and wakes nobody."""
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        self.rendering.end()
+        self.renderer.ready.set()
+        await self.rendering.twins_of(BOTH, POLICY)
+        assert self.done.empty()
+
+    async def test_a_bug(self, caplog: pytest.LogCaptureFixture) -> None:
+        """What nobody waits for any more is said, and the next pass finds it out again."""
+        self.renderer.fault = RuntimeError("a bug")
+        assert await self.rendering.twins_in_time(BOTH, POLICY) is None
+        self.renderer.ready.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await self.done.get()
+        assert "no twins are rendered of" in caplog.text
+        with pytest.raises(RuntimeError, match="a bug"):
+            await self.rendering.twins_in_time(BOTH, POLICY)
+
+    @pytest.mark.parametrize(("again_s", "kept"), [(60.0, True), (-1.0, False)])
+    async def test_what_may_pass(self, monkeypatch: pytest.MonkeyPatch, again_s: float, kept: bool) -> None:
+        """A failure that is not the template's is told for a minute, and then tried again."""
+        monkeypatch.setattr("splitter.reconciler.rendering._AGAIN_S", again_s)
+        self.renderer.ready.set()
+        self.renderer.fault = TemplateError("own", "own/x", None, "no process", lasting=False)
+        assert isinstance(await self.rendering.twins_of(BOTH, POLICY), Note)
+        self.renderer.fault = None
+        assert isinstance(await self.rendering.twins_of(BOTH, POLICY), Note) is kept

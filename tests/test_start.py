@@ -214,6 +214,39 @@ class TestProcess:
         assert "does not know Splits (splits.splitter.io)" in sentence
 
 
+# A bug, in the place of the controller.
+_BUG = """
+import sys
+from splitter import cli, operator
+
+async def run(_):
+    raise ValueError("invalid literal: 'hunter2'")
+
+operator.run = run
+sys.argv = ["splitter", "run"]
+cli.main()
+"""
+
+
+class TestBug:
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_is_in_the_log_without_values(self, tmp_path: Path, form: str) -> None:
+        """A process that ends by a bug says where, in its log, and repeats nothing that it had read."""
+        ended = subprocess.run(
+            [sys.executable, "-c", _BUG],
+            env=environment(tmp_path, None, LOG_FORMAT=form),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert ended.returncode == 1
+        assert "splitter ends, this is a bug of splitter's" in ended.stderr
+        assert "ValueError: invalid literal: …" in ended.stderr
+        assert "hunter2" not in ended.stderr
+
+
 class TestSettings:
     """Wrong settings are found before anything is asked of anybody (more: tests/test_settings.py)."""
 
@@ -247,7 +280,7 @@ class TestCredentials:
 
     def test_none_at_all(self, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Outside a pod and without a kubeconfig it says what to set."""
-        monkeypatch.setattr("splitter.kube.client._SERVICE_ACCOUNT", tmp_path / "token")
+        monkeypatch.setattr("splitter.kube.connect._SERVICE_ACCOUNT", tmp_path / "token")
         sentence = started.sentence(None)
         assert "there are no credentials" in sentence
         assert "Set KUBECONFIG" in sentence

@@ -22,7 +22,8 @@ from splitter.cli.target import Target, target_of
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import probe
-from splitter.kube.client import ApiError, Client, connect
+from splitter.kube.client import ApiError, Client
+from splitter.kube.connect import connect
 from splitter.kube.kubeconfig import namespace_of
 from splitter.kube.paths import workloads
 from splitter.settings import Settings, load_settings

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 import textwrap
+from contextlib import closing
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +18,7 @@ from splitter.cli.target import Target
 from splitter.core.actions import describe
 from splitter.core.names import Key
 from splitter.reconciler.preview import Preview, preview
+from splitter.render.bounded import BoundedRenderer
 
 
 class Output(StrEnum):
@@ -62,18 +64,20 @@ def plan(
 
 
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:
+    """Return the previews. Sets of the cluster are rendered within limits: others wrote them."""
     from splitter.assembly import cache_of, renderer_of, rules_of
 
     async with cluster.connected() as (client, found):
         cache = cache_of(found, _ignore)
-        return await preview(
-            client,
-            cache,
-            renderer_of(found, cache.template_sets.by_name),
-            rules_of(found),
-            namespaces=target.namespaces,
-            wanted=await cluster.chosen(client, target),
-        )
+        with closing(BoundedRenderer(renderer_of(found, cache.template_sets.by_name))) as renderer:
+            return await preview(
+                client,
+                cache,
+                renderer,
+                rules_of(found),
+                namespaces=target.namespaces,
+                wanted=await cluster.chosen(client, target),
+            )
 
 
 def _ignore(key: Key, *, urgent: bool) -> None:

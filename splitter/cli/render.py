@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import typer
@@ -30,7 +31,7 @@ from splitter.core.model import Mode, Policy, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
 from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
-from splitter.render import Renderer
+from splitter.render.bounded import BoundedRenderer
 from splitter.settings import load_settings
 
 _KINDS = frozenset({DEPLOYMENT, STATEFUL_SET})
@@ -73,7 +74,8 @@ def render(
     try:
         over = read_annotations(annotation)
         if workload is None:
-            typer.echo(_of_file(str(file), pools, over, templates, cluster.settings_file), nl=False)
+            text = asyncio.run(_of_file(str(file), pools, over, templates, cluster.settings_file))
+            typer.echo(text, nl=False)
             return
         target = cluster.target(workload)
         asked = (target, cluster, templates, over)
@@ -91,21 +93,23 @@ def render(
         raise typer.Exit(Exit.DIFFERS)
 
 
-def _of_file(
+async def _of_file(
     file: str, pools: list[Pool], over: dict[str, str], templates: Path | None, settings: Path | None
 ) -> str:
+    """Return the twins, rendered within the controller's limits: who tries a set is told of them first."""
     from splitter.assembly import renderer_of, rules_of
 
     found, brought = read_templates(templates, load_settings(settings))
-    renderer, defaults = renderer_of(found, brought), rules_of(found).defaults
-    check(renderer, brought)
-    name, text = _read(file)
-    workloads = _workloads(read_documents(text, name), name)
-    parts = [
-        part
-        for document in workloads
-        for part in _twins(document, name, over, defaults, renderer, pools, brought)
-    ]
+    defaults = rules_of(found).defaults
+    with closing(BoundedRenderer(renderer_of(found, brought))) as renderer:
+        await check(renderer, brought)
+        name, text = _read(file)
+        workloads = _workloads(read_documents(text, name), name)
+        parts = [
+            part
+            for document in workloads
+            for part in await _twins(document, name, over, defaults, renderer, pools, brought)
+        ]
     if not parts:
         raise ValueError(f"{name} holds nothing that is split into twins")
     return "---\n".join(parts)
@@ -149,12 +153,12 @@ def _is_ours(manifest: dict[str, object]) -> bool:
     )
 
 
-def _twins(
+async def _twins(
     document: Document,
     file: str,
     over: dict[str, str],
     defaults: Policy,
-    renderer: Renderer,
+    renderer: BoundedRenderer,
     pools: list[Pool],
     brought: Mapping[str, TemplateSet],
 ) -> list[str]:
@@ -183,7 +187,8 @@ def _twins(
     source = {**document.manifest, "metadata": {**metadata, "annotations": annotations}}
     on_demand = base_replicas(replicas, policy)
     shares = {Pool.ON_DEMAND: on_demand, Pool.SPOT: replicas - on_demand}
-    return [_text(renderer.render(source, pool, policy), shares, pool) for pool in pools]
+    size = len(json.dumps(source, default=str))
+    return [_text(await renderer.render(source, pool, policy, size), shares, pool) for pool in pools]
 
 
 def _text(rendered: Rendered, shares: Mapping[Pool, int], pool: Pool) -> str:

@@ -1,13 +1,14 @@
 """`splitter render deploy/web`: the twins of a workload in a cluster, or what would change about them.
 
 `render` calls it when a workload is named instead of a file. It renders as the controller would, with the
-cluster's template sets and the policy in force, and lets the API server say what would become of it, with
-the rights of who asks and nothing written. One with `--templates` shows what a set would do before anybody
-uses it.
+cluster's template sets and the policy in force, and within the same limits, for others wrote those sets; and
+lets the API server say what would become of it, with the rights of who asks and nothing written. One with
+`--templates` shows what a set would do before anybody uses it.
 """
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from splitter.kube.client import Client, Json
 from splitter.kube.comparison import Comparison, compare
 from splitter.reconciler.preview import observed_now
 from splitter.reconciler.rendering import Rendering
+from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 
@@ -79,27 +81,28 @@ async def _rendered(
         raise ValueError(f"{target.words} is not there")
     source = replace(observed.source, annotations={**observed.source.annotations, **over})
     observed = replace(observed, source=source)
-    renderer = renderer_of(settings, {**cache.template_sets.by_name, **brought})
-    check(renderer, brought)
-    in_force = policy_in_force(observed, rules_of(settings).defaults)
-    if not in_force.valid:
-        raise ValueError(" ".join(problem.message for problem in in_force.problems))
-    if brought and in_force.policy.template_set not in brought:
-        raise ValueError(
-            f"{key} uses the template set {in_force.policy.template_set}, which is not in {templates};"
-            f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
-        )
-    placed = observed.split is not None and observed.split.ordinals is not None
-    if placed or (not observed.twins and mode_of(key.kind, in_force.policy.mode) is Mode.PLACEMENT):
-        raise ValueError(
-            f"{target.words} is split by placement, which makes no twins: `splitter plan {target.short} -n"
-            f" {key.namespace}` says where each pod stands and is wanted. To render the twins that it would"
-            " have as such, give its manifest with -f, and --annotation mode=twins"
-        )
-    name = in_force.policy.template_set
-    if renderer.template_set(name) is None and cache.template_sets.unread:
-        raise ValueError(f"the template set {name} cannot be read: {cache.template_sets.unread}")
-    twins = Rendering(renderer).twins_of(observed, in_force.policy)
+    known = {**cache.template_sets.by_name, **brought}
+    with closing(BoundedRenderer(renderer_of(settings, known))) as renderer:
+        await check(renderer, brought)
+        in_force = policy_in_force(observed, rules_of(settings).defaults)
+        if not in_force.valid:
+            raise ValueError(" ".join(problem.message for problem in in_force.problems))
+        name = in_force.policy.template_set
+        if brought and name not in brought:
+            raise ValueError(
+                f"{key} uses the template set {name}, which is not in {templates};"
+                f" add --annotation template={next(iter(brought))} ({ANNOTATION_TEMPLATE})"
+            )
+        placed = observed.split is not None and observed.split.ordinals is not None
+        if placed or (not observed.twins and mode_of(key.kind, in_force.policy.mode) is Mode.PLACEMENT):
+            raise ValueError(
+                f"{target.words} is split by placement, which makes no twins: `splitter plan {target.short}"
+                f" -n {key.namespace}` says where each pod stands and is wanted. To render the twins that it"
+                " would have as such, give its manifest with -f, and --annotation mode=twins"
+            )
+        if renderer.template_set(name) is None and cache.template_sets.unread:
+            raise ValueError(f"the template set {name} cannot be read: {cache.template_sets.unread}")
+        twins = await Rendering(renderer).twins_of(observed, in_force.policy)
     if isinstance(twins, Note):
         raise SplitterError(twins.reason, twins.message)
     return observed, in_force.policy, twins

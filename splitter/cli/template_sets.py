@@ -12,7 +12,7 @@ from splitter.cli.manifests import Document, read_documents
 from splitter.core.desired import mapping_at
 from splitter.core.surface import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import SUFFIX, TemplateSet, from_config_map
-from splitter.render import Renderer
+from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 TemplatesOption = typer.Option(
@@ -38,9 +38,9 @@ def read_templates(path: Path | None, settings: Settings) -> tuple[Settings, dic
     return settings, {template_set.name: template_set for template_set in found}
 
 
-def check(renderer: Renderer, template_sets: dict[str, TemplateSet]) -> None:
+async def check(renderer: BoundedRenderer, template_sets: dict[str, TemplateSet]) -> None:
     """Raise ValueError with what is wrong with the sets of a file, used or not."""
-    faults = [fault for one in template_sets.values() for fault in renderer.faults(one)]
+    faults = [fault for one in template_sets.values() for fault in await renderer.faults(one)]
     if faults:
         raise ValueError("\n".join(faults))
 

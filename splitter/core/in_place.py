@@ -101,8 +101,12 @@ def keep(this: Pass) -> Plan:
         message = "pods whose nodes are no more wait for Kubernetes to collect them: the settings say so"
         waits = Note(Reason.WAITING_FOR_REPLICAS, message)
         placed = replace(placed, verdict=waits, notes=(), vanished=(), moving=False)
+    try:
+        actions = _actions(this, placed)
+    except ValueError as problem:
+        placed = _without_room(placed, str(problem))
+        actions = _actions(this, placed)
     rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
-    actions = _actions(this, placed)
     state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
@@ -220,8 +224,17 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     return (*actions, *_room(this, placed))
 
 
+def _without_room(placed: Placed, why: str) -> Placed:
+    """Return it with nobody moving, because no pod can hold the room that a move needs."""
+    note = Note(Reason.WAITING_FOR_ROOM, f"no placeholder can be made: {why}", warning=True)
+    return replace(placed, verdict=note, notes=(*placed.notes, note), room=None, moving=False)
+
+
 def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
-    """Hold the room that the next move needs, and let go what is of no use, or is about to be used."""
+    """Hold the room that the next move needs, and let go what is of no use, or is about to be used.
+
+    Raises ValueError when the workload asks for more than a placeholder can.
+    """
     rules, wanted = this.rules.room, placed.room
     held = _placeholder(this.observed)
     ending = any(pod.terminating for pod in this.observed.placeholders)

@@ -88,6 +88,7 @@ class Reason(StrEnum):
     IS_TWIN = "IsTwin"
     NAME_TOO_LONG = "NameTooLong"
     NAMESPACE_EXCLUDED = "NamespaceExcluded"
+    TOO_LARGE = "TooLarge"
     OWNED_BY_CONTROLLER = "OwnedByController"
     AUTOSCALER_ON_TWIN = "AutoscalerOnTwin"
     VOLUME_READ_WRITE_ONCE = "VolumeReadWriteOnce"

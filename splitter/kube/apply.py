@@ -150,7 +150,7 @@ class Writer:
             case SetMark() | SetPaused() | SaveReplicas() | ReleaseSource():
                 await self._do_with_source(source, action)
             case Scale():
-                await self._scale(source, action)
+                await self._scale(observed, source, action)
             case ShowReplicas():
                 shown: Json = {"spec": {"replicas": action.replicas}}
                 path = paths.split(source.key)
@@ -304,13 +304,16 @@ class Writer:
         message = f"{found['kind']} {name} exists already; if it is not splitter's, rename or delete it"
         raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
-    async def _scale(self, source: SourceView, action: Scale) -> None:
+    async def _scale(self, observed: Observation, source: SourceView, action: Scale) -> None:
+        """Scale that very holder: one that was made again under its name is another one."""
         if action.kind is HolderKind.STATEFUL_SET and action.name == source.key.name:
             await self._send_to_source(source, scaled_source(action, source.replicas))
             return
-        body: Json = {"spec": {"replicas": action.replicas}}
+        holders = observed.replica_sets if action.kind is HolderKind.REPLICA_SET else observed.twins
+        metadata: Json = {"uid": next(holder.uid for holder in holders if holder.name == action.name)}
         if action.resource_version is not None:
-            body["metadata"] = {"resourceVersion": action.resource_version}
+            metadata["resourceVersion"] = action.resource_version
+        body: Json = {"metadata": metadata, "spec": {"replicas": action.replicas}}
         if action.kind is HolderKind.REPLICA_SET:
             path = paths.replica_sets(source.key.namespace).of(action.name)
             await self._patch_replica_set(path, body, "merge")

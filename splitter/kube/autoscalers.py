@@ -7,16 +7,19 @@ not given, is no answer and no error: only the autoscaler of the cluster itself 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 
 from splitter.core.model import seconds_between
 from splitter.core.names import DEPLOYMENT
-from splitter.kube.client import Client
+from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.fields import Raw
 from splitter.kube.paths import ResourcePath
 
+# Of one kind in one namespace; whoever has more has them for somebody else than people.
+MAX_AUTOSCALERS = 5000
 _HPA, _KEDA, _VPA = "HorizontalPodAutoscaler", "ScaledObject", "VerticalPodAutoscaler"
 
 
@@ -78,27 +81,45 @@ class Autoscalers:
                 kept.at = now
             return kept.found
 
-    async def _read_replicas(self, namespace: str) -> Iterator[Autoscaler]:
-        hpa = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
-        hpas = await self._client.get(hpa)
-        keda = await self._client.find(ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace))
-        found = [(_HPA, raw) for raw in hpas["items"]]
-        found += [(_KEDA, raw) for raw in (keda["items"] if keda else ())]
-        return (_aimed(kind, raw, "scaleTargetRef") for kind, raw in found)
+    async def _read_replicas(self, namespace: str) -> list[Autoscaler]:
+        hpas = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
+        keda = ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace)
+        found = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas)]
+        found += [_aimed(_KEDA, raw, "scaleTargetRef") async for raw in self._listed(keda, optional=True)]
+        return [one for one in found if one is not None]
 
-    async def _read_resources(self, namespace: str) -> Iterator[Autoscaler]:
+    async def _read_resources(self, namespace: str) -> list[Autoscaler]:
         path = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
-        found = await self._client.find(path)
-        return (_aimed(_VPA, raw, "targetRef") for raw in (found["items"] if found else ()) if _acts(raw))
+        found = [_aimed(_VPA, raw, "targetRef") async for raw in self._listed(path, optional=True)]
+        return [one for one in found if one is not None]
+
+    async def _listed(self, path: ResourcePath, *, optional: bool = False) -> AsyncIterator[Raw]:
+        """Yield a namespace's autoscalers, and no more than anybody needs; none of what is `optional`."""
+        left = MAX_AUTOSCALERS
+        try:
+            async for page in self._client.pages(path):
+                for raw in page["items"][:left]:
+                    yield raw
+                left -= len(page["items"])
+                if left <= 0:
+                    return
+        except ApiError as error:
+            if not optional or error.status not in {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN}:
+                raise
 
 
-def _aimed(kind: str, raw: Raw, field_name: str) -> Autoscaler:
-    spec = raw.get("spec", {})
-    aim = spec.get(field_name) or {}
-    who = f"{kind}/{raw['metadata']['name']}"
-    return Autoscaler(
-        who, aim.get("kind", DEPLOYMENT), aim.get("name", ""), resizes=kind == _VPA, tolerant=_tolerates(spec)
-    )
+def _aimed(kind: str, raw: Raw, field_name: str) -> Autoscaler | None:
+    """Return what one is aimed at; None of what nobody can read, or what changes no pods that run."""
+    try:
+        spec = raw.get("spec") or {}
+        aim = spec.get(field_name) or {}
+        at, name = aim.get("kind", DEPLOYMENT), aim.get("name", "")
+        if kind == _VPA and not _acts(spec):
+            return None
+        who = f"{kind}/{raw['metadata']['name']}"
+        return Autoscaler(who, str(at), str(name), resizes=kind == _VPA, tolerant=_tolerates(spec))
+    except (AttributeError, KeyError, TypeError):  # a custom resource, of whatever shape its author likes
+        return None
 
 
 def _tolerates(spec: Raw) -> bool:
@@ -106,7 +127,7 @@ def _tolerates(spec: Raw) -> bool:
 
     It divides those by `status.replicas` of the source, which is 0 while split: no 10 % tolerance.
     """
-    window = spec.get("behavior", {}).get("scaleUp", {}).get("stabilizationWindowSeconds")
+    window = (spec.get("behavior") or {}).get("scaleUp", {}).get("stabilizationWindowSeconds")
     targets = (
         metric.get(kind, {}).get("target", {})
         for metric in spec.get("metrics") or ()
@@ -115,7 +136,7 @@ def _tolerates(spec: Raw) -> bool:
     return bool(window) or not any("averageValue" in target for target in targets)
 
 
-def _acts(vertical: Raw) -> bool:
+def _acts(spec: Raw) -> bool:
     """Whether it changes pods that run, and does not only recommend."""
-    mode = (vertical.get("spec", {}).get("updatePolicy") or {}).get("updateMode", "Auto")
+    mode = (spec.get("updatePolicy") or {}).get("updateMode", "Auto")
     return mode not in {"Off", "Initial"}

@@ -1,13 +1,13 @@
-"""One connection to one API server: credentials, raw JSON requests, streams, and readable failures.
+"""One connection to one API server: raw JSON requests, streams, and readable failures.
 
-`connect` is called once by the command line and the operator; `watch`, `observe` and `apply` send
-through it. It sits on `kubernetes.aio` (credentials, TLS, connection pool) and leaves the generated
-models alone: pydantic models are slow on hot paths, so bodies are parsed by orjson into plain dicts
-that never leave this folder. It never decides anything and never caches.
+`connect` makes the one that there is; `watch`, `observe` and `apply` send through it. It sits on
+`kubernetes.aio` (credentials, TLS, connection pool) and leaves the generated models alone: pydantic models
+are slow on hot paths, so bodies are parsed by orjson into plain dicts that never leave this folder. It takes
+no answer about anything else than it has asked for, and none that is too large. It never decides anything and
+never caches.
 """
 
 import asyncio
-import os
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,20 +15,14 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Protocol
 
 import aiohttp
 import orjson
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
+from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
-from yaml import YAMLError
 
 from splitter import __version__
-from splitter.core.errors import SplitterError
-from splitter.core.reasons import Reason
-from splitter.kube.kubeconfig import environment_proxy
 from splitter.kube.paths import ResourcePath
 
 PATCHES = {
@@ -37,8 +31,6 @@ PATCHES = {
     "apply": "application/apply-patch+yaml",
 }
 FIELD_MANAGER = "splitter"
-# Where a pod finds its own credentials; load_incluster_config reads the same place.
-_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _TRY_AGAIN = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
@@ -54,6 +46,9 @@ KIND_MISSING = "KindMissing"
 _NO_KIND = frozenset({"404 page not found", "the server could not find the requested resource"})
 # An answer about something else than was asked for: of a broken proxy, or of somebody who wants to be heard.
 WRONG_ANSWER = "WrongAnswer"
+# An answer that would take the memory of all. etcd holds objects of 1.5 MiB, which JSON makes longer.
+TOO_LARGE = "TooLarge"
+MAX_ANSWER_BYTES = 32 * 1024**2
 # A write that was not sent: this process does not lead (any more).
 NOT_LEADING = "NotLeading"
 # An answer, or a line of a watch, that was cut off on its way is no JSON.
@@ -178,6 +173,22 @@ class Client:
                 return None
             raise
 
+    async def pages(self, path: ResourcePath, limit: int = 500, **query: str) -> AsyncIterator[Json]:
+        """GET a collection page by page, `limit` objects each; fewer where these are too large. As `get`."""
+        while True:
+            try:
+                page = await self.get(path, limit=str(limit), **query)
+            except ApiError as error:
+                if error.reason != TOO_LARGE or limit == 1:
+                    raise
+                limit = max(1, limit // 10)
+                continue
+            yield page
+            token = (page.get("metadata") or {}).get("continue")
+            if not token:
+                return
+            query["continue"] = token
+
     async def send(
         self,
         method: str,
@@ -212,7 +223,7 @@ class Client:
         _permit.set(self._permit if request.method != "GET" else None)
         try:
             response = await self._request(request, aiohttp.ClientTimeout(total=timeout_s))
-            content = await response.read()
+            content = await _content(response, path)
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise _error(path, response.status, content)
             answer: Json = orjson.loads(content) if content else {}
@@ -330,6 +341,20 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
                 yield line
 
 
+async def _content(response: aiohttp.ClientResponse, path: ResourcePath) -> bytes:
+    """Return the whole answer. Raises ApiError (TooLarge) for more than an object, or a page, may be."""
+    found = bytearray()
+    async for chunk in response.content.iter_any():
+        found += chunk
+        if len(found) > MAX_ANSWER_BYTES:
+            response.close()
+            most = MAX_ANSWER_BYTES // 1024**2
+            raise ApiError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE, f"{path} is larger than {most} MiB"
+            )
+    return bytes(found)
+
+
 def _is_transient(error: BaseException) -> bool:
     return isinstance(error, ApiError) and (error.status == 0 or error.status in _TRY_AGAIN)
 
@@ -345,54 +370,3 @@ def _error(path: ResourcePath, status: int, content: bytes) -> ApiError:
         ours = f"this cluster does not know {kind} ({kind.lower()}.splitter.io); apply manifests/crd.yaml"
         return ApiError(status, KIND_MISSING, ours if path.is_ours else found.message)
     return found
-
-
-async def connect(
-    kubeconfig: Path | None,
-    context: str | None,
-    timeout_s: float,
-    connections: int,
-    answered: Answered = lambda *_: None,
-) -> Client:
-    """Connect with a kubeconfig, or with the pod's own service account when none is named.
-
-    Nothing is sent yet; `answered` is told of each request. Raises SplitterError (ApiUnreachable) when there
-    are no usable credentials.
-    """
-    in_cluster = await asyncio.to_thread(_SERVICE_ACCOUNT.exists)
-    configuration = Configuration()
-    configuration.connection_pool_maxsize = connections
-    configuration.trace_configs = [at_the_last_moment()]
-    # The library would have aiohttp look at the environment and at ~/.netrc for each request, in threads.
-    configuration.client_session_kwargs = {"trust_env": False}
-    try:
-        if kubeconfig is not None:
-            await asyncio.to_thread(_must_be_readable, kubeconfig)
-            await load_kube_config(
-                config_file=str(kubeconfig),
-                context=context,
-                client_configuration=configuration,
-                persist_config=False,
-            )
-        elif in_cluster:
-            load_incluster_config(client_configuration=configuration)
-        else:
-            raise SplitterError(
-                Reason.API_UNREACHABLE,
-                "there are no credentials: KUBECONFIG is not set and this is not a pod with a service"
-                " account. Set KUBECONFIG, or run splitter in the cluster (manifests/)",
-            )
-    except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
-        raise SplitterError(
-            Reason.API_UNREACHABLE,
-            f"the kubeconfig {kubeconfig or ''} cannot be used: {error}. Check KUBECONFIG and the context",
-        ) from error
-    configuration.proxy = configuration.proxy or environment_proxy(configuration.host)
-    return Client(ApiClient(configuration=configuration), timeout_s, answered)
-
-
-def _must_be_readable(kubeconfig: Path) -> None:
-    """Raise OSError for a file that is not there: the library would miss a context in it instead."""
-    for path in str(kubeconfig).split(os.pathsep):
-        with Path(path).open(encoding="utf-8"):
-            pass

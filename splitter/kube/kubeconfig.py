@@ -1,7 +1,7 @@
 """Reads names out of a kubeconfig: its contexts, and the namespace of one; and the proxy on the way there.
 
 The command line asks, for the default of `-n` and for shell completion, before it connects and whether it
-connects or not. Credentials are not looked at: `client.connect` leaves those to the library, which takes
+connects or not. Credentials are not looked at: `connect` leaves those to the library, which takes
 half a second to import.
 """
 

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import assert_never
 
 from splitter.core.causes import of_nodes
+from splitter.core.limits import too_large
 from splitter.core.model import (
     Neighbours,
     Observation,
@@ -146,6 +147,8 @@ class Observer:
     async def _look_around(
         self, source: SourceView, twins: Iterable[TwinView], now: datetime, at_most_s: float
     ) -> Neighbours:
+        if too_large(source):  # it is refused for that, and nobody is asked about it
+            return Neighbours()
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()

@@ -184,16 +184,11 @@ class Reflector:
 
     async def _list(self) -> str:
         listed: list[Any] = []
-        query = {"limit": str(_PAGE), **self._selector}
-        while True:
-            page = await self._client.get(self._path, **query)
+        version = "0"
+        async for page in self._client.pages(self._path, _PAGE, **self._selector):
             self._heard()
             listed.extend(map(self._store.read, page["items"]))
-            token = page["metadata"].get("continue")
-            if not token:
-                break
-            query["continue"] = token
-        version = str(page["metadata"]["resourceVersion"])
+            version = str(page["metadata"]["resourceVersion"])
         self._store.replace(listed, self._namespace, int(version))
         if self._off:
             logger.info("%s is followed from now on", self._path)

@@ -33,7 +33,7 @@ from splitter.reconciler.herald import Herald
 from splitter.reconciler.inspection import Inspection
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
-from splitter.render import Renderer
+from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import pass_fields
 from splitter.report.status import build
@@ -50,6 +50,8 @@ _KIND_MISSING_S = 10.0
 _CALMER_S = 0.5
 # What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
 _LAST_WORDS_S = 1.0
+# What a pass knows of twins that take long to render, until they are there.
+_RENDERING = Note(Reason.TEMPLATE_INVALID, "its twins are being rendered", quiet=True)
 # A replica given to spot is bound within this time or shows as Pending by itself.
 _PROMISE_S = 10.0
 
@@ -62,7 +64,7 @@ class Reconciler:
         queue: WorkQueue,
         observer: Observer,
         writer: Writer,
-        renderer: Renderer,
+        renderer: BoundedRenderer,
         *,
         rules: Rules,
         resync_s: float,
@@ -70,12 +72,13 @@ class Reconciler:
         self._queue = queue
         self._observer = observer
         self._writer = writer
-        self._rendering = Rendering(renderer)
+        self._rendering = Rendering(renderer, queue.add)
         self._rules = rules
         self._resync_s = resync_s
         self._board = StatusBoard(writer, queue.calm, queue.add_after)
         self._herald = Herald(writer, queue.calm)
-        self.inspect = Inspection(renderer, self._herald).inspect
+        self._inspection = Inspection(renderer, self._herald)
+        self.inspect = self._inspection.inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._promises: deque[tuple[float, Key, int]] = deque()
@@ -88,11 +91,13 @@ class Reconciler:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._board.run())
                 group.create_task(self._herald.run())
+                group.create_task(self._inspection.run())
                 for _ in range(workers):
                     group.create_task(self._work(only_urgent=False))
                 for _ in range(emergency_workers):
                     group.create_task(self._work(only_urgent=True))
         finally:
+            self._rendering.end()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_S):
                     await self._board.flush()
@@ -123,16 +128,10 @@ class Reconciler:
             refused=self._refused.get(key),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
-        twins = self._rendering.twins_of(observed, in_force.policy)
-        found = plan(observed, in_force, twins, self._rules)
-        if isinstance(twins, Mapping) and begins(found):
-            denied = await self._writer.rehearse(observed, twins)
-            observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
-            found = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
-            denied = await self._writer.rehearse_roll(observed, twins)
-            found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
-            self._acceptable[key] = _hashes(twins) if denied is None else ()
+        decided = await self._decided(observed, in_force)
+        if decided is None:
+            return  # the key comes again with its twins
+        observed, found = decided
         self._count_moving(key, found)
         if self._can_wait(found) and self._queue.hurried():
             self._queue.add_after(key, _CALMER_S)
@@ -159,6 +158,25 @@ class Reconciler:
         logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
         if found.step is not Step.NOTHING:
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
+
+    async def _decided(
+        self, observed: Observation, in_force: PolicyInForce
+    ) -> tuple[Observation, Plan] | None:
+        """Return what to do, rehearsed where it is new. While twins are rendered only a loss is answered."""
+        key = observed.key
+        twins = await self._rendering.twins_in_time(observed, in_force.policy)
+        found = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
+        if twins is None:
+            return (observed, replace(found, actions=found.raises)) if found.raises else None
+        if isinstance(twins, Mapping) and begins(found):
+            denied = await self._writer.rehearse(observed, twins)
+            observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
+            found = plan(observed, in_force, twins, self._rules)
+        elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
+            denied = await self._writer.rehearse_roll(observed, twins)
+            found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
+            self._acceptable[key] = _hashes(twins) if denied is None else ()
+        return observed, found
 
     @staticmethod
     def _can_wait(found: Plan) -> bool:

@@ -1,10 +1,11 @@
 """A first look at each template set that somebody brings, before a workload needs it.
 
-The cache calls `inspect` when a set is new or another one. What is wrong with it is said where its author
-looks: in the log, and as an Event on the ConfigMap. Its workloads are told by their own passes; nothing
-is decided here.
+The cache calls `inspect` when a set is new or another one; one task looks at them one after the other, within
+the limits of `render.bounded`. What is wrong with one is said where its author looks: in the log, and as an
+Event on the ConfigMap. Its workloads are told by their own passes; nothing is decided here.
 """
 
+import asyncio
 import logging
 from datetime import UTC, datetime
 
@@ -13,7 +14,7 @@ from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.kube.records import TemplateSetRecord
 from splitter.reconciler.herald import Herald
-from splitter.render import Renderer
+from splitter.render.bounded import BoundedRenderer
 
 logger = logging.getLogger("splitter.templates")
 
@@ -21,14 +22,29 @@ logger = logging.getLogger("splitter.templates")
 class Inspection:
     """Says what is wrong with a set that has come or changed, once for each change."""
 
-    def __init__(self, renderer: Renderer, herald: Herald) -> None:
+    def __init__(self, renderer: BoundedRenderer, herald: Herald) -> None:
         self._renderer = renderer
         self._herald = herald
+        self._waiting: dict[str, TemplateSetRecord] = {}
+        self._something = asyncio.Event()
 
     def inspect(self, record: TemplateSetRecord) -> None:
+        """Have a set looked at soon; of several changes of one, the last."""
+        self._waiting[record.template_set.name] = record
+        self._something.set()
+
+    async def run(self) -> None:
+        """Look at what waits, until cancelled."""
+        while True:
+            await self._something.wait()
+            self._something.clear()
+            while self._waiting:
+                await self._look_at(self._waiting.pop(next(iter(self._waiting))))
+
+    async def _look_at(self, record: TemplateSetRecord) -> None:
         """Compile a set, and say what came of it."""
         found = record.template_set
-        faults = self._renderer.faults(found)
+        faults = await self._renderer.faults(found)
         if not faults:
             users = (
                 ", ".join(found.namespaces)

@@ -22,7 +22,7 @@ from splitter.kube.observe import Observer
 from splitter.kube.paths import NAMESPACES
 from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
-from splitter.render import Renderer
+from splitter.render.bounded import BoundedRenderer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Preview:
 async def preview(
     client: Client,
     cache: Cache,
-    renderer: Renderer,
+    renderer: BoundedRenderer,
     rules: Rules,
     *,
     namespaces: Sequence[str],
@@ -55,7 +55,7 @@ async def preview(
     for key in sorted(filter(wanted, cache.workloads()), key=str):
         observed = await observer.observe(key, datetime.now(UTC))
         in_force = policy_in_force(observed, rules.defaults)
-        twins = rendering.twins_of(observed, in_force.policy)
+        twins = await rendering.twins_of(observed, in_force.policy)
         if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:
             twins = _unreadable(in_force.policy.template_set, cache.template_sets.unread)
         planned = plan(observed, in_force, twins, rules)

@@ -12,12 +12,11 @@ the text would be safe where an expression stands alone, but not between quotes 
 Rendering never reads the cluster, has no side effect, and gives equal output for equal input.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-
-from jinja2 import Template
 
 from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
@@ -27,11 +26,11 @@ from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
-from splitter.render.document import json_kind, parse, with_values
-from splitter.render.errors import TemplateError, no_such_set, not_allowed
-from splitter.render.sandbox import MAX_BYTES, Environment, plain, run
+from splitter.render.errors import Fault, TemplateError, no_such_set, not_allowed
+from splitter.render.sandbox import MAX_BYTES, line_of, plain
+from splitter.render.templates import Templates
 
-__all__ = ["Renderer", "TemplateError", "TemplateSet", "read_template_sets"]
+__all__ = ["Order", "Renderer", "TemplateError", "TemplateSet", "read_template_sets"]
 
 
 def read_template_sets(folder: Path) -> dict[str, TemplateSet]:
@@ -56,18 +55,30 @@ def read_template_sets(folder: Path) -> dict[str, TemplateSet]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One twin to be made: of which template, of what kind; `fault` makes the errors that name the file."""
+
+    template_set: TemplateSet
+    text: str
+    where: str
+    kind: str
+    fault: Fault
+
+
 class Renderer:
-    """Renders twins from template sets; compiled templates are kept, results are not.
+    """Renders twins from template sets, at once and without limits; `bounded` is for sets that others write.
 
     `template_sets` may change between two calls, as ConfigMaps do: what is there at the time counts.
-    `presets` come from the settings and stay: changing them changes every twin, which is a rollout.
+    `presets` come from the settings and stay: changing them changes every twin, which is a rollout. Compiled
+    templates are kept, results are not.
     """
 
     def __init__(self, template_sets: Mapping[str, TemplateSet], presets: NodePresets) -> None:
         self._sets = template_sets
         self._presets = plain({name: list(getattr(presets, name)) for name in presets.__slots__})
-        self._environment = Environment()
-        self._compiled: dict[tuple[str, str], tuple[str, Template]] = {}
+        self._most_terms = max(len(presets.spot_terms), len(presets.on_demand_terms))
+        self._templates = Templates()
 
     def template_set(self, name: str) -> TemplateSet | None:
         """Return the set of this name as it is now: equal to the one before, it renders the same twins."""
@@ -79,6 +90,16 @@ class Renderer:
         `source` is the workload as the API server has it; nothing in it is changed. Raises
         `SplitterError`, a `TemplateError` whatever goes wrong in the template.
         """
+        order = self.order(source, pool, policy)
+        variables = self.variables(source, pool, policy)
+        try:
+            found = self._templates.manifest(order.text, order.where, order.kind, variables, order.fault)
+        except MemoryError as problem:
+            raise order.fault(line_of(problem), "it takes more memory than there is") from problem
+        return self.finished(order, found, source, pool, policy)
+
+    def order(self, source: Manifest, pool: Pool, policy: Policy) -> Order:
+        """Return what makes this twin. Raises SplitterError when there is none, or it may not be used."""
         template_set = self._sets.get(policy.template_set)
         if template_set is None:
             raise no_such_set(policy.template_set, self._sets)
@@ -89,48 +110,39 @@ class Renderer:
             raise not_allowed(template_set, namespace)
         kind = str(source.get("kind", "Deployment"))
         path = path_of(kind, pool)
-        fault = partial(TemplateError, template_set.name, template_set.where(path))
-        template = self._template(template_set, path)
-        text, values = run(template, self._variables(source, pool, policy), fault)
-        document = parse(text, template_set.files[path], fault)
-        try:
-            manifest = _checked(with_values(document, values), kind)
-            return _finished(desired.enforce(manifest, source, pool), source, policy)
-        except (TypeError, ValueError, RecursionError) as problem:
-            raise fault(None, str(problem)) from problem
+        text = template_set.files.get(path)
+        if text is not None:
+            return _order(template_set, path, text, kind)
+        name = quoted(template_set.name)
+        what = f"the template set {name} has no such file; write it, or use another set"
+        raise TemplateError(template_set.name, template_set.where(path), None, what)
 
-    def faults(self, template_set: TemplateSet) -> tuple[str, ...]:
-        """Return what is wrong with a set as far as that can be told without a workload to render."""
+    def orders(self, template_set: TemplateSet) -> list[Order]:
+        """Return what a set could make, for a first look. Raises TemplateError when its form is wrong."""
         there = self._sets.get(template_set.name)
         if there is not None and there.config_map != template_set.config_map:
             what = "a set of this name travels with splitter and is used instead; rename the ConfigMap"
-            return (f"ConfigMap {template_set.config_map}: {what}.",)
+            raise TemplateError(template_set.name, f"ConfigMap {template_set.config_map}", None, what)
         if template_set.faults:
-            return (_unusable(template_set).message,)
-        found = []
-        for path in template_set.files:
-            try:
-                self._template(template_set, path)
-            except TemplateError as error:
-                found.append(error.message)
-        return tuple(found)
+            raise _unusable(template_set)
+        return [_order(template_set, path, text, "") for path, text in template_set.files.items()]
 
-    def _template(self, template_set: TemplateSet, path: str) -> Template:
-        """Return a template, compiled once for each text that it has had last."""
-        name = template_set.name
-        fault = partial(TemplateError, name, template_set.where(path))
-        text = template_set.files.get(path)
-        if text is None:
-            raise fault(
-                None, f"the template set {quoted(name)} has no such file; write it, or use another set"
-            )
-        compiled = self._compiled.get((name, path))
-        if compiled is None or compiled[0] != text:
-            compiled = (text, self._environment.template(text, template_set.where(path), fault))
-            self._compiled[name, path] = compiled
-        return compiled[1]
+    def weight(self, source: Manifest, size: int) -> int:
+        """Return how many bytes a rendering of a source is about: its size, the node affinity multiplied."""
+        template = mapping_at(mapping_at(source, "spec"), "template")
+        own = desired.required_terms(mapping_at(template, "spec"))
+        return size + len(json.dumps(own, default=str)) * self._most_terms if own else size
 
-    def _variables(self, source: Manifest, pool: Pool, policy: Policy) -> dict[str, object]:
+    def finished(
+        self, order: Order, manifest: Manifest, source: Manifest, pool: Pool, policy: Policy
+    ) -> Rendered:
+        """Return a twin of what a template made, with all that is ours put right. Raises TemplateError."""
+        try:
+            return _finished(desired.enforce(manifest, source, pool), source, policy)
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise order.fault(None, str(problem)) from problem
+
+    def variables(self, source: Manifest, pool: Pool, policy: Policy) -> dict[str, object]:
         """Return what a template sees; a number of replicas is not among it, or scaling were a roll."""
         seen = desired.rendered_from(source)
         metadata, spec = mapping_at(seen, "metadata"), mapping_at(seen, "spec")
@@ -172,6 +184,11 @@ class Renderer:
         }
 
 
+def _order(template_set: TemplateSet, path: str, text: str, kind: str) -> Order:
+    where = template_set.where(path)
+    return Order(template_set, text, where, kind, partial(TemplateError, template_set.name, where))
+
+
 def _unusable(template_set: TemplateSet) -> TemplateError:
     what = "; ".join(template_set.faults)
     return TemplateError(template_set.name, f"ConfigMap {template_set.config_map}", None, what)
@@ -197,17 +214,3 @@ def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> 
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
     return Rendered(text, found, made_of, policy.template_set)
-
-
-def _checked(manifest: object, kind: str) -> Manifest:
-    """Return the manifest if it is one of the wanted kind."""
-    if not isinstance(manifest, dict):
-        raise TypeError(
-            f"the output is {json_kind(manifest)}; it must be one mapping, the manifest of a {kind}"
-        )
-    if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") != kind:
-        rendered = f"{manifest.get('apiVersion')}/{manifest.get('kind')}"
-        raise ValueError(
-            f"the output is of kind {quoted(rendered)}; it must be apps/v1/{kind}, as its source"
-        )
-    return manifest

@@ -1,6 +1,7 @@
 """The errors of a template and of a template set, made where the set is known but the fault is not."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
@@ -13,16 +14,56 @@ def _until_then(template_set: str) -> str:
 
 
 class TemplateError(SplitterError):
-    """A template that cannot be rendered: file, line where known, what is wrong, what to do."""
+    """A template that cannot be rendered: file, line where known, what is wrong, what to do.
 
-    def __init__(self, template_set: str, file: str, line: int | None, what: str) -> None:
+    `lasting` is False where equal input may fare better another time.
+    """
+
+    _MEND = "Mend it and try it with `splitter render`."
+
+    def __init__(
+        self,
+        template_set: str,
+        file: str,
+        line: int | None,
+        what: str,
+        advice: str = _MEND,
+        *,
+        lasting: bool = True,
+    ) -> None:
         where = f"{file}, line {line}" if line else file
-        super().__init__(
-            Reason.TEMPLATE_INVALID,
-            f"{where}: {what}. Mend it and try it with `splitter render`. {_until_then(template_set)}",
-        )
+        super().__init__(Reason.TEMPLATE_INVALID, f"{where}: {what}. {advice} {_until_then(template_set)}")
         self.file = file
         self.line = line
+        self.what = what
+        self.lasting = lasting
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A limit that was reached: where, which and how much, what to do, and whether it is so each time."""
+
+    template_set: str
+    file: str
+    line: int | None
+    what: str
+    advice: str
+    lasting: bool = True
+
+
+class LimitError(TemplateError):
+    """A rendering that reached a limit, or ended its process."""
+
+    def __init__(self, reached: Reached) -> None:
+        super().__init__(
+            reached.template_set,
+            reached.file,
+            reached.line,
+            reached.what,
+            reached.advice,
+            lasting=reached.lasting,
+        )
+        self.reached = reached
 
 
 # Made once for a template, called with the line (where known) and what is wrong.

@@ -68,6 +68,8 @@ _FORBIDDEN_STATEMENTS: Final[Mapping[type[nodes.Node], str]] = {
 # What a template is given; `Renderer` fills them.
 VARIABLES: Final = ("source", "twin", "pool", "policy", "presets", "peers")
 _EMITTED: Final = "_emitted"
+# So many keys of a mapping are listed where one is missing.
+_NAMED: Final = 20
 
 
 class Environment(ImmutableSandboxedEnvironment):
@@ -116,7 +118,9 @@ class Environment(ImmutableSandboxedEnvironment):
         return obj[argument] if argument in obj else self._missing(obj, argument)
 
     def _missing(self, obj: Mapping[object, object], name: object) -> Undefined:
-        there = ", ".join(sorted(str(key) for key in obj)) or "nothing"
+        names = sorted(str(key) for key in obj)
+        more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+        there = ", ".join([*names[:_NAMED], *more]) or "nothing"
         hint = (
             f"{quoted(str(name))} is not there (there is: {there}); may it be missing, add `| default(...)`"
         )
@@ -214,13 +218,16 @@ def _plain_key(key: object) -> str:
 def run(template: Template, variables: Mapping[str, object], fault: Fault) -> tuple[str, list[object]]:
     """Return the rendered text, with tokens, and the values they stand for, in order.
 
-    Raises TemplateError with the line, whatever goes wrong; a text that grows too long is given up.
+    Raises TemplateError with the line, whatever goes wrong; a text that grows too long is given up. And
+    MemoryError, of which `line_of` knows the line.
     """
     values: list[object] = []
     try:
         return _joined(template.generate({**variables, _EMITTED: values})), values
     except UndefinedError as problem:
         raise fault(_line(problem.__traceback__, template), _undefined(problem.message)) from problem
+    except MemoryError as problem:
+        raise MemoryError(_line(problem.__traceback__, template)) from None
     except Exception as problem:  # a template can fail in any way, and must hold nobody but its set
         raise fault(_line(problem.__traceback__, template), str(problem)) from problem
 
@@ -234,6 +241,11 @@ def _joined(pieces: Iterator[str]) -> str:
         if size > MAX_BYTES:
             raise OverflowError(f"the output has more than {MAX_BYTES} characters")
     return "".join(taken)
+
+
+def line_of(problem: MemoryError) -> int | None:
+    """Return the template's line that needed too much memory, if it is known."""
+    return next((line for line in problem.args if isinstance(line, int)), None)
 
 
 def _line(traceback: TracebackType | None, template: Template) -> int | None:

@@ -14,7 +14,7 @@ import itertools
 import logging
 import time
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from splitter.kube.observe import Observer
 from splitter.kube.paths import ResourcePath
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import REST_S, WorkQueue
+from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 Json = dict[str, Any]
@@ -136,6 +137,10 @@ class Paper:
         if path not in self.objects:
             raise ApiError(404, "NotFound", path)
         return self.objects[path]
+
+    async def pages(self, path: ResourcePath, *_: object, **__: object) -> AsyncIterator[Json]:
+        """Answer a GET of a collection."""
+        yield await self.get(path)
 
     async def find(self, path: ResourcePath) -> Json | None:
         """Answer a GET of what may not be there."""
@@ -317,7 +322,7 @@ class Run:
         observer, writer = Observer(api, self.cache), Writer(api, self.cache)
         rules = rules_of(settings)
         resync_s = settings.resync_s
-        renderer = renderer_of(settings)
+        renderer = BoundedRenderer(renderer_of(settings))
         self.reconciler = Reconciler(self.queue, observer, writer, renderer, rules=rules, resync_s=resync_s)
 
     async def measure(self) -> Figures:

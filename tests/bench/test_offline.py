@@ -58,3 +58,25 @@ async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.
         while len(costed) < doomed:
             await asyncio.wait([task], timeout=0.01)
     task.cancel()
+
+
+async def test_a_loss_is_answered_while_twins_are_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template set that takes long holds neither a worker nor the raises of its own users."""
+    run = Run(3)
+    spot = names_of(run.paper.nodes, Pool.SPOT)
+
+    async def not_yet(*_: object) -> None:
+        """Have nothing rendered."""
+
+    monkeypatch.setattr("splitter.reconciler.rendering.Rendering.twins_in_time", not_yet)
+    run.fill()
+    task = asyncio.create_task(run.reconciler.run(2, 1))
+    async with asyncio.timeout(DEADLINE_S):
+        while len(run.queue):
+            await asyncio.wait([task], timeout=0.01)
+        assert run.paper.writes == 0
+        for node in run.paper.tainted(spot):
+            run.cache.nodes.upsert(node)
+        while len({path for path, _ in run.paper.raises}) < 3:
+            await asyncio.wait([task], timeout=0.01)
+    task.cancel()

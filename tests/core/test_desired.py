@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from splitter.core.desired import (
     add_tolerations,
     enforce,
+    hosts,
     is_tracking,
     leave_dead_nodes_after,
     merge,
@@ -214,6 +215,26 @@ class TestRequireNodeAffinity:
         with pytest.raises(ValueError, match="enable a provider preset"):
             require_node_affinity({}, terms)
 
+    def test_too_many_for_each_with_each(self) -> None:
+        """The product is known before it is made: how many it would be, how many may be, and what to do."""
+        own = [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "b"]}]}] * 25_000
+        spec, ours = with_terms(*own), [SPOT] * 16
+        with pytest.raises(ValueError, match=r"each of the 25000 nodeSelectorTerms .* each of 16 ") as caught:
+            require_node_affinity(spec, ours)
+        assert "which makes 1600000 requirements and values; at most 10000 are allowed" in str(caught.value)
+        assert "Ask for fewer terms" in str(caught.value)
+
+    @pytest.mark.parametrize(("terms", "values"), [(2, 300), (155, 2), (1, 620)])
+    def test_as_many_as_may_be(self, terms: int, values: int) -> None:
+        """Up to the limit each is combined with each, whatever the product is made of; twice that is not."""
+        listed = [{"key": "k", "operator": "In", "values": ["v"] * values}]
+        own = [{"matchExpressions": listed}] * terms
+        combined = required(require_node_affinity(with_terms(*own), [SPOT] * 16))
+        assert isinstance(combined, list)
+        assert len(combined) == 16 * terms
+        with pytest.raises(ValueError, match="at most 10000 are allowed"):
+            require_node_affinity(with_terms(*own, *own), [SPOT] * 16)
+
     def test_nothing_lost(self) -> None:
         """Other affinity, and fields of the future, stay."""
         spec = {"affinity": {"podAffinity": {"a": 1}, "nodeAffinity": {"future": 2}}, "containers": []}
@@ -326,3 +347,17 @@ class TestMerge:
             "a": {"c": None},
             "d": {},
         }
+
+
+class TestHosts:
+    @pytest.mark.parametrize("count", [1000, 1001, 10**9])
+    def test_no_more_than_there_are_ordinals(self, count: int) -> None:
+        """A twin has 1,000 ordinals, so there are no more names."""
+        assert len(hosts({"name": "db-spot", "service": "db", "first_ordinal": 0}, count)) == 1000
+
+    @pytest.mark.parametrize("field", ["name", "service"])
+    def test_no_longer_than_names_are(self, field: str) -> None:
+        """The API server takes any text for a StatefulSet's Service: a thousand of a long one are refused."""
+        peer = {"name": "db", "service": "db", "first_ordinal": 0, field: "x" * 254}
+        with pytest.raises(ValueError, match=r"is no name; Kubernetes' have at most 253 characters"):
+            hosts(peer, 2)

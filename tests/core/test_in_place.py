@@ -292,6 +292,20 @@ class TestKeeping:
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert found.actions == (LetRoomGo("held", "uid-held"),)
 
+    def test_none_can_be_made_of_too_much(self) -> None:
+        """Nobody moves, and it is said what is too much, how much it is and how much it may be."""
+        selector = {"nodeSelectorTerms": [SPOT] * 5_001}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+        pod_spec = {**MANIFEST["spec"]["template"]["spec"], "affinity": affinity}
+        source = db(manifest_json=json.dumps({"spec": {"template": {"spec": pod_spec}}}))
+        found = planned(seen(members({4: one(4, on_spot=False)}), source=source))
+        assert found.actions == ()
+        assert (found.state, found.verdict.reason) == (State.HELD, Reason.WAITING_FOR_ROOM)
+        assert found.verdict.message.startswith(
+            "no placeholder can be made: each of the 5001 nodeSelectorTerms of the workload is combined with"
+            " each of 1 that tell its pools apart, which makes 20004 requirements and values; at most 10000"
+        )
+
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""
         held = replace(placeholder("spot/4/old"), terminating=True)

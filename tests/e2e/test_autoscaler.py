@@ -170,8 +170,8 @@ class TestLoad:
 
         The replica that stays asked for of spot is one more pod to the autoscaler, which uses nothing yet: a
         load of 9.4 on 8 replicas is 1.18 x 8 / 9 = 1.04 of the target, within its tolerance of 10 %.
-        On the way in it takes each replica that it has no sample of yet, which has just come back on spot, for
-        a busy one: so it comes in by steps, as it does with any rollout.
+        On the way in it takes each replica that it has no sample of yet, which has just come back on spot,
+        for a busy one: so it comes in by steps, as it does with any rollout.
         """
         shop.label()
         shop.wait_split(on_demand=1, spot=REPLICAS - 1)

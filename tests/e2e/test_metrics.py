@@ -22,7 +22,7 @@ from splitter.core.nodes import NodeState
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
-from splitter.kube.client import connect
+from splitter.kube.connect import connect
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.queue import WorkQueue
 from splitter.sandbox import Sandbox

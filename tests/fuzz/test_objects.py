@@ -6,7 +6,7 @@ A run of the unit tests plays few examples of each; FUZZ_EXAMPLES=1000 more.
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +33,7 @@ from splitter.kube.observe import Observer
 from splitter.kube.paths import ResourcePath
 from splitter.kube.store import Shelf
 from splitter.reconciler.rendering import Rendering
+from splitter.render.bounded import BoundedRenderer
 from splitter.report.status import build
 from splitter.settings import Settings
 
@@ -43,6 +44,7 @@ NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SETTINGS = Settings(own_namespace="splitter-system")
 BROUGHT: dict[str, TemplateSet] = {}
 RENDERER = renderer_of(SETTINGS, BROUGHT)
+BOUNDED = BoundedRenderer(RENDERER)
 RULES = rules_of(SETTINGS)
 WEB = {kind: Key(kind, "shop", "web") for kind in ("Deployment", "StatefulSet")}
 OTHER = Key("Deployment", "shop", "other")
@@ -83,6 +85,10 @@ class Nobody:
             raise ApiError(404, "NotFound", str(path))
         return found
 
+    async def pages(self, path: ResourcePath, *_: object, **__: object) -> AsyncIterator[Mapping[str, Any]]:
+        """Answer a GET of a collection."""
+        yield await self.get(path)
+
 
 def filled() -> Cache:
     """Return what splitter knows of a cluster with two workloads, one of which is left alone here."""
@@ -105,12 +111,20 @@ def passed(cache: Cache, key: Key) -> tuple[Action, ...]:
     in_force = policy_in_force(observed, RULES.defaults)
     BROUGHT.clear()
     BROUGHT.update(cache.template_sets.by_name)
-    found = plan(observed, in_force, Rendering(RENDERER).twins_of(observed, in_force.policy), RULES)
+    twins = asyncio.run(Rendering(BOUNDED).twins_of(observed, in_force.policy))
+    found = plan(observed, in_force, twins, RULES)
     build(observed, found, in_force, written=True)
     return found.actions
 
 
 BEFORE = passed(filled(), OTHER)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _child() -> Iterator[None]:
+    """End the process that renders what was brought."""
+    yield
+    BOUNDED.close()
 
 
 @pytest.mark.parametrize("kind", SHELVES)

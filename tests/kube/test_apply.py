@@ -2,12 +2,14 @@
 
 import pytest
 
-from builders import observation
+from builders import observation, replica_set, twin
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.actions import DeleteVanishedPod
+from splitter.core.actions import DeleteVanishedPod, HolderKind, Scale
+from splitter.core.model import Pool
 from splitter.core.nodes import assess
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError
 
 POD = {"kind": "Pod", "metadata": {"name": "db-0", "uid": "uid-db-0"}}
 GONE = refusal(404, "NotFound", 'nodes "spot-a" not found')
@@ -46,3 +48,28 @@ class TestVanished:
         """Our view was wrong: nothing is deleted."""
         assert await sent(node("uid-it"), at_once=True) == []
         assert await sent(node("uid-it"), at_once=False, successor="uid-later") == []
+
+
+class TestScaling:
+    """What is scaled is what was seen: a stranger's object under the same name is not."""
+
+    @pytest.mark.parametrize(
+        ("action", "metadata"),
+        [
+            (Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 5, None), {"uid": "uid-web-spot"}),
+            (
+                Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 1, "9"),
+                {"uid": "uid-web-spot", "resourceVersion": "9"},
+            ),
+            (Scale(HolderKind.REPLICA_SET, "web-1", 3, 1, "9"), {"uid": "uid-web-1", "resourceVersion": "9"}),
+        ],
+    )
+    async def test_by_uid(self, action: Scale, metadata: dict[str, str]) -> None:
+        """A raise too, which names no version so that it never loses a race."""
+        script = Script().then(refusal(409, "Conflict", "Precondition failed: UID in precondition"))
+        seen = observation(spot=twin(Pool.SPOT), replica_sets=(replica_set("web-1"),))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="UID in precondition"):
+                await Writer(client, Cache(assess, lambda *_, **__: None)).apply(seen, (action,))
+        [asked] = script.asked
+        assert asked.body == {"metadata": metadata, "spec": {"replicas": action.replicas}}

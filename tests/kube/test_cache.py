@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kube.raw import deployment
+from kube.raw import deployment, owner, pod, replica_set
 from splitter.core.model import PodView, Standing
 from splitter.core.names import Key
 from splitter.core.nodes import assess
@@ -201,3 +201,34 @@ class TestView:
         assert (woken, found.view_broken) == ([], True)
         found.nodes.upsert(node("b", 5))
         assert woken == [(Key("Deployment", "shop", "web"), True)]
+
+
+class TestStrangers:
+    """Who an object says it belongs to counts within its own namespace only."""
+
+    def woken(self) -> tuple[Cache, list[Key]]:
+        """Return a cache with the Deployment shop/web and its ReplicaSet, and who is woken from now on."""
+        keys: list[Key] = []
+        found = Cache(assess, lambda key, *, urgent: keys.append(key) if not urgent else None)
+        found.sources.upsert(deployment(labels={"splitter.io/split": "enabled"}))
+        found.replica_sets.upsert(replica_set(version=2))
+        keys.clear()
+        return found, keys
+
+    def test_pods_of_another_namespace(self) -> None:
+        """A pod that names somebody's ReplicaSet by its UID is none of its pods, and wakes nobody."""
+        found, keys = self.woken()
+        found.pods.upsert(pod("fake", namespace="evil"))
+        assert not keys
+        assert found.pods.find("owner", ("evil", "uid-web-1"))
+        assert not found.pods.find("owner", ("shop", "uid-web-1"))
+        found.pods.upsert(pod("own"))
+        assert keys == [Key("Deployment", "shop", "web")]
+
+    def test_owners_that_nobody_is_called(self) -> None:
+        """A ReplicaSet whose owner's name is a path is nobody's; the watch that tells of it goes on."""
+        found, keys = self.woken()
+        forged = [owner("Deployment", "../../shop/deployments/web")]
+        found.replica_sets.upsert(replica_set("fake", namespace="evil", ownerReferences=forged))
+        assert not keys
+        assert found.workloads() == {Key("Deployment", "shop", "web")}

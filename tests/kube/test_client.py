@@ -19,6 +19,7 @@ from kube.server import (
     hang_up,
     json,
     open_watch,
+    page,
     refusal,
     serve,
     silence,
@@ -28,7 +29,8 @@ from kube.server import (
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.access import probe
-from splitter.kube.client import KIND_MISSING, ApiError, connect
+from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
+from splitter.kube.connect import connect
 from splitter.kube.paths import ResourcePath
 
 PATH = ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web")
@@ -405,3 +407,60 @@ class TestConnecting:
         """Without a kubeconfig and outside a pod there is nothing to connect with."""
         with pytest.raises(SplitterError, match="there are no credentials"):
             await connect(None, None, 1.0, 4)
+
+
+class TestAnswers:
+    """An answer is about what was asked for, and no larger than an object or a page may be."""
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"metadata": {"name": "db", "namespace": "shop"}},
+            {"metadata": {"name": "web", "namespace": "evil"}},
+            {"items": [{"metadata": {"name": "web"}}], "metadata": {"resourceVersion": "9"}},
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "PATCH"])
+    async def test_about_something_else(self, method: str, answer: dict[str, object]) -> None:
+        """What is no answer to the question is none: it is neither believed nor cached."""
+        async with connected(Script().then(json(answer))) as client:
+            with pytest.raises(ApiError, match="what came back is not") as caught:
+                await client.send(method, PATH)
+        assert (caught.value.status, caught.value.reason) == (0, WRONG_ANSWER)
+
+    async def test_too_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is given up where the limit is reached, once, and not read to its end."""
+        monkeypatch.setattr("splitter.kube.client.MAX_ANSWER_BYTES", 1024**2)
+        script = Script().then(text("x" * (2 * 1024**2)))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="is larger than 1 MiB") as caught:
+                await client.get(PATH)
+        assert caught.value.reason == TOO_LARGE
+        assert len(script.asked) == 1
+
+    async def test_smaller_pages(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A page of large objects is asked for again with fewer of them, and none is left out."""
+        monkeypatch.setattr("splitter.kube.client.MAX_ANSWER_BYTES", 1000)
+        big = {"metadata": {"name": "a", "namespace": "shop"}, "data": "x" * 600}
+        script = Script().then(
+            page(big, version=1, more="1"),
+            page(big, big, version=1),
+            page(big, version=1, more="2"),
+            page(big, version=1),
+        )
+        pods = ResourcePath.read("/api/v1/namespaces/shop/pods")
+        async with connected(script) as client:
+            found = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
+        assert found == [1, 1, 1]
+        assert [asked.query.get("limit") for asked in script.asked] == ["100", "100", "10", "10"]
+        assert [asked.query.get("continue") for asked in script.asked] == [None, "1", "1", "2"]
+        assert {asked.query["labelSelector"] for asked in script.asked} == {"a=b"}
+
+    async def test_one_that_is_too_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of one object there are no smaller pages: then it is said."""
+        monkeypatch.setattr("splitter.kube.client.MAX_ANSWER_BYTES", 100)
+        script = Script().then(page({"data": "x" * 600}, version=1))
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="is larger than"):
+                _ = [one async for one in client.pages(ResourcePath.read("/api/v1/pods"), 100)]
+        assert [asked.query["limit"] for asked in script.asked] == ["100", "10", "1"]

@@ -20,11 +20,13 @@ from splitter.core.desired.manifest import (
     without,
 )
 from splitter.core.desired.placing import (
+    MAX_REQUIREMENTS,
     NodePresets,
     add_tolerations,
     leave_dead_nodes_after,
     prefer_node_affinity,
     require_node_affinity,
+    required_terms,
 )
 from splitter.core.desired.tracking import (
     is_tracking,
@@ -45,6 +47,7 @@ from splitter.core.desired.twin import (
 
 __all__ = [
     "INITIAL_STRATEGY",
+    "MAX_REQUIREMENTS",
     "REVISION_HISTORY_LIMIT",
     "Manifest",
     "NodePresets",
@@ -64,6 +67,7 @@ __all__ = [
     "rendered_from",
     "rendered_hash",
     "require_node_affinity",
+    "required_terms",
     "template_hash",
     "twin_labels",
     "with_labels",

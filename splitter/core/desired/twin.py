@@ -11,9 +11,12 @@ from splitter.core.surface import (
     LABEL_SPLIT,
     SPLIT_TWIN,
     SPOT_ORDINALS,
+    quoted,
     short_name,
     twin_name,
 )
+
+_NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet
 
 # An emergency in mid-roll puts the last available template back, read from its ReplicaSet
 # (handover.md, "Rolling"): the current one and one before it have to exist.
@@ -45,7 +48,7 @@ def rendered_from(source: Manifest) -> dict[str, object]:
     Two sources of which this is equal have equal twins, so scaling, taking over and giving back roll nothing.
 
     >>> rendered_from({"spec": {"replicas": 3, "paused": True, "minReadySeconds": 5}})
-    {'metadata': {'annotations': {}}, 'spec': {'minReadySeconds': 5}}
+    {'spec': {'minReadySeconds': 5}, 'metadata': {'annotations': {}}}
     """
     metadata, spec = mapping_at(source, "metadata"), mapping_at(source, "spec")
     annotations = untracked(mapping_at(metadata, "annotations"))
@@ -120,16 +123,19 @@ def peers(source: Manifest) -> list[dict[str, object]]:
 
 
 def hosts(peer: Manifest, count: int) -> list[str]:
-    """Return the names under which the first `count` pods of one of `peers` are found.
+    """Return the names under which the first `count` pods of one of `peers` are found, at most 1,000.
+
+    Raises ValueError for a name or a Service that is longer than Kubernetes' names are.
 
     >>> hosts({"name": "db-spot", "service": "db", "first_ordinal": 1000}, 2)
     ['db-spot-1000.db', 'db-spot-1001.db']
     """
     service, first = peer.get("service"), peer.get("first_ordinal")
+    for text in (name := str(peer.get("name")), str(service)):
+        if len(text) > _NAME_MAX:
+            raise ValueError(f"{quoted(text)} is no name; Kubernetes' have at most {_NAME_MAX} characters")
     start, dot = first if isinstance(first, int) else 0, f".{service}" if service else ""
-    return [
-        f"{peer.get('name')}-{ordinal}{dot}" for ordinal in range(start, start + min(count, SPOT_ORDINALS))
-    ]
+    return [f"{name}-{ordinal}{dot}" for ordinal in range(start, start + min(count, SPOT_ORDINALS))]
 
 
 def _claims(spec: Manifest) -> dict[str, object]:

@@ -9,7 +9,7 @@ but better known. Source of the rules: handover.md, "Eligibility" and "Neighbour
 from collections.abc import Sequence
 
 from splitter.core.eligibility import deployments, placement, statefulsets
-from splitter.core.eligibility.checks import Check
+from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.mode import mode_of
 from splitter.core.model import (
@@ -60,17 +60,16 @@ def objection_while_split(observed: Observation, source: SourceView, policy: Pol
 
 def _checks(source: SourceView, policy: Policy) -> Sequence[Check]:
     if source.key.kind == DEPLOYMENT:
-        return deployments.CHECKS
-    return (
-        placement.CHECKS if mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT else statefulsets.CHECKS
-    )
+        return (over_a_limit, *deployments.CHECKS)
+    placed = mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
+    return (over_a_limit, *(placement.CHECKS if placed else statefulsets.CHECKS))
 
 
 def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[Check]:
     if source.key.kind == DEPLOYMENT:
-        return deployments.CHECKS_WHILE_SPLIT
+        return (over_a_limit, *deployments.CHECKS_WHILE_SPLIT)
     placed = observed.split is not None and observed.split.ordinals is not None
-    return placement.CHECKS if placed else statefulsets.CHECKS_WHILE_SPLIT
+    return (over_a_limit, *(placement.CHECKS if placed else statefulsets.CHECKS_WHILE_SPLIT))
 
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
@@ -12,6 +13,12 @@ Check = Callable[[Observation, SourceView, Policy], Note | None]
 def objection(reason: Reason, message: str) -> Note:
     """Return a refusal: somebody has to change something."""
     return Note(reason, message, warning=True)
+
+
+def over_a_limit(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    """Object to a workload that is larger than any that people write."""
+    why = too_large(source)
+    return objection(Reason.TOO_LARGE, why) if why else None
 
 
 def controlled_by_another(_: Observation, source: SourceView, __: Policy) -> Note | None:

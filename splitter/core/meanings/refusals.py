@@ -56,6 +56,11 @@ REFUSALS: Final = {
     Reason.NAMESPACE_EXCLUDED: Meaning(
         "Warning", "splitter is told to leave this namespace alone.", "Change its settings."
     ),
+    Reason.TOO_LARGE: Meaning(
+        "Warning",
+        "The workload is larger than splitter looks after: its manifest, its members, or its volume claims.",
+        "The sentence tells size and limit; make it smaller, or leave it out.",
+    ),
     Reason.OWNED_BY_CONTROLLER: Meaning(
         "Warning",
         "Another controller owns the workload and would undo the pause.",

@@ -108,8 +108,9 @@ ROLLOUTS: Final = {
     Reason.TEMPLATE_INVALID: Meaning(
         "Warning",
         (
-            "A template set is not there, does not render, or renders something that is not a twin or "
-            "that the API server refuses."
+            "A template set is not there, does not render, takes more CPU, memory or time than it may "
+            "([limits](../limits.md#rendering)), or renders something that is not a twin or that the API "
+            "server refuses."
         ),
         (
             "The sentence names file and line, or the field. The twins stay as they are until it is "

@@ -1,7 +1,7 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
 from splitter.core.model import SplitView
-from splitter.core.names import DEPLOYMENT
+from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.packed import packed
 from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
@@ -46,10 +46,11 @@ def placement(raw: Raw) -> PlacementRecord:
     metadata = raw["metadata"]
     sets = {
         uid: (
-            str(one.get("name", "")),
+            one["name"],
             tuple((int(run["first"]), int(run["last"])) for run in one.get("onDemandOrdinals") or ()),
         )
         for uid, one in (raw.get("spec", {}).get("statefulSets") or {}).items()
+        if is_name(one.get("name"))
     }
     version = int(metadata["resourceVersion"])
     labels = frozenset(raw.get("spec", {}).get("spotLabels") or ())

@@ -53,7 +53,9 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     labels, annotations = texts(metadata.get("labels")), texts(metadata.get("annotations"))
     # Orphaned together with its source: we wrote whose it is when we parked it.
     orphaned = not deployments and controlling is None and labels.get(LABEL_SPLIT) == SPLIT_PARKED
-    former = annotations.get(ANNOTATION_SOURCE) if orphaned else None
+    named = (
+        deployments[0]["name"] if deployments else annotations.get(ANNOTATION_SOURCE) if orphaned else None
+    )
     return ReplicaSetRecord(
         namespace=intern(metadata["namespace"]),
         name=metadata["name"],
@@ -61,7 +63,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         version=int(metadata["resourceVersion"]),
         controller_uid=controlling["uid"] if controlling else None,
         owner_uids=tuple(ref["uid"] for ref in deployments),
-        owner_name=deployments[0]["name"] if deployments else former,
+        owner_name=named if is_name(named) else None,  # anybody may write there what nothing is called
         labels=labels,
         marked=ANNOTATION_TAKEN_OVER in annotations,
         template_labels=spec["template"]["metadata"].get("labels", {}),

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from bench.scale.core import own_core
-from splitter.kube.client import Client, connect
+from splitter.kube.client import Client
+from splitter.kube.connect import connect
 from splitter.kube.paths import NODES, ResourcePath
 from splitter.kube.watch import Reflector
 from splitter.sandbox.processes import Nursery

@@ -1,0 +1,42 @@
+"""How large a workload may be that splitter looks after: what one tenant writes is work for all.
+
+Each pass of a workload reads, renders and compares it whole, and asks for its volumes one by one. So each of
+these has a limit, far above what people write and far below what slows others. What is over one is refused
+with the limit and its size, is not rendered and has nothing looked up; what is split already stays as it is.
+Kubernetes itself bounds an object at some 1.5 MiB. What each limit costs is measured: docs/limits.md.
+"""
+
+from typing import Final
+
+from splitter.core.model import SourceView
+
+# Of the manifest as JSON: labels, annotations and spec. `kubectl apply` keeps a second copy in an annotation.
+MAX_MANIFEST_BYTES: Final = 512 * 1024
+# Volume claims of the pod template, and of all members of a StatefulSet: each costs a request or two.
+MAX_CLAIMS: Final = 50
+MAX_MEMBER_CLAIMS: Final = 250
+# Of a StatefulSet: each member is decided about by itself, and listed in its Split.
+MAX_MEMBERS: Final = 1000
+
+
+def too_large(source: SourceView) -> str:
+    """Say which limit a workload is over, with its size and the limit; empty when it is within all."""
+    size = len(source.manifest_json)
+    if size > MAX_MANIFEST_BYTES:
+        return (
+            f"its manifest has {size // 1024} KiB with labels and annotations; at most"
+            f" {MAX_MANIFEST_BYTES // 1024} KiB are looked after; make it smaller"
+        )
+    if len(source.claims) > MAX_CLAIMS:
+        return f"its pods mount {len(source.claims)} volume claims; at most {MAX_CLAIMS} are looked after"
+    if source.stateful is None:
+        return ""
+    if source.replicas > MAX_MEMBERS:
+        return f"it has {source.replicas} replicas; of a StatefulSet at most {MAX_MEMBERS} are looked after"
+    claims = source.replicas * len(source.stateful.claim_templates)
+    if claims > MAX_MEMBER_CLAIMS:
+        return (
+            f"its {source.replicas} members have {claims} volume claims; at most {MAX_MEMBER_CLAIMS} are"
+            " looked after"
+        )
+    return ""

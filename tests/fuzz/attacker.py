@@ -1,0 +1,314 @@
+"""Everything that a tenant may write in one namespace, in its worst form, and an API server that records.
+
+The attacker writes objects of every kind that splitter reads there. What the API server would refuse is left
+out: an object has its own name, its namespace, a UID and a version. Every other field is the attacker's.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from aiohttp import web
+from hypothesis import strategies as st
+
+from fuzz import objects
+from kube.raw import Raw, metadata, owner
+from kube.server import client_of
+from splitter.assembly import cache_of, rules_of
+from splitter.core.names import Key
+from splitter.kube.apply import Writer
+from splitter.kube.client import Client
+from splitter.kube.observe import Observer
+from splitter.reconciler import Reconciler
+from splitter.reconciler.queue import WorkQueue
+from splitter.settings import Settings
+
+EVIL, VICTIM = "evil", "shop"
+SETTINGS = Settings(own_namespace="splitter-system")
+# What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
+LEADING = (
+    f"../../{VICTIM}/deployments/web",
+    f"../../../../../apis/apps/v1/namespaces/{VICTIM}/deployments/web",
+    "../../../../../../api/v1/pods",
+    "../../../../../../api/v1/pods?limit=100000&fieldSelector=x",
+    "../../../../../../api/v1/secrets#",
+    f"..%2F..%2F{VICTIM}%2Fdeployments%2Fweb",
+    "web/scale",
+    "web-spot/../web",
+    ".",
+    "..",
+    "%2e%2e",
+    "web\r\nHost: elsewhere",
+    "http://elsewhere/",
+    "//elsewhere/api/v1/pods",
+    f"{VICTIM}/web",
+    f"uid-{VICTIM}-web",
+    "web,app!=x",
+)
+"""A tenant's texts. Owners' UIDs are among them: those of the other namespace's objects."""
+
+
+def in_namespace(namespace: str, raw: Raw) -> Raw:
+    """Return an object as one of a namespace's, with UIDs of its own."""
+    text = orjson.dumps(raw).decode()
+    text = text.replace('"uid-', f'"uid-{namespace}-').replace(
+        '"namespace":"shop"', f'"namespace":"{namespace}"'
+    )
+    found: Raw = orjson.loads(text)
+    return found
+
+
+def claim_of_volume(name: str = "data") -> Raw:
+    """Return a PersistentVolumeClaim that is bound."""
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata(name),
+        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "volume-1"},
+    }
+
+
+def scaler(kind: str = "HorizontalPodAutoscaler", at: str = "scaleTargetRef") -> Raw:
+    """Return an autoscaler of `web`."""
+    return {
+        "kind": kind,
+        "metadata": metadata("scaler"),
+        "spec": {
+            at: {"kind": "Deployment", "name": "web"},
+            "behavior": {"scaleUp": {"stabilizationWindowSeconds": 1}},
+            "metrics": [{"external": {"target": {"averageValue": "1"}}}],
+            "updatePolicy": {"updateMode": "Auto"},
+        },
+    }
+
+
+def placement() -> Raw:
+    """Return what the admission policy is told of the StatefulSet."""
+    sets = {"uid-web-set": {"name": "web", "onDemandOrdinals": [{"first": 0, "last": 1}]}}
+    return {
+        "kind": "Placement",
+        "metadata": metadata("splitter-placement"),
+        "spec": {"spotLabels": ["spot"], "statefulSets": sets},
+    }
+
+
+def member() -> Raw:
+    """Return a pod of the StatefulSet."""
+    raw = objects.pod()
+    raw["metadata"] |= {"name": "web-0", "uid": "uid-web-0", "ownerReferences": [owner("StatefulSet", "web")]}
+    return raw
+
+
+def _stateful_set() -> Raw:
+    raw = objects.stateful_set()
+    raw["metadata"]["uid"] = "uid-web-set"
+    return raw
+
+
+def _free(raw: Raw) -> Raw:
+    """Return a source that nothing keeps from being taken over."""
+    raw["metadata"]["ownerReferences"] = []
+    raw["metadata"]["annotations"] = {"splitter.io/on-demand-base": "1"}
+    raw["metadata"]["managedFields"] = []
+    raw["spec"]["paused"] = False
+    return raw
+
+
+# What is there of each kind: how it is made, and on which shelf it lies. None: it is only asked for.
+KINDS: Mapping[str, tuple[Any, Any]] = {
+    "deployment": (objects.deployment, lambda cache: cache.sources),
+    "free-deployment": (lambda: _free(objects.deployment()), lambda cache: cache.sources),
+    "statefulset": (_stateful_set, lambda cache: cache.sources),
+    "free-statefulset": (lambda: _free(_stateful_set()), lambda cache: cache.sources),
+    "twin": (objects.twin, lambda cache: cache.twins),
+    "other-twin": (lambda: objects.twin(pool="on-demand"), lambda cache: cache.twins),
+    "statefulset-twin": (lambda: objects.twin("StatefulSet"), lambda cache: cache.twins),
+    "replicaset": (objects.replica_set, lambda cache: cache.replica_sets),
+    "pod": (objects.pod, lambda cache: cache.pods),
+    "member": (member, lambda cache: cache.pods),
+    "split": (objects.split, lambda cache: cache.splits),
+    "statefulset-split": (lambda: objects.split("StatefulSet"), lambda cache: cache.splits),
+    "placement": (placement, lambda cache: cache.placements._shelf),  # noqa: SLF001 (what its watch fills)
+    "claim": (claim_of_volume, None),
+    "hpa": (scaler, None),
+    "keda": (lambda: scaler("ScaledObject"), None),
+    "vpa": (lambda: scaler("VerticalPodAutoscaler", "targetRef"), None),
+}
+_LISTS = {
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
+    "ScaledObject": "scaledobjects",
+    "VerticalPodAutoscaler": "verticalpodautoscalers",
+}
+# The API server's own word, whoever writes the object.
+_ITS_OWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation")
+
+# Texts that the API server reads as something else: a quantity, a time, a percentage, one of a few words.
+_CHECKED = frozenset(
+    {
+        "cpu",
+        "memory",
+        "example.com/gpu",
+        "lastTransitionTime",
+        "time",
+        "maxSurge",
+        "operator",
+        "status",
+        "effect",
+    }
+)
+TEXTS = st.sampled_from((*LEADING, *objects.WORDS)) | st.text(max_size=40)
+
+
+@st.composite
+def forged(draw: st.DrawFn, kind: str) -> Raw:
+    """Draw an object of the attacker's: texts that lead elsewhere, or any JSON in a field's place."""
+    raw = in_namespace(EVIL, KINDS[kind][0]())
+    its_own, its_kind = {name: raw["metadata"][name] for name in _ITS_OWN}, raw["kind"]
+    # The API server has types for all but custom resources: there any JSON may stand, elsewhere any text.
+    if kind in {"keda", "vpa"} and draw(st.booleans()):
+        raw = draw(objects.spoiled(raw))
+    else:
+        places = [path for path in objects.paths(raw) if isinstance(_at(raw, path), str)]
+        for path in draw(st.lists(st.sampled_from(places), min_size=1, max_size=4)):
+            if path[-1] not in _CHECKED:
+                _at(raw, path[:-1])[path[-1]] = draw(TEXTS)
+    raw["metadata"] |= its_own
+    raw["kind"] = its_kind
+    return raw
+
+
+def _at(raw: Any, path: objects.Path) -> Any:  # noqa: ANN401 (any JSON)
+    for step in path:
+        raw = raw[step]
+    return raw
+
+
+@dataclass(slots=True)
+class Recording:
+    """An API server that has what it is given, takes every write, and remembers what it was asked."""
+
+    objects: dict[str, Raw] = field(default_factory=dict)
+    lists: dict[str, list[Raw]] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    version: int = 1000
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Answer one request."""
+        body = await request.read()
+        self.asked.append((request.method, request.raw_path))
+        self.bodies.append(body)
+        return web.Response(**self._answered(request, body), content_type="application/json")
+
+    def _answered(self, request: web.Request, body: bytes) -> dict[str, Any]:
+        path = request.path
+        last = path.rpartition("/")[2]
+        if request.method == "GET":
+            found = self.objects.get(path)
+            if found is None and last in {*_LISTS.values(), "placements"}:
+                found = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
+            if found is None:
+                gone = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not found"}
+                return {"status": 404, "body": orjson.dumps(gone)}
+            return {"body": orjson.dumps(found)}
+        if request.method == "DELETE" or last == "eviction":
+            return {"body": b'{"kind":"Status","status":"Success"}'}
+        return {"body": orjson.dumps(self._written(path, body))}
+
+    def _written(self, path: str, body: bytes) -> Raw:
+        """Return what a write would leave: what was there, else what was sent, one version on."""
+        sent = orjson.loads(body)
+        pieces = path.split("/")
+        namespace = pieces[pieces.index("namespaces") + 1] if "namespaces" in pieces else ""
+        self.version += 1
+        made: Raw = copy.deepcopy(self.objects.get(path.removesuffix("/status"), sent))
+        kept: Raw = dict(made["metadata"]) if isinstance(made.get("metadata"), dict) else {}
+        name = str(kept.get("name", pieces[-1]))
+        kept.pop("resourceVersion", None)
+        made["metadata"] = {**metadata(name, namespace=namespace, version=self.version), **kept}
+        made.setdefault("spec", {})
+        return made
+
+
+class Attacked:
+    """splitter's parts, joined as they run, before a recording server; one tenant there is the attacker."""
+
+    def __init__(self, client: Client, server: Recording, renderer: Any) -> None:  # noqa: ANN401
+        self.server = server
+        self.woken: dict[Key, None] = {}
+        self.cache = cache_of(SETTINGS, self._wake)
+        rules = rules_of(SETTINGS)
+        self.reconciler = Reconciler(
+            WorkQueue(0.05, 0.0),
+            Observer(client, self.cache, rules.room),
+            Writer(client, self.cache),
+            renderer,
+            rules=rules,
+            resync_s=300,
+        )
+
+    def _wake(self, key: Key, *, urgent: bool) -> None:
+        del urgent
+        self.woken[key] = None
+
+    def put(self, kind: str, raw: Raw) -> None:
+        """Have an object there, as the watches tell of it and as it is read."""
+        shelf = KINDS[kind][1]
+        name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
+        if shelf is not None:
+            shelf(self.cache).upsert(raw)
+        if kind in {"hpa", "keda", "vpa"}:
+            plural = {
+                "hpa": "horizontalpodautoscalers",
+                "keda": "scaledobjects",
+                "vpa": "verticalpodautoscalers",
+            }
+            for api in ("autoscaling/v2", "keda.sh/v1alpha1", "autoscaling.k8s.io/v1"):
+                self.server.lists[f"/apis/{api}/namespaces/{namespace}/{plural[kind]}"] = [raw]
+        elif kind == "claim":
+            claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+            for called in (name, f"{name}-web-0"):
+                self.server.objects[f"{claims}/{called}"] = {
+                    **raw,
+                    "metadata": {**raw["metadata"], "name": called},
+                }
+        elif "split" not in kind and kind not in {"pod", "member", "replicaset", "placement"}:
+            plural_of = "statefulsets" if "statefulset" in kind else "deployments"
+            self.server.objects[f"/apis/apps/v1/namespaces/{namespace}/{plural_of}/{name}"] = raw
+
+
+def fill(attacked: Attacked, namespace: str) -> None:
+    """Have an honest tenant's objects there."""
+    for kind, (make, _) in KINDS.items():
+        if not kind.startswith("free-"):
+            attacked.put(kind, in_namespace(namespace, make()))
+
+
+def nodes() -> Iterator[Raw]:
+    """Yield the machines: two that are well, one of spot that goes."""
+    yield objects.node()
+    for name, capacity in (("od-1", "on-demand"), ("spot-1", "spot")):
+        raw = objects.node()
+        raw["metadata"] = metadata(name, namespace="", labels={"karpenter.sh/capacity-type": capacity})
+        raw["spec"] = {}
+        raw["status"]["conditions"] = raw["status"]["conditions"][:1]
+        yield raw
+
+
+@asynccontextmanager
+async def recorded(server: Recording) -> Any:  # noqa: ANN401 (an iterator over one Client)
+    """Serve, and yield a client."""
+    application = web.Application(client_max_size=8 * 1024**2)
+    application.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    try:
+        async with client_of(f"http://{host}:{port}", 10) as client:
+            yield client
+    finally:
+        await runner.cleanup()
