@@ -114,6 +114,8 @@ class PodView:
     node_uid: str | None = None
     on_spot: bool = False
     vanished: bool = False  # its Node object was seen, and is gone
+    vanished_since: datetime | None = None  # when that was found
+    announced: bool = False  # before that somebody said that the node would go, or it was not Ready
     successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
@@ -122,12 +124,14 @@ class PodView:
     trouble: Trouble | None = None  # of a pod that is not ready: what kubelet or scheduler say
     created: datetime | None = None
     terminating: bool = False
+    terminating_since: datetime | None = None  # None: not asked for, or not known yet
     finished: bool = False
     unschedulable_since: datetime | None = None
     signal: str = ""
     deadline: datetime | None = None
     ordinal: int | None = None  # of a StatefulSet's
     born: Pool | None = None  # for which pool the admission policy made it, in placement mode
+    revision: str = ""  # of a StatefulSet's: the template that it was made of
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
@@ -257,6 +261,8 @@ class StatefulView:
     partition: int = 0
     revision: str = ""  # the one that its pods are rolled to
     on_delete: bool = False  # its pods get a new template only when somebody deletes them
+    update_at_once: int = 1  # so many members its own update takes at a time
+    min_ready_s: float = 0.0  # a member is available when it has been ready for so long
     deletes_claims: bool = False  # a scale-down deletes its volumes
     claim_templates: tuple[str, ...] = ()
     updating: str = ""  # how far its own rolling update is; empty: there is none

@@ -25,6 +25,7 @@ from splitter.core.nodes import (
     PodRequest,
     Room,
     gone,
+    is_same_machine,
     kind_of,
     slim,
 )
@@ -94,8 +95,7 @@ class Cache:
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
-        # UIDs, by name, of nodes that bear the name of one that vanished.
-        self.successors: dict[str, str] = {}
+        self.successors: dict[str, str] = {}  # UIDs, by name, of other machines with the name of one
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(
             parse.split,
@@ -298,7 +298,8 @@ class Cache:
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:
-            if self.vanished.pop(new.state.name, None) is not None:
+            before = self.vanished.pop(new.state.name, None)
+            if before is not None and not is_same_machine(before, new.state):
                 self.successors[new.state.name] = new.uid
             if old is not None and old.state == new.state:
                 return  # a heartbeat

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import EvictPod, SetDeletionCost
+from splitter.core.actions import DeleteUnboundPod, DeleteVanishedPod, EvictPod, SetDeletionCost
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
@@ -241,7 +241,16 @@ class Reconciler:
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
-        """Show a refusal of the API server where people look; a lost race is nobody's business."""
+        """Show a refusal of the API server where people look; a lost race is nobody's business.
+
+        What it may have done all the same is remembered: a pod whose end was asked for may have ended.
+        """
+        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
+        placed = observed.split is not None and observed.split.ordinals is not None
+        if placed and ends and (ends > 1 or _is_passing(error)):
+            attempted = Plan(found.step, found.state, found.verdict, rebalance=found.rebalance)
+            self._board.post(observed, build(observed, attempted, in_force, written=False))
+            return
         if _is_passing(error):
             return
         note = Note(

@@ -2,7 +2,8 @@
 
 The smallest cluster in which time matters: nodes that come and go, pods that take their time to end and to
 start, a placeholder. In every second the machinery runs, then splitter's pass; what changed is told. The
-promise is checked in every second: no eviction leaves half of the members ready or fewer.
+promises are checked at every write: no eviction leaves half of the members ready or fewer, and no member is
+ended more often within an hour than docs/limits.md says, whatever the cluster does.
 """
 
 import json
@@ -41,6 +42,7 @@ from splitter.core.rebalance import RebalanceState
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3
+RESTARTS_AN_HOUR = 4  # as docs/limits.md says
 _TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
 RULES = Rules(room=RoomRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
 MANIFEST = json.dumps({"spec": {"template": {"spec": {"containers": [{"name": "db"}]}}}})
@@ -52,6 +54,8 @@ class Node:
 
     spot: bool
     state: str = "up"
+    went_s: int | None = None
+    announced: bool = False  # before it went, somebody said so, or it was not Ready
 
 
 @dataclass
@@ -83,6 +87,11 @@ class Placing:
     blocked: str = ""
     lines: list[str] = field(default_factory=list)
     fewest: int = 99
+    policy_acts: bool = True  # else pods are born without label and affinity
+    cordoned: bool = True  # else the scheduler takes a doomed node as any other
+    room_lies: bool = False  # on-demand has room for a placeholder, and for no member
+    quota: bool = False  # the API server takes no more pods of the StatefulSet
+    ends: list[tuple[int, int]] = field(default_factory=list)  # second and ordinal of each end of ours
     _said: str = ""
     _born: int = 0
     _looked: str = ""
@@ -110,7 +119,10 @@ class Placing:
     def nodes_are(self, state: str, *names: str) -> None:
         """Change machines."""
         for name in names:
-            self.nodes[name].state = state
+            node = self.nodes[name]
+            if state == "gone" and node.state != "gone":
+                node.went_s, node.announced = self.now_s, node.state != "up"
+            node.state = state
         self.tell(f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} {state}")
 
     def scale(self, replicas: int) -> None:
@@ -150,9 +162,12 @@ class Placing:
                 del self.members[k]
         for k in range(self.replicas):
             if k not in self.members:
+                if self.quota:
+                    continue
                 born = Pool.ON_DEMAND if k in (self.ordinals or ()) else Pool.SPOT
                 self._born += 1
-                self.members[k] = Member(f"uid-{k}-{self._born}", born, self.now_s)
+                made_for = born if self.policy_acts else None
+                self.members[k] = Member(f"uid-{k}-{self._born}", made_for, self.now_s)
             one = self.members[k]
             if one.node == "" and one.ends_at is None:
                 self._schedule(one)
@@ -161,11 +176,13 @@ class Placing:
 
     def _schedule(self, one: Member, only: Pool | None = None) -> None:
         wanted = only or one.born
-        spot = [name for name, node in self.nodes.items() if node.spot and node.state == "up"]
+        takes = {"up"} if self.cordoned else {"up", "doomed"}
+        spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
         taken = sum(other.node == "od" for other in self.members.values())
-        if wanted is Pool.SPOT and spot:
+        lies = self.room_lies and only is None and wanted is not None
+        if wanted in {Pool.SPOT, None} and spot:  # without a wish, the empty machines look best
             one.node = spot[0]
-        elif only is not Pool.SPOT and taken < self.on_demand_room:
+        elif only is not Pool.SPOT and taken < self.on_demand_room and not lies:
             one.node = "od"
         if one.node:
             one.bound_at, one.waits_since = self.now_s, None
@@ -258,6 +275,8 @@ class Placing:
             node_uid=f"uid-{one.node}" if one.node else None,
             on_spot=node is not None and node.spot,
             vanished=node is not None and node.state == "gone",
+            vanished_since=self._at(node.went_s) if node is not None and node.state == "gone" else None,
+            announced=node is not None and node.announced,
             ready_since=self._at(ready_at),
             created=self._at(one.made_at),
             terminating=one.ends_at is not None,
@@ -296,8 +315,15 @@ class Placing:
         served = self._ready(one)
         one.ends_at = self.now_s + END_S
         assert not served or self.serving * 2 > self.replicas, "an eviction took the majority"
+        self._count_end(int(action.pod.rpartition("-")[2]))
 
     def _remove(self, name: str, uid: str) -> None:
         ordinal = int(name.rpartition("-")[2])
         assert self.members[ordinal].uid == uid
         del self.members[ordinal]
+        self._count_end(ordinal)
+
+    def _count_end(self, ordinal: int) -> None:
+        self.ends.append((self.now_s, ordinal))
+        within = sum(one == ordinal and at > self.now_s - 3600 for at, one in self.ends)
+        assert within <= RESTARTS_AN_HOUR, f"db-{ordinal} was ended {within} times within an hour"

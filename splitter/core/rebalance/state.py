@@ -5,9 +5,10 @@ and goes back there, `Tuning` comes from the settings. Nothing here decides. Cou
 durations seconds, instants aware UTC datetimes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from splitter.core.model import Policy, Trouble
 
@@ -39,6 +40,10 @@ class Tuning:
     """The soak of one replica once spot as a whole has proven itself."""
     release_s: float = 60.0
     """So long must everything doomed have been covered before it is let go."""
+    restarts_per_hour: int = 4
+    """Placement: one member is ended at most so often within an hour; to restore order, half as often."""
+    vanished_s: float = 40.0
+    """Placement: so long a pod stays whose Node went while Ready. Kubernetes' own collector waits as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,15 @@ class RebalanceInput:
         )
 
 
+class Restart(NamedTuple):
+    """A member that splitter has ended, to be made anew."""
+
+    ordinal: int
+    at: datetime
+    planned: bool = False
+    """It stood in the wrong pool: any other time would have done."""
+
+
 @dataclass(frozen=True, slots=True)
 class RebalanceState:
     """What must outlive a pass and a restart; kept in the Split's status (`to_json`, `from_json`).
@@ -176,9 +190,19 @@ class RebalanceState:
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     moved: int | None = None
-    """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
+    """Placement: the ordinal moved last (at `last_step`), until it is known how that ended."""
+    moved_uid: str = ""
+    """Placement: the pod that was ended by that move."""
+    moved_up: bool = False
+    """Placement: that move was to on-demand."""
     failed_moves: int = 0
-    """Placement: moves to spot in a row that ended on on-demand; each doubles the rest before the next."""
+    """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
+    failed_covers: int = 0
+    """Placement: the same of moves to on-demand."""
+    unplaced: bool = False
+    """Placement: the pod of the last move was born without the label of the admission policy."""
+    restarts: tuple["Restart", ...] = ()
+    """Placement: the ends of members by splitter within the last hour."""
     yielded: tuple[int, ...] = ()
     """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
 
@@ -194,6 +218,7 @@ class RebalanceState:
         )
         return replace(
             self,
+            restarts=tuple(one._replace(at=min(one.at, now)) for one in self.restarts),
             last_loss=last_loss,
             up_since=up_since,
             short_since=short_since,
@@ -232,7 +257,12 @@ class RebalanceState:
             cover_since=_instant(status.get(_WIRE["cover_since"])),
             charged=_words(status.get(_WIRE["charged"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
+            moved_uid=_word(status.get(_WIRE["moved_uid"])),
+            moved_up=status.get(_WIRE["moved_up"]) is True,
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
+            failed_covers=_count(status.get(_WIRE["failed_covers"])) or 0,
+            unplaced=status.get(_WIRE["unplaced"]) is True,
+            restarts=tuple(_restarts(status.get(_WIRE["restarts"]))),
             yielded=_ordinals(status.get(_WIRE["yielded"])),
         )
 
@@ -252,7 +282,12 @@ _WIRE = {
     "cover_since": "coverSince",
     "charged": "chargedNodes",
     "moved": "movedOrdinal",
+    "moved_uid": "movedUid",
+    "moved_up": "movedToOnDemand",
     "failed_moves": "failedMoves",
+    "failed_covers": "failedCovers",
+    "unplaced": "unplaced",
+    "restarts": "restarts",
     "yielded": "yieldedOrdinals",
 }
 
@@ -262,7 +297,7 @@ def _plain(value: object) -> object:
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case tuple():
-            return list(value)
+            return [_plain(one) for one in value]
         case _:
             return value
 
@@ -288,6 +323,18 @@ def _count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if value > 0 else None
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _restarts(value: object) -> Iterator[Restart]:
+    for one in value if isinstance(value, list | tuple) else ():
+        if isinstance(one, list | tuple) and len(one) == len(Restart._fields):
+            ordinal, at = _ordinal(one[0]), _instant(one[1])
+            if ordinal is not None and at is not None:
+                yield Restart(ordinal, at, one[2] is True)
 
 
 def _words(value: object) -> tuple[str, ...]:
