@@ -135,6 +135,8 @@ def _planned(this: Pass, placed: Placed, found: Plan) -> Plan:
 def _placed(this: Pass) -> Placed:
     split = this.observed.split
     persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
+    persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum, unique
 from typing import Literal
 
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Reach, Runs
+from splitter.core.placeable import EvictionRefusal, Reach, Restart, Runs
 from splitter.core.reasons import Reason
 
 
@@ -371,6 +371,7 @@ class Observation:
     told: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     told_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
+    restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
 
     def twin(self, pool: Pool) -> TwinView | None:

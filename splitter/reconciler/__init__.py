@@ -20,7 +20,7 @@ from splitter.core.actions import DeleteUnboundPod, DeleteVanishedPod, EvictPod,
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal
+from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -84,6 +84,7 @@ class Reconciler:
         self._promises: deque[tuple[float, Key, int]] = deque()
         self._moving: set[Key] = set()
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
+        self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -126,6 +127,7 @@ class Reconciler:
             self._board.overlay(await self._observer.observe(key, now, self._promised(key))),
             others_moving=len(self._moving - {key}),
             refused=self._refused.get(key),
+            restarts=self._restarts.get(key, ()),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         decided = await self._decided(observed, in_force)
@@ -136,9 +138,11 @@ class Reconciler:
         if self._can_wait(found) and self._queue.hurried():
             self._queue.add_after(key, _CALMER_S)
             return
+        self._count_restarts(observed, found)
         try:
             await self._writer.apply(observed, found.actions)
         except ApiError as error:
+            self._count_restarts(observed, found, error)
             if self._is_refused_eviction(observed, found, error):
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
@@ -205,6 +209,15 @@ class Reconciler:
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
 
+    def _count_restarts(self, observed: Observation, found: Plan, error: ApiError | None = None) -> None:
+        """Remember which pods are to end before that is asked for: without an answer they may have ended."""
+        if found.rebalance is None:
+            return
+        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
+        # A single end that was clearly refused has not been.
+        refused = error is not None and ends == 1 and _is_refusal(error)
+        self._restarts[observed.key] = observed.restarts if refused else found.rebalance.restarts
+
     def _count_moving(self, key: Key, found: Plan) -> None:
         """Count the workloads in a voluntary move: only so many at a time."""
         if keeps_turn(found, had=key in self._moving):
@@ -221,6 +234,7 @@ class Reconciler:
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
             self._refused.pop(observed.key, None)
+            self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
         if observed.split is not None:
@@ -241,16 +255,7 @@ class Reconciler:
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
-        """Show a refusal of the API server where people look; a lost race is nobody's business.
-
-        What it may have done all the same is remembered: a pod whose end was asked for may have ended.
-        """
-        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
-        placed = observed.split is not None and observed.split.ordinals is not None
-        if placed and ends and (ends > 1 or _is_passing(error)):
-            attempted = Plan(found.step, found.state, found.verdict, rebalance=found.rebalance)
-            self._board.post(observed, build(observed, attempted, in_force, written=False))
-            return
+        """Show a refusal of the API server where people look; a lost race is nobody's business."""
         if _is_passing(error):
             return
         note = Note(
@@ -316,6 +321,12 @@ def _is_lost_race(error: ApiError) -> bool:
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
         return "UID" in error.message or "uid" in error.message
     return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server has surely not done what it was asked for; a pod under two budgets is a 500."""
+    clear = HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return clear or "PodDisruptionBudget" in error.message
 
 
 def _is_passing(error: ApiError) -> bool:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from builders import NOW, ago, pod
 from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, room, said
 from splitter.core.model import Pool, Standing
+from splitter.core.placeable import Restart
 from splitter.core.placement import place
 from splitter.core.placement.disruption import Cause, End, hindrance, permitted
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Restart, Tuning
+from splitter.core.rebalance import RebalanceState, Tuning
 
 HELD_UP = room(1, Pool.ON_DEMAND, on_spot=False)
 MISPLACED = five(member(1, SPOT))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import NOW, ago, pod
 from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, room, said
 from splitter.core.model import PodView, Policy, Pool, Standing, Trouble
-from splitter.core.placeable import EvictionRefusal, Reach
+from splitter.core.placeable import EvictionRefusal, Reach, Restart
 from splitter.core.placement import (
     Member,
     Room,
@@ -18,7 +18,7 @@ from splitter.core.placement import (
     spoken,
 )
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Restart
+from splitter.core.rebalance import RebalanceState
 
 SAYS_NOTHING = "which has gone or says nothing"
 

@@ -2,8 +2,9 @@
 
 It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
-often, whatever the cluster answers. The count is kept in the Split (`RebalanceState.restarts`). `place` calls
-it last, with all that a pass would end; `mover` asks `hindrance` before, to say what a member waits for.
+often, whatever the cluster answers. The count is kept in the Split (`RebalanceState.restarts`), and by the
+reconciler while that cannot be written (`Observation.restarts`). `place` calls it last, with all that a pass
+would end; `mover` asks `hindrance` before, to say what a member waits for.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,11 +13,11 @@ from datetime import datetime, timedelta
 from enum import Enum, auto, unique
 
 from splitter.core.model import Note, PodView
-from splitter.core.placeable import FEW_REMEDY, FEWEST
+from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
 from splitter.core.placement.clock import clock, left_s
 from splitter.core.placement.members import PlacementInput
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Restart, Tuning
+from splitter.core.rebalance import RebalanceState, Tuning
 
 HOUR_S = 3600.0
 # An eviction that a PodDisruptionBudget refused is asked again after this.

@@ -11,7 +11,7 @@ what people read, `decide` puts them in order. Source: design, "Rebalancing", se
 """
 
 from splitter.core.rebalance.decide import Decision, decide
-from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Restart, Tuning
+from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
 from splitter.core.rebalance.steps import losses
 
-__all__ = ["Decision", "RebalanceInput", "RebalanceState", "Restart", "Tuning", "decide", "losses"]
+__all__ = ["Decision", "RebalanceInput", "RebalanceState", "Tuning", "decide", "losses"]

@@ -8,9 +8,9 @@ durations seconds, instants aware UTC datetimes.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from splitter.core.model import Policy, Trouble
+from splitter.core.placeable import Restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +151,6 @@ class RebalanceInput:
         )
 
 
-class Restart(NamedTuple):
-    """A member that splitter has ended, to be made anew."""
-
-    ordinal: int
-    at: datetime
-    planned: bool = False
-    """It stood in the wrong pool: any other time would have done."""
-
-
 @dataclass(frozen=True, slots=True)
 class RebalanceState:
     """What must outlive a pass and a restart; kept in the Split's status (`to_json`, `from_json`).
@@ -201,7 +192,7 @@ class RebalanceState:
     """Placement: the same of moves to on-demand."""
     unplaced: bool = False
     """Placement: the pod of the last move was born without the label of the admission policy."""
-    restarts: tuple["Restart", ...] = ()
+    restarts: tuple[Restart, ...] = ()
     """Placement: the ends of members by splitter within the last hour."""
     yielded: tuple[int, ...] = ()
     """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
