@@ -353,6 +353,8 @@ def judged(
     state = replace(
         state,
         moved=None,
+        # To find no node takes the whole grace: the wait begins when that is known.
+        last_step=observed.now if state.moved_up else state.last_step,
         unplaced=moved.born is None,
         failed_moves=state.failed_moves + (not state.moved_up),
         failed_covers=state.failed_covers + state.moved_up,

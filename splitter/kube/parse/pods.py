@@ -162,6 +162,9 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
             largest_init[resource] = max(largest_init.get(resource, 0), quantity(resource, text))
     for resource, amount in largest_init.items():
         running[resource] = max(running.get(resource, 0), amount)
+    # What is asked for the pod as a whole counts in place of its containers'.
+    for resource, text in ((spec.get("resources") or {}).get("requests") or {}).items():
+        running[resource] = quantity(resource, text)
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
     return tuple(sorted((intern(resource), amount) for resource, amount in running.items()))
