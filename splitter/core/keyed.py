@@ -20,7 +20,7 @@ class KeyedLists:
     def find(self, items: Sequence[object], key: str) -> Mapping[str, Any] | None:
         """Return the first item that has these fields, None when there is none.
 
-        A list has one kind of key: that which it is asked for first. Raises ValueError for a key that is not JSON.
+        A list has one kind of key: that which it is asked for first. Raises ValueError for what is no JSON.
 
         >>> KeyedLists().find([{"name": "web", "image": "a"}], '{"name":"web"}')
         {'name': 'web', 'image': 'a'}

@@ -6,7 +6,7 @@ of names that the API server would accept, or it is not made: `../../shop/deploy
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 DEPLOYMENT: Final = "Deployment"
 STATEFUL_SET: Final = "StatefulSet"
@@ -17,7 +17,7 @@ NAME_MAX: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def is_name(text: object) -> bool:
+def is_name(text: object) -> TypeGuard[str]:
     """Whether an object can be called so.
 
     >>> is_name("web-2.shop"), is_name("../web"), is_name("a/b"), is_name("")

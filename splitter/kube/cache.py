@@ -102,7 +102,7 @@ class Cache:
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
             self._split_changed,
         )
-        self.placements = Placements(partial(wake, urgent=False))
+        self.placements = Placements(partial(wake, urgent=False), self._knows)
         self.twins = Shelf(
             parse.twin,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
@@ -383,9 +383,10 @@ class Cache:
         if record.owner_name is None:
             return None
         key = Key(DEPLOYMENT, record.namespace, record.owner_name)
-        if self.sources.find("key", key) or self.splits.find("source", key):
-            return key
-        return None
+        return key if self._knows(key) else None
+
+    def _knows(self, key: Key) -> bool:
+        return bool(self.sources.find("key", key) or self.splits.find("source", key))
 
 
 def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:

@@ -498,6 +498,13 @@ class TestRoom:
         assert free_room(self.POD, rooms, promised=1, enough=3) == 3
         assert len(list(rooms)) == 1
 
+    def test_looks_at_fewer_nodes_the_more_a_pod_asks(self) -> None:
+        """Whoever may write a pod chooses how much it asks of a node, and takes nobody's time."""
+        rooms = iter([Room(spot_node(3000)) for _ in range(300)])
+        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=10_000), rooms) == 200
+        assert len(list(rooms)) == 200
+        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=0), [Room(spot_node(3000))]) == 2
+
     def test_is_bounded_by_pod_slots(self) -> None:
         """A pod that requests nothing still takes a slot; an overfull node has no negative room."""
         slots = spot_node(allocatable={"cpu": 99_000, "pods": 10})

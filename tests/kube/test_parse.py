@@ -207,6 +207,22 @@ class TestRequests:
         assert (web.requests, cart.requests) == ({"cpu": 1000}, {"cpu": 2000})
         assert plain.affinity == ()
 
+    def test_what_is_large_is_not_kept(self) -> None:
+        """Nothing is left of what was changed or deleted, however often somebody writes it anew."""
+        large = {"nodeSelector": {f"label-{number}": "x" for number in range(1000)}, "containers": []}
+        first, again = (parse.pod_request(deepcopy(large)) for _ in range(2))
+        assert first == again
+        assert first.node_selector is not again.node_selector
+        assert first.requirements == 1000
+
+    def test_more_than_is_rendered_fits_nowhere(self) -> None:
+        """It is held against no node."""
+        values = {"key": "zone", "operator": "NotIn", "values": [f"z{number}" for number in range(10_000)]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [values]}]}
+        chosen = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        found = parse.pod_request({"containers": [], "affinity": chosen})
+        assert (found.affinity, found.requirements) == ((NodeTerm(),), 1)
+
     def test_containers_add_up(self) -> None:
         """All containers run at once."""
         both = [requests(cpu="100m", memory="64Mi"), requests(cpu="1")]

@@ -23,7 +23,8 @@ _DIGEST = 16
 def edits(raw: Raw) -> tuple[Edit, ...]:
     """Return the single values in a pod template that are somebody else's; () for nearly every twin.
 
-    Lists and maps that are owned as a whole are left out: the server's defaults are in them. At most MAX_EDITS.
+    Lists and maps that are owned as a whole are left out: the server's defaults are in them. At most
+    MAX_EDITS are told.
     """
     found: dict[tuple[str, ...], Edit] = {}
     lists = KeyedLists()
