@@ -126,6 +126,8 @@ class PodView:
     unschedulable_since: datetime | None = None
     signal: str = ""
     deadline: datetime | None = None
+    notice_s: float | None = None  # of a doomed node: from its notice to its end, where no deadline is told
+    termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's
     born: Pool | None = None  # for which pool the admission policy made it, in placement mode
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for

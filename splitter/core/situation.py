@@ -4,7 +4,7 @@ The planner calls this in each pass in which nothing parked has pods. It only co
 counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
 from splitter.core.handover import doomed_or_lost, staying_pods
@@ -29,6 +29,7 @@ def rebalance_input(
         for twin in (on_demand, spot)
     )
     ready_since = _ready_since(observed, spot, spot_pods)
+    doomed = [pod for pod in spot_pods if pod.standing is Standing.DOOMED]
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -58,7 +59,23 @@ def rebalance_input(
         ),
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
-        spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
+        spot_doomed=len(doomed),
+        spot_stop_at=min(
+            (
+                pod.deadline - timedelta(seconds=pod.termination_s)
+                for pod in doomed
+                if pod.deadline is not None
+            ),
+            default=None,
+        ),
+        spot_stop_after_s=min(
+            (
+                pod.notice_s - pod.termination_s
+                for pod in doomed
+                if pod.deadline is None and pod.notice_s is not None
+            ),
+            default=None,
+        ),
         lost_node_uids=_lost_nodes(spot),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,

@@ -317,6 +317,8 @@ class Observer:
             unschedulable_since=record.unschedulable_since,
             signal=state.signal if state else "",
             deadline=state.deadline if state else None,
+            notice_s=state.notice_s if state else None,
+            termination_s=record.termination_s,
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
         )

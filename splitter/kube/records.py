@@ -52,6 +52,7 @@ class PodRecord:
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None
+    termination_s: int
     requests: tuple[tuple[str, int], ...]
 
 

@@ -329,6 +329,23 @@ class TestSignals:
         assert state.health is Health.DOOMED
         assert state.deadline == NOW + timedelta(seconds=120)
 
+    @pytest.mark.parametrize(("provider", "seconds"), [("aws", 120), ("gce", 30), ("azure", 30), ("", 30)])
+    def test_how_long_a_notice_lasts(self, provider: str, seconds: float) -> None:
+        """By spec.providerID; the shortest where nobody says whose machine it is, or whose is not known."""
+        assert assess(replace(NODE, provider=provider, unschedulable=True)).notice_s == seconds
+        assert assess(replace(NODE, provider=provider)).notice_s is None
+
+    def test_nobody_takes_what_is_given_up_by_choice(self) -> None:
+        """Consolidation by Karpenter: its machines stay until they are drained."""
+        chosen = replace(NODE, taints=(Taint("karpenter.sh/disrupted"),), voluntary=True)
+        assert assess(chosen).voluntary
+        assert assess(chosen).notice_s is None
+
+    def test_an_event_of_another_provider(self) -> None:
+        """The handlers that tell by an Event are AWS's, unless the node says otherwise."""
+        facts = replace(NODE, provider="azure", events=(NodeEvent("SpotInterrupted", NOW),))
+        assert assess(facts, now=NOW).deadline == NOW + timedelta(seconds=30)
+
     def test_an_event_grows_stale(self) -> None:
         """A node that outlives the announced end by five minutes was not interrupted."""
         facts = replace(NODE, events=(NodeEvent("SpotInterrupted", NOW),))

@@ -87,6 +87,18 @@ class TestPods:
         assert found.created == parse.instant(CREATED)
         assert (found.terminating, found.finished, found.trouble) == (False, False, None)
 
+    @pytest.mark.parametrize(("written", "seconds"), [(None, 30), (0, 0), (45, 45), (2**63 - 1, 3600)])
+    def test_termination(self, written: int | None, seconds: int) -> None:
+        """What it is given to end; the API server takes any number."""
+        spec = {} if written is None else {"terminationGracePeriodSeconds": written}
+        assert parse.pod(pod(spec=spec)).termination_s == seconds
+
+    def test_provider(self) -> None:
+        """Whose machine a node is: the scheme of its providerID."""
+        raw = {"metadata": {"name": "a", "uid": "b"}, "spec": {"providerID": "aws:///eu-west-1a/i-1"}}
+        assert parse.node_facts(raw).provider == "aws"
+        assert parse.node_facts({**raw, "spec": {}}).provider == ""
+
     def test_fresh(self) -> None:
         """A pod without any status is not bound, not ready and not known to be unschedulable."""
         found = parse.pod(pod())

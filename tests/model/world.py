@@ -386,7 +386,7 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
     if "fights" in status:
         changed["fights"] = [moved(text) for text in cast("list[str]", status["fights"])]
     rebalance = dict(cast("Status", status.get("rebalance", {})))
-    for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince"):
+    for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince", "doomedSince"):
         if name in rebalance:
             rebalance[name] = moved(str(rebalance[name]))
     if "rebalance" in status:

@@ -275,6 +275,19 @@ class TestSpot:
         assert story.promises.least_available >= 4
         keep(story, "notice")
 
+    def test_short_notice(self) -> None:
+        """Where a notice is 30 s the doomed have been let go before their machines end."""
+        story = split("A notice of 30 s on all spot nodes")
+        story.cluster.notice_s = 30.0
+        story.notice("spot-a", "spot-b", "spot-c")
+        story.wait(20)
+        assert not [pod for pod in story.cluster.pods.values() if (pod.node or "").startswith("spot-")]
+        story.wait(10)
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        assert story.available() == 10
+        keep(story, "short-notice")
+
     def test_loss_without_notice(self) -> None:
         """Nodes that vanish take their pods along; on-demand covers at once."""
         story = split("All spot nodes vanish without notice")

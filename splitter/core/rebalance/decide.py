@@ -84,7 +84,7 @@ def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
     if figures.probing and state.last_loss is not None:
         timers.append((state.last_loss, tuning.settle_s))
     if state.cover_since is not None:
-        timers.append((state.cover_since, tuning.release_s))
+        timers.append((state.cover_since, figures.release_s))
     if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
         timers.append((state.last_step, tuning.step_interval_s))
     left_s = [after_s - observed.age_s(since) for since, after_s in timers]

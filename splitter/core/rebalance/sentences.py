@@ -63,7 +63,7 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
         if figures.state.lost and doomed:
             return (
                 Reason.SPOT_INTERRUPTED,
-                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes",
+                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes{_let_go(figures)}",
             )
         if figures.state.lost:
             return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
@@ -150,7 +150,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         reason, why = Reason.SCALED, _divided(figures)
         if figures.releasing:
             reason = Reason.COVERED
-            why = f"cover has been available for {_s(figures.tuning.release_s)}, the doomed may go"
+            why = _released(figures)
             why += f"; {_window(figures, spot)}" if figures.probing else ""
         elif figures.probing:
             reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
@@ -209,6 +209,24 @@ def _noted(pool: str, before: int, after: int, reason: Reason, why: str) -> Note
 def _divided(figures: Figures) -> str:
     desired = figures.observed.desired
     return f"{desired} replicas are divided into {figures.base} on-demand and {figures.want} spot"
+
+
+def _released(figures: Figures) -> str:
+    """Say why the doomed are let go now."""
+    if figures.release_s >= figures.release_max_s:
+        return f"cover has been available for {_s(figures.release_s)}, the doomed may go"
+    return (
+        "cover is available, and the doomed need the rest of their notice to end"
+        " (terminationGracePeriodSeconds), so they may go"
+    )
+
+
+def _let_go(figures: Figures) -> str:
+    """Say when the doomed are let go; nothing while they are not covered."""
+    since = figures.state.cover_since
+    if since is None or figures.releasing:
+        return ""
+    return f", covered since {_clock(since, 0)} and let go {_s(round(figures.release_s))} after that"
 
 
 def _window(figures: Figures, spot: int) -> str:

@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 
 from splitter.core.model import Policy, Trouble
 
+RELEASE_S = 60.0
+"""Doomed replicas that are covered are kept no longer than this: their notice may still be taken back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -37,8 +40,9 @@ class Tuning:
     """Between two steps down."""
     fast_s: float = 60.0
     """The soak of one replica once spot as a whole has proven itself."""
-    release_s: float = 60.0
-    """So long must everything doomed have been covered before it is let go."""
+    release_s: float | None = None
+    """So long must everything doomed have been covered before it is let go. None: `RELEASE_S`, or less where
+    the notice is shorter (docs/adr/0039)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,11 @@ class RebalanceInput:
     """Why the nodes that are there do not take the pending ones; None: too few, or full."""
     spot_doomed: int = 0
     """Still there, on a node that is going. Gone nodes' pods count nowhere."""
+    spot_stop_at: datetime | None = None
+    """When the first of the doomed has to begin to end: the deadline of its node, less its
+    terminationGracePeriodSeconds. None: no node of theirs tells a deadline."""
+    spot_stop_after_s: float | None = None
+    """Of the doomed without a deadline: the same, in seconds after the notice, by their provider's."""
     lost_node_uids: tuple[str, ...] = ()
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
     fit_spot: int = 0
@@ -173,6 +182,8 @@ class RebalanceState:
     """When on-demand was lowered last."""
     cover_since: datetime | None = None
     """Since when everything doomed has been covered."""
+    doomed_since: datetime | None = None
+    """Since when there have been doomed replicas: the first notice was no earlier for us."""
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     moved: int | None = None
@@ -188,18 +199,12 @@ class RebalanceState:
 
     def not_after(self, now: datetime) -> "RebalanceState":
         """Pull instants of the future back to `now`: a clock that was set back must not hold us up."""
-        last_loss, up_since, short_since, last_step, cover_since = (
-            instant if instant is None or instant <= now else now
-            for instant in (self.last_loss, self.up_since, self.short_since, self.last_step, self.cover_since)
-        )
-        return replace(
-            self,
-            last_loss=last_loss,
-            up_since=up_since,
-            short_since=short_since,
-            last_step=last_step,
-            cover_since=cover_since,
-        )
+        ahead = {
+            field.name: now
+            for field in fields(self)
+            if isinstance(instant := getattr(self, field.name), datetime) and instant > now
+        }
+        return replace(self, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
@@ -230,6 +235,7 @@ class RebalanceState:
             short_since=_instant(status.get(_WIRE["short_since"])),
             last_step=_instant(status.get(_WIRE["last_step"])),
             cover_since=_instant(status.get(_WIRE["cover_since"])),
+            doomed_since=_instant(status.get(_WIRE["doomed_since"])),
             charged=_words(status.get(_WIRE["charged"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
@@ -250,6 +256,7 @@ _WIRE = {
     "short_since": "shortSince",
     "last_step": "lastStep",
     "cover_since": "coverSince",
+    "doomed_since": "doomedSince",
     "charged": "chargedNodes",
     "moved": "movedOrdinal",
     "failed_moves": "failedMoves",

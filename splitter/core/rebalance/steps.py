@@ -4,13 +4,14 @@ Called by `decide` only. Each step takes what the one before found out and retur
 them writes sentences. The names in backquotes are the page's ("Rebalancing", section 3).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import ceil
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy
-from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.state import RELEASE_S, RebalanceInput, RebalanceState, Tuning
 
 CHARGED_MAX = 256
 """Lost nodes remembered in the Split: 10 kB. Beyond, a disaster is on that needs no more counting."""
@@ -77,8 +78,34 @@ class Figures:
     @property
     def keep(self) -> int:
         """Return the doomed spot replicas still asked for: none once they have been covered for long."""
-        covered = self.observed.age_s(self.state.cover_since) >= self.tuning.release_s
+        covered = self.observed.age_s(self.state.cover_since) >= self.release_s
         return 0 if covered else self.observed.spot_doomed
+
+    @property
+    def release_s(self) -> float:
+        """Return for how long the doomed have to have been covered before they are let go.
+
+        Unless a setting says it: no longer than they can be let go and still end by themselves.
+        """
+        if self.tuning.release_s is not None:
+            return self.tuning.release_s
+        waits_s = [self.release_max_s]
+        if self.state.cover_since is not None:
+            waits_s += [(end - self.state.cover_since).total_seconds() for end in self._stops]
+        return max(0.0, min(waits_s))
+
+    @property
+    def release_max_s(self) -> float:
+        """Return what `release_s` is where no notice makes it shorter."""
+        return RELEASE_S if self.tuning.release_s is None else self.tuning.release_s
+
+    @property
+    def _stops(self) -> Iterator[datetime]:
+        observed, since = self.observed, self.state.doomed_since
+        if observed.spot_stop_at is not None:
+            yield observed.spot_stop_at
+        if observed.spot_stop_after_s is not None and since is not None:
+            yield since + timedelta(seconds=observed.spot_stop_after_s)
 
     @property
     def probing(self) -> bool:
@@ -131,6 +158,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             state.cover_since,
             observed.now,
         ),
+        doomed_since=_since(observed.spot_doomed > 0, state.doomed_since, observed.now),
     )
 
 

@@ -20,6 +20,7 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
 _KINDS = ("matchExpressions", "matchFields")
+_TERMINATION_MAX_S = 3600  # more than any notice
 _POOLS = {pool.value: pool for pool in Pool}
 
 
@@ -56,6 +57,7 @@ def pod(raw: Raw) -> PodRecord:
         held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
+        termination_s=_termination_s(spec),
         requests=_requests(spec),
     )
 
@@ -70,6 +72,12 @@ def _unready_since(ready: Raw | None, scheduled: Raw | None, metadata: Raw) -> d
     if scheduled is None or scheduled["status"] != "True":
         return None
     return _since(ready or scheduled, metadata)
+
+
+def _termination_s(spec: Raw) -> int:
+    """Return the seconds that it is given to end; the API server fills in 30, and takes any number."""
+    given_s: int = spec.get("terminationGracePeriodSeconds", 30)
+    return min(max(0, given_s), _TERMINATION_MAX_S)
 
 
 def _trouble(status: Raw, scheduled: Raw | None) -> Trouble | None:
