@@ -69,6 +69,19 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """Scaling a twin, as a sentence begins with it."""
+
+    pool: Pool
+    was: int
+    replicas: int
+
+    def __str__(self) -> str:
+        """Say it."""
+        return f"scale {self.pool} {self.was} -> {self.replicas} ({self.replicas - self.was:+d})"
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """One sentence for people: becomes an Event, a log field and a status message."""
 
@@ -77,6 +90,7 @@ class Note:
     warning: bool = False
     quiet: bool = False  # a step of many: logged and listed, but no Event of its own
     about: str = ""  # the same news whatever the numbers in it: said once, by this word and the reason
+    move: Move | None = None  # what the sentence begins with: said only when it is written
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:

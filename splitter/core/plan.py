@@ -4,7 +4,7 @@
 decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from splitter.core.actions import Action, ApplyTwin, Scale, SetMark
@@ -68,6 +68,31 @@ class Plan:
     def raises(self) -> tuple[Scale, ...]:
         """The writes that ask for more replicas somewhere."""
         return tuple(one for one in self.actions if isinstance(one, Scale) and one.replicas > one.was)
+
+
+def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
+    """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
+    counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
+
+    def told(note: Note) -> Note:
+        move = note.move
+        if move is None:
+            return note
+        twin = observed.twin(move.pool)
+        count = counts.get(twin.name) if twin is not None else None
+        why = note.message.removeprefix(str(move))
+        if count is None:
+            held = f"hold {move.pool} at {move.was}, {move.replicas} wanted{why}"
+            return Note(note.reason, held, quiet=True)
+        done = replace(move, replicas=count)
+        return replace(note, message=f"{done}{why}", move=done)
+
+    notes = [(note, told(note)) for note in found.notes]
+    said = tuple(now for before, now in notes if before.move is None or now.move is not None)
+    verdict = told(found.verdict)
+    if verdict.move is None and found.verdict.move is not None:
+        verdict = next((note for note in said if note.move is not None), verdict)
+    return replace(found, verdict=verdict, notes=said)
 
 
 def begins(found: Plan) -> bool:

@@ -16,7 +16,7 @@ from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules
+from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
     ANNOTATION_TAKEN_OVER,
@@ -103,7 +103,7 @@ def plan(
     found = act(this)
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         found = _with_raises(this, step, found)
-    found = with_troubles(observed, found, this.policy.grace_s)
+    found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))

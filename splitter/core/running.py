@@ -134,7 +134,8 @@ def moving(
 ) -> Plan:
     """Return the plan of one batch of a hand-over, either way."""
     actions = _guarded(this, moved.scales)
-    notes = (_scaled(reason, moved.scales),) if moved.scales else ()
+    scales = [one for one in actions if isinstance(one, Scale)]
+    notes = (_scaled(reason, scales),) if scales else ()
     verdict = (
         notes[0]
         if notes

@@ -89,11 +89,16 @@ class Writer:
         self._cache = cache
         self._placing = Placing(client, cache)
 
-    async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
-        """Do the actions in order; returns how many were written. Raises ApiError at the first failure."""
-        source = observed.source
+    async def apply(
+        self, observed: Observation, actions: tuple[Action, ...], written: list[Action] | None = None
+    ) -> None:
+        """Do the actions in order, and add each to `written` once it is answered; those on pods are left out.
+
+        Raises ApiError at the first failure.
+        """
+        source, answered = observed.source, written if written is not None else []
         if source is None:
-            return 0
+            return
         for on_pods, batch in groupby(actions, key=_is_on_pod):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
                 done = await asyncio.gather(
@@ -106,7 +111,7 @@ class Writer:
                 continue
             for action in batch:
                 await self._do(action, observed, source)
-        return len(actions)
+                answered.append(action)
 
     async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""

@@ -16,12 +16,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import EvictPod, SetDeletionCost
+from splitter.core.actions import Action, EvictPod, SetDeletionCost
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal
-from splitter.core.plan import Plan, PolicyInForce, Rules, begins, half_rolled, held_back, rolls
+from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
@@ -136,9 +136,11 @@ class Reconciler:
         if self._can_wait(found) and self._queue.hurried():
             self._queue.add_after(key, _CALMER_S)
             return
+        written: list[Action] = []
         try:
-            await self._writer.apply(observed, found.actions)
+            await self._writer.apply(observed, found.actions, written)
         except ApiError as error:
+            self._tell_moves(observed, found, written)
             if self._is_refused_eviction(observed, found, error):
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
@@ -167,7 +169,8 @@ class Reconciler:
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
         found = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
-            return (observed, replace(found, actions=found.raises)) if found.raises else None
+            found = as_written(replace(found, actions=found.raises), observed, found.raises)
+            return (observed, found) if found.raises else None
         if isinstance(twins, Mapping) and begins(found):
             denied = await self._writer.rehearse(observed, twins)
             observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
@@ -237,6 +240,12 @@ class Reconciler:
         )
         standing = (*stands, *found.troubles, *found.advice, *objections, *problems)
         return self._herald.tell(observed.source, observed.now, done, standing)
+
+    def _tell_moves(self, observed: Observation, found: Plan, written: Sequence[Action]) -> None:
+        """Tell the moves of a batch that ended early which were written; what was not says nothing."""
+        if observed.source is not None:
+            done = as_written(found, observed, written).notes
+            self._herald.tell(observed.source, observed.now, [note for note in done if note.move is not None])
 
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError

@@ -3,8 +3,9 @@
 import pytest
 
 from builders import observation, replica_set, twin
+from kube.raw import deployment
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.actions import DeleteVanishedPod, HolderKind, Scale
+from splitter.core.actions import Action, DeleteVanishedPod, HolderKind, Scale
 from splitter.core.model import Pool
 from splitter.core.nodes import assess
 from splitter.kube.apply import Writer
@@ -48,6 +49,24 @@ class TestVanished:
         """Our view was wrong: nothing is deleted."""
         assert await sent(node("uid-it"), at_once=True) == []
         assert await sent(node("uid-it"), at_once=False, successor="uid-later") == []
+
+
+class TestLostRace:
+    """A batch ends at the first write that fails, and what was answered until then is known."""
+
+    async def test_what_was_written(self) -> None:
+        """Of a raise and a lowering that loses a race, the raise."""
+        seen = observation(on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        raised = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 5, None)
+        lowered = Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 1, "9")
+        answer = json(deployment("web-on-demand", labels={"splitter.io/pool": "on-demand"}))
+        script = Script().then(answer, refusal(409, "Conflict", "the object has been modified"))
+        written: list[Action] = []
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            with pytest.raises(ApiError, match="has been modified"):
+                await writer.apply(seen, (raised, lowered), written)
+        assert written == [raised]
 
 
 class TestScaling:

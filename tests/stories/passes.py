@@ -49,6 +49,7 @@ from splitter.core.surface import (
 )
 from splitter.report.status import build
 from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from stories.promises import check_told
 from stories.sight import observe
 
 
@@ -95,6 +96,7 @@ class Splitter:
         observed = replace(observed, now=self.cluster.instant(self.cluster.now))
         in_force = policy_in_force(observed, self.rules.defaults)
         found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
+        check_told(found)
         self.pending = deque(found.actions)
         self.last = (observed, found, in_force)
         self.wake_at = self.cluster.now + max(1, round(found.wake_after_s)) if found.wake_after_s else None

@@ -5,12 +5,14 @@ may break anything; from then on nothing that splitter or the controllers do may
 check compares with the better of the promise and of what was there before.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.model import Pool
+from splitter.core.plan import Plan
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
@@ -28,6 +30,15 @@ class Standing:
 
     available: int
     serving: int  # the doomed, too
+
+
+def check_told(found: Plan) -> None:
+    """Raise when a plan tells of a move that it does not write."""
+    written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
+    for note in (*found.notes, found.verdict):
+        told = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
+        if told and (f"web-{told[1]}", int(told[2]), int(told[3])) not in written:
+            raise BrokenPromiseError(f"told, and not among the writes {sorted(written)}: {note.message}")
 
 
 def floor(cluster: Cluster) -> int:

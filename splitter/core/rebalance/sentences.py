@@ -7,8 +7,9 @@ countdowns, so that the same state says the same thing in every pass and one Eve
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.model import Note
+from splitter.core.model import Move, Note, Pool
 from splitter.core.reasons import Reason
+from splitter.core.rebalance.state import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
 _ALARMING = frozenset(
@@ -43,16 +44,16 @@ def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
     observed = figures.observed
     before = observed.on_demand_spec
     if on_demand > before:
-        yield _noted("on-demand", before, on_demand, *_shortage(figures))
+        yield _noted(Pool.ON_DEMAND, before, on_demand, *_shortage(figures))
     elif on_demand < before:
         planned = observed.on_demand_spec + observed.spot_spec - observed.spot_doomed
         if planned > observed.desired + max(1, observed.max_surge) or observed.desired == 0:
-            yield _noted("on-demand", before, on_demand, Reason.SCALED, _divided(figures))
+            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.SCALED, _divided(figures))
         else:
             stood = (
                 f"{figures.soaked} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
             )
-            yield _noted("on-demand", before, on_demand, Reason.RETURNING, stood)
+            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.RETURNING, stood)
 
 
 def _shortage(figures: Figures) -> tuple[Reason, str]:
@@ -145,7 +146,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         elif figures.keep:
             reason = Reason.SPOT_INTERRUPTED
             why = f"{figures.keep} of {before} stand on doomed nodes and are replaced on spot"
-        yield _noted("spot", before, spot, reason, why)
+        yield _noted(Pool.SPOT, before, spot, reason, why)
     elif spot < before:
         reason, why = Reason.SCALED, _divided(figures)
         if figures.releasing:
@@ -156,7 +157,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
             reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
         elif figures.short:
             reason, why = _shortage(figures)
-        yield _noted("spot", before, spot, reason, why)
+        yield _noted(Pool.SPOT, before, spot, reason, why)
 
 
 def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
@@ -201,9 +202,9 @@ def _limits(figures: Figures) -> Iterator[Note]:
         )
 
 
-def _noted(pool: str, before: int, after: int, reason: Reason, why: str) -> Note:
-    message = f"scale {pool} {before} -> {after} ({after - before:+d}): {why}"
-    return Note(reason, message, warning=after > before and reason in _ALARMING)
+def _noted(pool: Pool, before: int, after: int, reason: Reason, why: str) -> Note:
+    move = Move(pool, before, after)
+    return Note(reason, f"{move}: {why}", warning=after > before and reason in _ALARMING, move=move)
 
 
 def _divided(figures: Figures) -> str:
@@ -213,7 +214,7 @@ def _divided(figures: Figures) -> str:
 
 def _released(figures: Figures) -> str:
     """Say why the doomed are let go now."""
-    if figures.release_s >= figures.release_max_s:
+    if figures.tuning.release_s is not None or figures.release_s >= RELEASE_S:
         return f"cover has been available for {_s(figures.release_s)}, the doomed may go"
     return (
         "cover is available, and the doomed need the rest of their notice to end"

@@ -89,15 +89,10 @@ class Figures:
         """
         if self.tuning.release_s is not None:
             return self.tuning.release_s
-        waits_s = [self.release_max_s]
+        waits_s = [RELEASE_S]
         if self.state.cover_since is not None:
             waits_s += [(end - self.state.cover_since).total_seconds() for end in self._stops]
         return max(0.0, min(waits_s))
-
-    @property
-    def release_max_s(self) -> float:
-        """Return what `release_s` is where no notice makes it shorter."""
-        return RELEASE_S if self.tuning.release_s is None else self.tuning.release_s
 
     @property
     def _stops(self) -> Iterator[datetime]:
