@@ -111,6 +111,10 @@ def keep(this: Pass) -> Plan:
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
     found = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    rolling = _rolling(this.source)
+    if rested and rolling:
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
+        found = replace(found, state=State.ROLLING, verdict=note)
     return _planned(this, placed, found)
 
 

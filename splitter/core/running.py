@@ -37,6 +37,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Decision, RebalanceState, decide
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
+from splitter.core.steady import settled
 from splitter.core.surface import twin_name
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -61,8 +62,8 @@ def run(this: Pass) -> Plan:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
     counted = _awake_at_grace(this, counted)
     if counted.actions or isinstance(this.rendered, Note):
-        return _with_template_problem(this, counted)
-    return _trimmed(this, _roll(this, counted, on_demand, spot, this.rendered))
+        return settled(_with_template_problem(this, counted), on_demand, spot)
+    return _trimmed(this, settled(_roll(this, counted, on_demand, spot, this.rendered), on_demand, spot))
 
 
 def _trimmed(this: Pass, found: Plan) -> Plan:

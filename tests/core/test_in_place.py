@@ -210,6 +210,15 @@ class TestKeeping:
         assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
         assert len(found.outlook) == 5
 
+    @pytest.mark.parametrize(
+        "change",
+        [{"observed": False}, {"stateful": StatefulView(5, 5, 5, ago(9), updating="2 of 5 are updated")}],
+    )
+    def test_not_steady_while_it_rolls(self, change: dict[str, object]) -> None:
+        """Everybody stands where wanted, some with the old template."""
+        found = planned(seen(members(), source=db(**change)))  # type: ignore[arg-type]
+        assert (found.state, found.verdict.reason) == (State.ROLLING, Reason.ROLLOUT_IN_PROGRESS)
+
     def test_who_cannot_move_is_named_at_rest(self) -> None:
         """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")

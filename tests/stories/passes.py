@@ -96,7 +96,7 @@ class Splitter:
         observed = replace(observed, now=self.cluster.instant(self.cluster.now))
         in_force = policy_in_force(observed, self.rules.defaults)
         found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
-        check_told(found)
+        check_told(observed, found)
         self.pending = deque(found.actions)
         self.last = (observed, found, in_force)
         self.wake_at = self.cluster.now + max(1, round(found.wake_after_s)) if found.wake_after_s else None

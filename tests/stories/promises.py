@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
-from splitter.core.model import Pool
+from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
+from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
@@ -32,8 +33,20 @@ class Standing:
     serving: int  # the doomed, too
 
 
-def check_told(found: Plan) -> None:
-    """Raise when a plan tells of a move that it does not write."""
+def check_told(observed: Observation, found: Plan) -> None:
+    """Raise when a plan tells of a move that it does not write, or calls steady what is not."""
+    pods = [
+        (twin, rs, pod)
+        for twin in observed.twins
+        for rs in twin.replica_sets
+        for pod in rs.pods
+        if pod.counts
+    ]
+    old = [pod.name for twin, rs, pod in pods if rs.template_hash != twin.template_hash or not pod.available]
+    if found.state is State.STEADY and (
+        old or len(pods) < sum(twin.spec_replicas for twin in observed.twins)
+    ):
+        raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
     written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
     for note in (*found.notes, found.verdict):
         told = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
