@@ -350,6 +350,7 @@ class Neighbours:
     """Other objects of the namespace that matter for a split."""
 
     taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
+    taken_claims: Mapping[Pool, tuple[int, str]] = field(default_factory=dict)  # replicas below it, its name
     autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
     one_node_claim: str = ""  # a volume of the template that only one node may mount at a time

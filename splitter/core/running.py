@@ -9,7 +9,7 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core import transfer, turns
+from splitter.core import transfer, turns, zeroing
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -127,6 +127,7 @@ def _hand_over(this: Pass) -> Plan:
         note = Note(Reason.FROZEN, "frozen in the middle of the hand-over; counts stay as they are")
         return Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
     moved = transfer.towards_twins(this.observed, this.source, this.policy)
+    moved = replace(moved, scales=zeroing.spared(this.source, moved.scales))
     return moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
 
 
@@ -247,6 +248,8 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
+    for twin in (on_demand, spot):
+        wanted[twin.name] = zeroing.with_own_volumes(this.observed, twin, wanted[twin.name])
     return tuple(
         Scale(
             transfer.kind_of_twins(this.observed),

@@ -22,6 +22,7 @@ _ABOUT_OTHERS = frozenset(
     {
         Reason.WRITE_DENIED,
         Reason.TWIN_NAME_TAKEN,
+        Reason.CLAIM_NAME_TAKEN,
         Reason.AUTOSCALER_ON_TWIN,
         Reason.VOLUME_READ_WRITE_ONCE,
         Reason.AUTOSCALER_ON_SOURCE,

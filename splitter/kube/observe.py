@@ -57,7 +57,7 @@ class Observer:
         self._cache = cache
         self._room = room  # what placeholders are made of, in placement mode
         self._autoscalers = Autoscalers(client)
-        self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
+        self._looked_around: dict[Key, tuple[datetime, Neighbours, int]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
         """Return what is known now. Raises ApiError when a live look-up fails.
@@ -132,7 +132,7 @@ class Observer:
         if split is None or not split.takes_over:
             return await self._look_around(source, twins, now, _FIRST_S)
         looked = self._looked_around.get(key)
-        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
+        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S or looked[2] < source.replicas
         calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         claims = source.stateful is not None and source.stateful.claim_templates
@@ -141,7 +141,7 @@ class Observer:
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
                 at_most_s = _FIRST_S if looked is None else _AGAIN_S
                 around = await self._look_around(source, twins, now, at_most_s)
-                looked = self._looked_around[key] = (now, around)
+                looked = self._looked_around[key] = (now, around, source.replicas)
         return looked[1] if looked is not None else Neighbours()
 
     async def _look_around(
@@ -152,7 +152,12 @@ class Observer:
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
-        return await look_around(self._client, source, scaling, nodes, [twin.name for twin in twins])
+        names, namespace = (
+            [twin.name for twin in twins],
+            self._cache.namespaces.one("name", source.key.namespace),
+        )
+        defaults = namespace.annotations if namespace else {}
+        return await look_around(self._client, source, scaling, nodes, names, annotations=defaults)
 
     def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import KEY, ago, free_source, observation, pod, split, twin
-from splitter.core.actions import ReleaseSource, SaveReplicas, ShowReplicas
+from builders import KEY, ago, free_source, observation, pod, pods, replica_set, split, twin
+from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplicas
 from splitter.core.division import base_replicas
-from splitter.core.eligibility import advice, refusal
+from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.handover import Holder, break_, shrink_order, staying_pods
 from splitter.core.model import (
     Mode,
@@ -29,6 +29,7 @@ from splitter.core.plan import Pass, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.rollout import partition_of
+from splitter.core.running import run
 from splitter.core.scaling import follow, follow_split, release, save
 from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
 
@@ -103,6 +104,23 @@ class TestRefusals:
         found = refusal(observation(), deletes, policy, ())
         assert found is not None
         assert found.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
+
+    def test_a_claim_of_somebody_else(self) -> None:
+        """Before anything is made, and told while it is split, as is `whenScaled: Delete`."""
+        policy = replace(TWINS, disposable_volumes=True)
+        around = Neighbours(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
+        seen = observation(neighbours=around)
+        for found in (
+            refusal(seen, database(stateful(claim_templates=("tmp",))), policy, ()),
+            objection_while_split(seen, database(stateful(0, saved=5)), policy),
+        ):
+            assert found is not None
+            assert (found.reason, found.warning) == (Reason.CLAIM_NAME_TAKEN, True)
+            assert "tmp-db-on-demand-0 exists and is not splitter's" in found.message
+        deletes = database(stateful(0, saved=5, deletes_claims=True))
+        set_since = objection_while_split(observation(), deletes, policy)
+        assert set_since is not None
+        assert set_since.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
 
     @pytest.mark.parametrize(
         ("who", "remedy"),
@@ -235,6 +253,26 @@ class TestSteps:
         assert follow_split(pass_of(source, split=split(replicas=9))).actions == (
             SaveReplicas(9, 2, "rv-web"),
         )
+
+    @pytest.mark.parametrize(("taken", "raised"), [({}, 5), ({Pool.ON_DEMAND: (4, "tmp-db-on-demand-4")}, 4)])
+    def test_no_member_takes_a_claim_of_somebody_else(
+        self, taken: dict[Pool, tuple[int, str]], raised: int
+    ) -> None:
+        """Not even to cover a loss: it would be deleted with the member."""
+        twins = {"on_demand": twin(Pool.ON_DEMAND, pods(3)), "spot": twin(Pool.SPOT, pods(doomed=2))}
+        around = Neighbours(taken_claims=taken)
+        found = run(pass_of(database(stateful(0, saved=5)), neighbours=around, **twins))
+        assert [(one.was, one.replicas) for one in found.raises] == [(3, raised)]
+
+    @pytest.mark.parametrize(("deletes_claims", "lowered"), [(False, True), (True, False)])
+    def test_a_source_that_would_delete_its_volumes_stays(self, deletes_claims: bool, lowered: bool) -> None:
+        """`whenScaled: Delete`, set in the middle of the hand-over: what it still holds it keeps."""
+        source = database(stateful(5, saved=5, left=5, deletes_claims=deletes_claims))
+        itself = replace(replica_set("db", of=pods(5)), first_ordinal=0)
+        twins = {"on_demand": twin(Pool.ON_DEMAND, pods(1)), "spot": twin(Pool.SPOT, pods())}
+        found = run(pass_of(source, replica_sets=(itself,), **twins))
+        scales = [one for one in found.actions if isinstance(one, Scale)]
+        assert any(one.name == "db" and one.replicas < 5 for one in scales) is lowered
 
     def test_the_marks_go_before_what_leads_to_them(self) -> None:
         """Mark and N first, the twins after them: no watch selects an annotation."""
