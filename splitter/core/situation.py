@@ -29,6 +29,7 @@ def rebalance_input(
         for twin in (on_demand, spot)
     )
     ready_since = _ready_since(observed, spot, spot_pods)
+    losing = _losing(spot)
     doomed = [pod for pod in spot_pods if pod.standing is Standing.DOOMED]
     return RebalanceInput(
         now=observed.now,
@@ -76,7 +77,8 @@ def rebalance_input(
             ),
             default=None,
         ),
-        lost_node_uids=_lost_nodes(spot),
+        lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
+        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
         view_broken=observed.view_broken,
@@ -102,14 +104,10 @@ def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
     return since is not None and not is_hindered(pod) and seconds_between(since, observed.now) > grace_s
 
 
-def _lost_nodes(spot: TwinView) -> tuple[str, ...]:
-    """Return the spot nodes that go or are gone under a bound pod, terminating ones included.
+def _losing(spot: TwinView) -> list[PodView]:
+    """Return the pods under which a spot node goes or is gone, terminating ones included.
 
     A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.
     """
-    found = {
-        pod.node_uid
-        for pod in spot.pods
-        if pod.node_uid is not None and pod.on_spot and not pod.voluntary and pod.going
-    }
-    return tuple(sorted(found))
+    known = (pod for pod in spot.pods if pod.node_uid is not None)
+    return [pod for pod in known if pod.on_spot and not pod.voluntary and pod.going]

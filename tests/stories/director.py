@@ -108,6 +108,10 @@ class Story:
         how = "with" if labelled else "without"
         self.happens(f"web is deleted with --cascade=orphan and created again {how} its label")
 
+    def reason(self) -> str:
+        """Return the reason word that the Split shows."""
+        return str(self.cluster.split.status["reason"]) if self.cluster.split is not None else ""
+
     def available(self) -> int:
         """Count the pods that answer and are to stay."""
         return sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
@@ -134,6 +138,13 @@ class Story:
             self.cluster.notice(name)
         pods = sum(1 for pod in self.cluster.pods.values() if pod.active and pod.node in names)
         self.happens(f"{' and '.join(names)} get an interruption notice; {pods} pods will be lost")
+
+    def drain(self, *names: str) -> None:
+        """Evict all pods of nodes."""
+        pods = [pod for pod in self.cluster.pods.values() if pod.active and pod.node in names]
+        for pod in pods:
+            self.cluster.terminate(pod)
+        self.happens(f"{len(pods)} pods of {' and '.join(names)} are evicted")
 
     def vanish(self, *names: str) -> None:
         """Take nodes away."""

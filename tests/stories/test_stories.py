@@ -282,11 +282,28 @@ class TestSpot:
         story.notice("spot-a", "spot-b", "spot-c")
         story.wait(20)
         assert not [pod for pod in story.cluster.pods.values() if (pod.node or "").startswith("spot-")]
+        assert story.reason() == "SpotInterrupted"  # their machines live
         story.wait(10)
         story.vanish("spot-a", "spot-b", "spot-c")
         story.wait(60)
         assert story.available() == 10
         keep(story, "short-notice")
+
+    def test_notice_with_a_drain(self) -> None:
+        """Whoever gives the notice evicts the pods at once: it is no loss while the machines live."""
+        story = split("A notice on all spot nodes, and a drain at once")
+        story.notice("spot-a", "spot-b", "spot-c")
+        story.drain("spot-a", "spot-b", "spot-c")
+        assert story.reason() == "SpotInterrupted"
+        story.wait(30)
+        assert story.reason() == "SpotInterrupted"
+        assert story.available() == 10
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.wait(30)
+        story.vanish("spot-d", "spot-e", "spot-f")
+        assert story.reason() == "SpotLost"
+        keep(story, "notice-drain")
 
     def test_loss_without_notice(self) -> None:
         """Nodes that vanish take their pods along; on-demand covers at once."""

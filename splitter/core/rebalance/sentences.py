@@ -67,7 +67,9 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
                 f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes{_let_go(figures)}",
             )
         if figures.state.lost:
-            return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
+            interrupted = figures.state.interrupted
+            reason, what = (Reason.SPOT_INTERRUPTED, "notice") if interrupted else (Reason.SPOT_LOST, "loss")
+            return reason, f"{ready} of {figures.want} spot replicas are ready after a {what}"
         if observed.blocked:
             return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want}; {observed.blocked}"
         reason, why = _unplaced(figures)

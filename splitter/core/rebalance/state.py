@@ -96,6 +96,8 @@ class RebalanceInput:
     """Of the doomed without a deadline: the same, in seconds after the notice, by their provider's."""
     lost_node_uids: tuple[str, ...] = ()
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
+    lost_nodes_live: bool = False
+    """All of those are doomed, and none is NotReady or absent yet."""
     fit_spot: int = 0
     """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
     blocked: str = ""
@@ -168,6 +170,8 @@ class RebalanceState:
     last_loss: datetime | None = None
     lost: bool = False
     """A loss is not made good yet: only what is ready counts as spot."""
+    interrupted: bool = False
+    """The last loss was announced, and no replica has gone with its node since."""
     window: int = 1
     """w: replicas asked of spot beyond what is ready there, while lost."""
     asked: int | None = None
@@ -228,6 +232,7 @@ class RebalanceState:
             soak_s=_seconds(status.get(_WIRE["soak_s"])),
             last_loss=_instant(status.get(_WIRE["last_loss"])),
             lost=status.get(_WIRE["lost"]) is True,
+            interrupted=status.get(_WIRE["interrupted"]) is True,
             window=_count(status.get(_WIRE["window"])) or RebalanceState().window,
             asked=_count(status.get(_WIRE["asked"])),
             up_since=_instant(status.get(_WIRE["up_since"])),
@@ -249,6 +254,7 @@ _WIRE = {
     "soak_s": "soakSeconds",
     "last_loss": "lastLoss",
     "lost": "lost",
+    "interrupted": "interrupted",
     "window": "window",
     "asked": "asked",
     "up_since": "upSince",

@@ -138,11 +138,13 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         state = replace(
             state,
             lost=True,
+            interrupted=True,
             window=tuning.probe_replicas,
             asked=observed.spot_ready + tuning.probe_replicas,
         )
     return replace(
         state,
+        interrupted=state.interrupted and (observed.lost_nodes_live or not lost_nodes),
         charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
         proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
         short_since=_since(
