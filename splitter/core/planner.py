@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from splitter.core import giving, in_place, running, scaling, taking, transfer, zeroing
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit
-from splitter.core.division import caps_conflict
+from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
@@ -103,6 +103,7 @@ def plan(
     found = act(this)
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         found = _with_raises(this, step, found)
+    found = _with_division(this, found)
     found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
@@ -119,6 +120,15 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     if source.stateful is not None:
         return zeroing.next_step(zeroing.columns_of(observed, source))
     return next_step(columns_of(observed, source))
+
+
+def _with_division(this: Pass, found: Plan) -> Plan:
+    """Say how N is divided in a step that has nothing to do with it, as while a controller is waited for."""
+    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    if back or not this.observed.twins or found.wanted_on_demand or found.wanted_spot:
+        return found
+    base = base_replicas(this.source.replicas, this.policy)
+    return replace(found, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
 
 
 def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:

@@ -6,6 +6,7 @@ replicas.
 
 from datetime import datetime
 
+from splitter.core import transfer
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
@@ -168,6 +169,9 @@ def under_way(this: Pass) -> State:
     """Return TakingOver until the hand-over is done; what comes later is a move like any other."""
     split = this.observed.split
     done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    # Both a hand-over and what comes later may be held; only the former has something left to move.
+    held = split is not None and split.state == State.HELD
+    done = done or (held and transfer.at_zero((), this.observed.tied(Tie.PARKED)))
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 
 

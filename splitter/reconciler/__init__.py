@@ -257,7 +257,7 @@ class Reconciler:
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
-            refused = Plan(found.step, found.state, note, troubles=found.troubles)
+            refused = replace(found, verdict=note, actions=(), notes=(), rebalance=None)
             self._board.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
             self._herald.tell(observed.source, observed.now, (), (note,))

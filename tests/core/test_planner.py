@@ -514,3 +514,23 @@ class TestANameUsedAgain:
             at_rest(spot=twin(Pool.SPOT, (*pods(5), left))), on_demand=twin(Pool.ON_DEMAND, pods(5))
         )
         assert deletion in planned(covered).actions
+
+
+class TestWaiting:
+    """What a controller has not seen yet changes nothing about what is wanted."""
+
+    @pytest.mark.parametrize("before", [State.STEADY, State.HELD, State.ROLLING])
+    def test_for_a_new_image_to_be_seen(self, before: State) -> None:
+        """The division is shown as it is, and the hand-over is not told again."""
+        covered = twin(Pool.ON_DEMAND, pods(6))
+        found = planned(at_rest(source=source(observed=False), on_demand=covered, split=split(state=before)))
+        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.MOVING)
+        assert (found.wanted_on_demand, found.wanted_spot) == (4, 6)
+
+    def test_in_the_middle_of_the_take_over(self) -> None:
+        """Held there, with pods parked, it is still on its way."""
+        parked = [replica_set(of=pods(3))]
+        found = planned(
+            at_rest(source=source(observed=False), replica_sets=tuple(parked), split=split(state=State.HELD))
+        )
+        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)

@@ -34,7 +34,7 @@ class Standing:
 
 
 def check_told(observed: Observation, found: Plan) -> None:
-    """Raise when a plan tells of a move that it does not write, or calls steady what is not."""
+    """Raise when a plan tells of a move that it does not write, calls steady what is not, or wants not N."""
     pods = [
         (twin, rs, pod)
         for twin in observed.twins
@@ -47,6 +47,10 @@ def check_told(observed: Observation, found: Plan) -> None:
         old or len(pods) < sum(twin.spec_replicas for twin in observed.twins)
     ):
         raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
+    wanted, source = found.wanted_on_demand + found.wanted_spot, observed.source
+    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    if source is not None and observed.twins and not back and wanted != source.replicas:
+        raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
     written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
     for note in (*found.notes, found.verdict):
         told = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
