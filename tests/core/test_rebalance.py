@@ -181,6 +181,32 @@ class TestRelease:
         )
 
 
+class TestReturn:
+    """What a return says that it has waited for."""
+
+    @pytest.mark.parametrize("proven", [False, True])
+    def test_names_the_soak(self, proven: bool) -> None:
+        """At the first replica as well, that has just stood for it; the 60 s are for those after it."""
+        policy = Policy(on_demand_base=4)
+        covered = replace(
+            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(601),) * 6
+        )
+        [note] = decide(covered, policy, RebalanceState(last_loss=ago(700), proven=proven)).notes[:1]
+        assert note.reason is Reason.RETURNING
+        assert note.message.endswith(
+            "6 of 6 spot replicas have been ready for 60 s (one for the soak of 600 s)"
+        )
+
+    def test_names_no_other_time_than_its_own(self) -> None:
+        """Where the soak is no longer than the time of those after it."""
+        policy = Policy(on_demand_base=4, soak_s=60.0)
+        covered = replace(
+            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(61),) * 6
+        )
+        [note] = decide(covered, policy, RebalanceState(last_loss=ago(90))).notes[:1]
+        assert note.message.endswith("6 of 6 spot replicas have been ready for 60 s")
+
+
 class TestEveryDecision:
     """The invariants of the page, over any input and any state."""
 

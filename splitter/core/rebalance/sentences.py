@@ -50,9 +50,7 @@ def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
         if planned > observed.desired + max(1, observed.max_surge) or observed.desired == 0:
             yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.SCALED, _divided(figures))
         else:
-            stood = (
-                f"{figures.soaked} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
-            )
+            stood = f"{figures.soaked} of {figures.want} spot replicas have been ready for {_soaked(figures)}"
             yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.RETURNING, stood)
 
 
@@ -240,6 +238,13 @@ def _window(figures: Figures, spot: int) -> str:
     if not asked and observed.on_demand_over_quota:
         return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
     return f"{observed.spot_ready} ready and {asked} more stay asked for"
+
+
+def _soaked(figures: Figures) -> str:
+    """Say how long a replica has to stand: less than the soak once one of them has stood for that."""
+    soak_s = figures.state.soak(figures.policy)
+    proven = f" (one for the soak of {_s(soak_s)})" if figures.soak_s < soak_s else ""
+    return f"{_s(figures.soak_s)}{proven}"
 
 
 def _next_soaked(figures: Figures) -> str:
