@@ -84,8 +84,7 @@ class Cache:
         self._assess = assess
         self._wake = wake
         self._autoscaler_status = autoscaler_status
-        # Of a twin by its UID: which fields were ours after our last apply.
-        self._applied: dict[str, str] = {}
+        self._applied: dict[str, str] = {}  # by a twin's UID: which fields were ours after our last apply
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
@@ -224,7 +223,8 @@ class Cache:
         for pod in self.pods.values():
             if pod.node is None or pod.version > self.nodes.listed_version:
                 continue
-            if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
+            known = self.vanished.get(pod.node)  # spot, when it was so for one of its pods
+            if (known is not None and known.is_spot) or self.nodes.one("name", pod.node) is not None:
                 continue
             replica_set = self.replica_sets.get(pod.namespace, pod.owner_uid or "")
             owner_uid = replica_set.controller_uid if replica_set else pod.owner_uid
@@ -238,10 +238,10 @@ class Cache:
         source = self.sources.get(pod.namespace, pod.owner_uid or "")
         split = self.splits.one("source", source.view.key) if source is not None else None
         ordinal = pod.name.rpartition("-")[2]
-        placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
-        if split is None or not placed:
+        ordinals = split.view.ordinals if split is not None else None
+        if ordinals is None or not ordinal.isdecimal():
             return False
-        return pod.born is Pool.SPOT or int(ordinal) not in (split.view.ordinals or ())
+        return pod.born is Pool.SPOT or int(ordinal) not in ordinals
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
@@ -332,10 +332,12 @@ class Cache:
                 self._wake(split.source, urgent=False)
 
     def wake_owners_on(self, node_name: str) -> None:
-        """Ask for an urgent pass of each workload that has a pod on a node."""
+        """Ask for a pass of each workload that has a pod on a node; an urgent one if it is split."""
         for pod in self.pods.find("node", node_name):
-            if (key := self._source_of_pod(pod)) is not None:
-                self._wake(key, urgent=True)
+            if not pod.finished and (key := self._source_of_pod(pod)) is not None:
+                self._wake(
+                    key, urgent=bool(self.splits.find("source", key) or self.twins.find("source", key))
+                )
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:

@@ -9,7 +9,6 @@ up, and a pass that lost a race simply runs again.
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +30,7 @@ from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.inspection import Inspection
+from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
@@ -52,8 +52,6 @@ _CALMER_S = 0.5
 _LAST_WORDS_S = 1.0
 # What a pass knows of twins that take long to render, until they are there.
 _RENDERING = Note(Reason.TEMPLATE_INVALID, "its twins are being rendered", quiet=True)
-# A replica given to spot is bound within this time or shows as Pending by itself.
-_PROMISE_S = 10.0
 
 
 class Reconciler:
@@ -81,8 +79,7 @@ class Reconciler:
         self.inspect = self._inspection.inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._promises: deque[tuple[float, Key, int]] = deque()
-        self._moving: set[Key] = set()
+        self._others = Others()
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
 
     async def run(self, workers: int, emergency_workers: int) -> None:
@@ -123,8 +120,8 @@ class Reconciler:
         began = time.perf_counter()
         now = datetime.now(UTC)
         observed = replace(
-            self._board.overlay(await self._observer.observe(key, now, self._promised(key))),
-            others_moving=len(self._moving - {key}),
+            self._board.overlay(await self._observer.observe(key, now, self._others.promised(key))),
+            others_moving=self._others.moving(key),
             refused=self._refused.get(key),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
@@ -132,7 +129,7 @@ class Reconciler:
         if decided is None:
             return  # the key comes again with its twins
         observed, found = decided
-        self._count_moving(key, found)
+        self._others.moves(key, still=keeps_turn(found, had=self._others.has_turn(key)))
         if self._can_wait(found) and self._queue.hurried():
             self._queue.add_after(key, _CALMER_S)
             return
@@ -145,7 +142,7 @@ class Reconciler:
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
             if begins(found):
-                self._moving.discard(key)  # it did not begin: others may
+                self._others.moves(key, still=False)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
             raise
         if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
@@ -173,7 +170,7 @@ class Reconciler:
             return (observed, found) if found.raises else None
         if isinstance(twins, Mapping) and begins(found):
             denied = await self._writer.rehearse(observed, twins)
-            observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
+            observed = replace(observed, denied=denied, others_moving=self._others.moving(key))
             found = plan(observed, in_force, twins, self._rules)
         elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
             denied = await self._writer.rehearse_roll(observed, twins)
@@ -207,13 +204,6 @@ class Reconciler:
         detail = error.message or "too many requests"
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
-
-    def _count_moving(self, key: Key, found: Plan) -> None:
-        """Count the workloads in a voluntary move: only so many at a time."""
-        if keeps_turn(found, had=key in self._moving):
-            self._moving.add(key)
-        else:
-            self._moving.discard(key)
 
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
@@ -291,20 +281,13 @@ class Reconciler:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return float(min(_RETRY_MAX_S, _RETRY_S * 2 ** min(failures - 1, 10)))
 
-    def _promised(self, key: Key) -> int:
-        """Count the spot replicas given to others just now: two must not jump into the same hole."""
-        horizon = time.monotonic() - _PROMISE_S
-        while self._promises and self._promises[0][0] < horizon:
-            self._promises.popleft()
-        return sum(count for _, other, count in self._promises if other != key)
-
     def _promise(self, key: Key, observed: Observation, found: Plan) -> None:
         spot = observed.spot
         raised = sum(
             one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
         )
-        if raised > 0:
-            self._promises.append((time.monotonic(), key, raised))
+        # It takes no more from others than there is for it, however much it asks for.
+        self._others.promise(key, min(raised, observed.fit_spot))
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:

@@ -240,6 +240,14 @@ class TestUnknownAnnotations:
             f"{key} is not an annotation splitter knows, and is ignored. {advice}"
         )
 
+    def test_very_many(self) -> None:
+        """Ten are named, and the others counted: each is an Event."""
+        problems = parse_policy(
+            {f"splitter.io/x{number:04}": "1" for number in range(2500)}, DEFAULTS
+        ).problems
+        assert len(problems) == 11
+        assert problems[-1].message == "2490 more annotations begin with splitter.io/ and are ignored."
+
     def test_label_as_annotation(self) -> None:
         """The label written as an annotation is pointed out: it is the likeliest slip of all."""
         (problem,) = parse_policy({"splitter.io/split": "enabled"}, DEFAULTS).problems

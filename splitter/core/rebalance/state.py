@@ -42,7 +42,7 @@ class Tuning:
     """The soak of one replica once spot as a whole has proven itself."""
     release_s: float | None = None
     """So long must everything doomed have been covered before it is let go. None: `RELEASE_S`, or less where
-    the notice is shorter (docs/adr/0039)."""
+    the notice is shorter (docs/adr/0031)."""
 
 
 @dataclass(frozen=True, slots=True)
