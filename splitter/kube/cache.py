@@ -93,8 +93,7 @@ class Cache:
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
-        # UIDs, by name, of nodes that bear the name of one that vanished.
-        self.successors: dict[str, str] = {}
+        self.successors: dict[str, str] = {}  # by the name of one that vanished: the UID of the next
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(
             parse.split,
@@ -335,9 +334,8 @@ class Cache:
         """Ask for a pass of each workload that has a pod on a node; an urgent one if it is split."""
         for pod in self.pods.find("node", node_name):
             if not pod.finished and (key := self._source_of_pod(pod)) is not None:
-                self._wake(
-                    key, urgent=bool(self.splits.find("source", key) or self.twins.find("source", key))
-                )
+                ours = self.splits.find("source", key) or self.twins.find("source", key)
+                self._wake(key, urgent=bool(ours))
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:
