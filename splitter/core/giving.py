@@ -19,7 +19,8 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.handover import Step, hand_back_of, is_rolling
+from splitter.core.floor import is_rolling
+from splitter.core.handover import Step, hand_back_of
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State

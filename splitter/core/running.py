@@ -245,6 +245,14 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
+    for twin in (on_demand, spot):
+        if wanted[twin.name] < twin.spec_replicas and not transfer.may_lower(
+            this.observed,
+            this.source,
+            {twin.name: wanted[twin.name], on_demand.name: wanted[on_demand.name]},
+            twin,
+        ):
+            wanted[twin.name] = twin.spec_replicas
     return tuple(
         Scale(
             transfer.kind_of_twins(this.observed),
@@ -254,11 +262,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
             twin.resource_version if wanted[twin.name] < twin.spec_replicas else None,
         )
         for twin in (on_demand, spot)
-        if wanted[twin.name] > twin.spec_replicas
-        or (
-            wanted[twin.name] < twin.spec_replicas
-            and transfer.may_lower(this.observed, this.source, twin, wanted[twin.name])
-        )
+        if wanted[twin.name] != twin.spec_replicas
     )
 
 

@@ -6,21 +6,20 @@ without a precondition, lowerings with the resourceVersion they were computed fr
 anything but counts. Source: handover.md, "MAKE", "BREAK" and "Composition with rebalancing.md".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import is_hindered
 from splitter.core.division import base_replicas
+from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
 from splitter.core.handover import (
     Holder,
     break_,
     doomed_or_lost,
-    floor_of,
     hand_back_of,
     holder_of_replica_set,
     holder_of_twin,
-    is_rolling,
     make,
     room,
 )
@@ -96,23 +95,12 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     that many away without asking us.
     """
     attached = observed.tied(Tie.ATTACHED)
-    own = sum(_surviving(rs, source.replicas) for rs in attached)
+    own = sum(kept_by_replica_set(rs, min(rs.spec_replicas, source.replicas)) for rs in attached)
     if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
         own = min(own, source.replicas - source.max_unavailable)
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
     return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
-
-
-def _surviving(rs: ReplicaSetView, replicas: int) -> int:
-    """Count the available replicas that a ReplicaSet of the source's own keeps, whichever it takes first.
-
-    Its doomed pods carry no deletion cost of ours: scaled down, it may keep those and take the sound ones.
-    """
-    ready = sum(1 for pod in rs.pods if pod.counts and pod.ready_since is not None)
-    available = sum(pod.available for pod in rs.pods)
-    spec = min(rs.spec_replicas, replicas)  # the Deployment controller may not have scaled it yet
-    return max(0, min(available - max(0, ready - spec), spec, rs.available_replicas))
 
 
 def hand_back_complete(observed: Observation, source: SourceView) -> bool:
@@ -158,25 +146,30 @@ def lags(twin: TwinView) -> bool:
     return not is_rolling(twin) and held > twin.spec_replicas
 
 
-def may_lower(observed: Observation, source: SourceView, twin: TwinView, replicas: int) -> bool:
-    """Whether a lowering that `decide` found safe is safe in the middle of a roll too.
+def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
+    """Whether a lowering that `decide` found safe is safe by what the twins surely keep, too.
 
-    `decide` takes unready replicas for free. Of a rolling twin the Deployment controller may take
-    serving ones instead, down to spec - maxUnavailable.
+    `wanted` is what each twin named there is to have, this one included: two lowerings of one pass share one
+    surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may take
+    serving ones instead.
     """
+    replicas = wanted.get(twin.name, twin.spec_replicas)
     if twin.first_ordinal is not None:
-        holder = holder_of_twin(twin, replicas, 0, on_demand=False)
-        going = holder.cost(twin.spec_replicas - replicas)
-        left = total_available(observed) - going
-        return not going or left >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    if not is_rolling(twin):
+        if not holder_of_twin(twin, replicas, 0, on_demand=False).cost(twin.spec_replicas - replicas):
+            return True
+    elif not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.
         counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
-        return sum(pod.available for pod in twin.pods) <= counted
-    rolling = holder_of_twin(twin, replicas, 0, on_demand=False)
-    kept = max(0, min(rolling.available, replicas - twin.max_unavailable))
-    others = total_available(observed) - rolling.available
-    return others + kept >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+        if sum(pod.available for pod in twin.pods) > counted:
+            return False
+        if not may_roll(twin) and kept_by_twin(twin, replicas) == kept_by_twin(twin, twin.spec_replicas):
+            return True
+    kept = sum(
+        kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
+        for one in observed.twins
+    )
+    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.tied(Tie.PARKED))
+    return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
 def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:

@@ -11,7 +11,8 @@ from builders import KEY, ago, free_source, observation, pod, split, twin
 from splitter.core.actions import ReleaseSource, SaveReplicas, ShowReplicas
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Holder, break_, shrink_order, staying_pods
+from splitter.core.floor import staying_pods
+from splitter.core.handover import Holder, break_, shrink_order
 from splitter.core.model import (
     Mode,
     Neighbours,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from builders import observation, pod, pods, replica_set, source, twin
+from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core import transfer
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.model import Observation, Policy, Pool, Standing, Tie
@@ -163,9 +163,32 @@ class TestLoweringWhatDecideLowers:
         """The status comes within a moment; the replica would have been gone."""
         behind = twin(Pool.SPOT, pods(4), available_replicas=0)
         observed = observation(on_demand=twin(Pool.ON_DEMAND), spot=behind)
-        assert not transfer.may_lower(observed, source(), behind, 1)
+        assert not transfer.may_lower(observed, source(), {behind.name: 1}, behind)
         level = twin(Pool.SPOT, pods(4))
-        assert transfer.may_lower(observation(spot=level), source(), level, 1)
+        assert transfer.may_lower(observation(source(1), spot=level), source(1), {level.name: 1}, level)
+
+    def test_scaling_in_mid_roll_may_take_the_serving_set(self) -> None:
+        """Proportional scaling takes the older of two equal sets, whatever maxUnavailable says."""
+        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
+        bad = replica_set("web-on-demand-13", of=pods(starting=2), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(
+            Pool.ON_DEMAND, [old, bad], template="v2", updated=2, max_surge=0, max_unavailable=1
+        )
+        observed = observation(source(5), on_demand=rolling, spot=twin(Pool.SPOT, pods(3)))
+        assert not transfer.may_lower(observed, source(5), {rolling.name: 3}, rolling)
+        assert transfer.may_lower(observed, source(4), {rolling.name: 3}, rolling)
+
+    def test_two_lowerings_share_one_surplus(self) -> None:
+        """Either twin may give one of six beside a floor of five; both may not."""
+        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
+        new = replica_set("web-on-demand-13", of=pods(1), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=1)
+        spot = twin(Pool.SPOT, pods(3))
+        observed = observation(source(5), on_demand=rolling, spot=spot)
+        assert transfer.may_lower(observed, source(5), {}, rolling)
+        assert transfer.may_lower(observed, source(5), {rolling.name: 2}, rolling)
+        assert transfer.may_lower(observed, source(5), {spot.name: 2}, spot)
+        assert not transfer.may_lower(observed, source(5), {rolling.name: 2, spot.name: 2}, spot)
 
     def test_at_zero_looks_at_spec_and_status(self) -> None:
         """What is scaled to 0 may still have pods."""

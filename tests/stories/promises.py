@@ -66,8 +66,11 @@ def destined(cluster: Cluster) -> Standing:
         if rolls:
             kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
             least = max(0, wanted - deployment.max_unavailable)
-            available += min(sum(cluster.available(pod) for pod in kept), least)
-            serving += min(sum(cluster.serves(pod) for pod in kept), least)
+            sound, up = sum(map(cluster.available, kept)), sum(map(cluster.serves, kept))
+            # Its controller takes a doomed one for as good as any other. The source's own rolls are not ours.
+            doomed = up - sound if deployment.pool is not None else 0
+            available += max(0, min(sound, least - doomed))
+            serving += min(up, least)
             continue
         for rs in active:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
