@@ -139,6 +139,7 @@ class Life:
             ("another strategy", self._new_strategy),
             (f"a quota of {quota}", lambda: setattr(cluster, "quota", quota)),
             (f"the registry answers: {answers}", lambda: setattr(cluster, "registry_answers", answers)),
+            ("writes are refused for a minute", self._refuse_writes),
             ("an on-demand node comes", lambda: self._add_node(spot=False)),
         ]
         on_demand = [node.name for node in cluster.nodes.values() if not node.spot]
@@ -152,6 +153,9 @@ class Life:
             pool = dice.choice(list(cluster.twins))
             events.append((f"{pool} twin edited", lambda: cluster.edit_twin(pool, "v666-edited")))
         return events
+
+    def _refuse_writes(self) -> None:
+        self.splitter.refused_until = self.cluster.now + 60
 
     def _new_strategy(self) -> None:
         surge = self.dice.randint(0, 3)
@@ -207,7 +211,7 @@ class Life:
                 if node.doomed or not node.ready:
                     cluster.vanish(node.name)
             cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
-            cluster.quota, cluster.registry_answers = None, True
+            cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
             for spot in (True, True, True, False, False, False):
                 self._add_node(spot=spot, slots=12)
             if "broken" in cluster.source.template:

@@ -275,6 +275,19 @@ class TestSpot:
         assert story.promises.least_available >= 4
         keep(story, "notice")
 
+    def test_loss_while_writes_fail(self) -> None:
+        """The lost pods are collected before the first raise goes through; it comes all the same."""
+        story = split("All spot nodes vanish while the API server takes no writes for a minute")
+        story.refuse_writes(seconds=65)
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        story.wait(10)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        story.wait(10)
+        assert story.available() == 10
+        keep(story, "loss-while-writes-fail")
+
     def test_loss_without_notice(self) -> None:
         """Nodes that vanish take their pods along; on-demand covers at once."""
         story = split("All spot nodes vanish without notice")

@@ -201,6 +201,19 @@ class RebalanceState:
             cover_since=cover_since,
         )
 
+    def unwritten(self, before: "RebalanceState") -> "RebalanceState":
+        """Return what to remember when a write failed: all that was seen, nothing that was to be done.
+
+        A loss stays a loss: the pods that tell of it may be gone before the next try.
+        """
+        return replace(
+            self,
+            last_step=before.last_step,
+            moved=before.moved,
+            failed_moves=before.failed_moves,
+            yielded=before.yielded,
+        )
+
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
         found: dict[str, object] = {}
