@@ -47,20 +47,26 @@ class Transfer:
     message: str
 
 
-def towards_twins(observed: Observation, source: SourceView, policy: Policy) -> Transfer:
+def towards_twins(observed: Observation, source: SourceView, policy: Policy, cover: int) -> Transfer:
     """Move replicas from the parked ReplicaSets to the twins, whose wanted counts are base(N) and the rest.
 
-    Doomed or lost replicas of any holder are replaced at once on on-demand. Spot that stays short for
-    longer than the grace has its missing share covered there too, so that on-boarding always ends.
+    Doomed or lost replicas of any holder are replaced at once on on-demand. `cover` replicas stand there for
+    spot that was lost, also when no pod tells of it any more. Spot that stays short for longer than the grace
+    has its missing share covered there too, so that on-boarding always ends.
     """
     base = base_replicas(source.replicas, policy)
+    spot = observed.spot.pods if observed.spot is not None else ()
+    on_spot = doomed_or_lost([pod for pod in spot if not pod.vanished])
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
     short = _short_of(observed, policy.grace_s)
-    on_demand = min(base + going + short, source.replicas + going) if source.replicas else 0
+    on_demand = base + max(on_spot + short, cover) + going - on_spot
+    on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
     if policy.on_demand_max is not None:
         on_demand = min(on_demand, max(base, policy.on_demand_max))
     holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
-    return _batch(observed, source, holders, going)
+    # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
+    vanished = sum(pod.counts and pod.vanished for pod in spot)
+    return _batch(observed, source, holders, going + vanished)
 
 
 def towards_source(observed: Observation, source: SourceView) -> Transfer:

@@ -28,7 +28,7 @@ def moves(found: transfer.Transfer) -> dict[str, int]:
 def towards_twins(observed: Observation, policy: Policy = HALF) -> dict[str, int]:
     """Return the batch towards the twins."""
     assert observed.source is not None
-    return moves(transfer.towards_twins(observed, observed.source, policy))
+    return moves(transfer.towards_twins(observed, observed.source, policy, cover=0))
 
 
 class TestTowardsTheTwins:
@@ -83,17 +83,36 @@ class TestTowardsTheTwins:
         assert towards_twins(observed) == {"web-1": 0, "web-on-demand": 0, "web-spot": 0}
 
 
+class TestCover:
+    """What on-demand holds for spot that was lost, in the middle of taking over."""
+
+    def test_it_is_not_withdrawn_when_the_lost_pods_are_gone(self) -> None:
+        """Nothing tells of the loss any more but what is remembered."""
+        observed = observation(sets=[replica_set(of=pods(4))], **pair(9, 0))
+        assert observed.source is not None
+        [kept] = transfer.towards_twins(observed, observed.source, HALF, cover=6).scales
+        assert (kept.name, kept.replicas) == ("web-1", 1)
+
+    def test_what_is_doomed_and_what_is_covered_are_the_same(self) -> None:
+        """Six lost on spot are six more on on-demand, not twelve."""
+        doomed = twin(Pool.SPOT, pods(doomed=6))
+        observed = observation(sets=[replica_set(of=pods(4))], on_demand=twin(Pool.ON_DEMAND), spot=doomed)
+        assert observed.source is not None
+        [raised] = transfer.towards_twins(observed, observed.source, HALF, cover=6).scales
+        assert (raised.name, raised.replicas) == ("web-on-demand", 9)
+
+
 class TestPreconditions:
     """Who lowers says what it has seen."""
 
     def test_a_raise_carries_none_and_a_lowering_the_version(self) -> None:
         """A replica that became ready in between would be deleted."""
         raised = transfer.towards_twins(
-            observation(sets=[replica_set(of=pods(10))], **pair()), source(), HALF
+            observation(sets=[replica_set(of=pods(10))], **pair()), source(), HALF, cover=0
         )
         assert raised.scales == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 0, 3, None),)
         observed = observation(sets=[replica_set(of=pods(10))], **pair(on_demand=3))
-        lowered = transfer.towards_twins(observed, source(), HALF)
+        lowered = transfer.towards_twins(observed, source(), HALF, cover=0)
         assert lowered.scales == (Scale(HolderKind.REPLICA_SET, "web-1", 10, 7, "rv-web-1"),)
 
 

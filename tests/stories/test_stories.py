@@ -88,6 +88,28 @@ class TestTakingOver:
         assert not traces(story.cluster)
         keep(story, "no-replica")
 
+    @pytest.mark.parametrize(("start_s", "notice_s"), [(20, 0), (40, 30), (20, 120)])
+    def test_while_spot_goes(self, start_s: int, notice_s: int) -> None:
+        """What is lost in the middle is covered at once, and the cover stays when the lost pods are gone."""
+        story = Story(f"Taking over while all spot nodes go, {notice_s} s after their notice", spot_nodes=2)
+        story.cluster.start_s = start_s
+        story.label(on_demand_base="2")
+        story.wait(2 * start_s + 5)
+        if notice_s:
+            story.notice("spot-a", "spot-b")
+            story.wait(notice_s)
+        story.vanish("spot-a", "spot-b")
+        story.wait(65)
+        assert story.available() == 10
+        covered = story.cluster.twins[Pool.ON_DEMAND].replicas
+        assert covered >= 9
+        story.add_spot("spot-c", "spot-d")
+        story.wait(300)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas >= covered
+        story.wait(3600)
+        assert not unsettled(story.cluster, on_demand=2)
+        keep(story, f"take-over-while-spot-goes-{notice_s}s")
+
     def test_with_an_old_revision(self) -> None:
         """Old revisions are parked first and come back, so that `kubectl rollout undo` works as before."""
         story = Story("Old revisions are kept for kubectl rollout undo")
