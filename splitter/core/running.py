@@ -203,7 +203,7 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
     )
     verdict = decision.notes[0] if decision.notes else balanced
-    actions = (*_restored(on_demand, spot, scales), *ordered(this, scales))
+    actions = (*_restored(this, on_demand, spot, scales), *ordered(this, scales))
     state = decision.state
     if decision.on_demand < on_demand.spec_replicas and not _lowers(actions, on_demand):
         state = replace(state, last_step=persisted.last_step)  # a step that has to wait is none yet
@@ -232,10 +232,14 @@ def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
     )
 
 
-def _restored(on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Put a twin's last available template back before it is raised while spot is going or gone."""
+def _restored(this: Pass, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Put a twin's last available template back while spot is going or gone and replicas are missing.
+
+    Beside the raise, and again when that was written and this was refused.
+    """
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
-    good = last_available(on_demand) if spot.is_losing and raised else None
+    missing = raised or transfer.total_available(this.observed) < this.source.replicas
+    good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
         return ()
     return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)

@@ -10,6 +10,7 @@ client it is given is under the permit of the lease (docs/adr/0021).
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
@@ -41,6 +42,7 @@ from splitter.core.actions import (
     SetPaused,
     ShowReplicas,
     StripMark,
+    is_raise,
 )
 from splitter.core.model import (
     Note,
@@ -90,22 +92,33 @@ class Writer:
         self._placing = Placing(client, cache)
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
-        """Do the actions in order; returns how many were written. Raises ApiError at the first failure."""
+        """Do the actions in order; returns how many were written.
+
+        Raises ApiError at the first failure. Of what comes after it only raises are still tried: what is
+        missing must not wait for a template that the API server refuses.
+        """
         source = observed.source
         if source is None:
             return 0
-        for on_pods, batch in groupby(actions, key=_is_on_pod):
+        for on_pods, batch in groupby(enumerate(actions), key=lambda one: _is_on_pod(one[1])):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
                 done = await asyncio.gather(
-                    *(self._do(action, observed, source) for action in batch), return_exceptions=True
+                    *(self._do(action, observed, source) for _, action in batch), return_exceptions=True
                 )
                 if (
                     failed := next((one for one in done if isinstance(one, BaseException)), None)
                 ) is not None:
                     raise failed
                 continue
-            for action in batch:
-                await self._do(action, observed, source)
+            for place, action in batch:
+                try:
+                    await self._do(action, observed, source)
+                except ApiError:
+                    for other in actions[place + 1 :]:
+                        if is_raise(other):
+                            with suppress(ApiError):
+                                await self._do(other, observed, source)
+                    raise
         return len(actions)
 
     async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
