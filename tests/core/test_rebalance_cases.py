@@ -403,6 +403,15 @@ class TestScaling:
         assert (decision.on_demand, decision.spot) == (2, 8)
         assert {note.reason for note in decision.notes} == {Reason.SCALED}
 
+    @pytest.mark.parametrize("percent", [50, 80])
+    def test_in_from_40_to_2_takes_a_minute(self, percent: int) -> None:
+        """A quarter of 2 is one replica a minute: what is above N + S needs no steps."""
+        world = World(40, Policy(spot_percent=percent), max_surge=10).settle()
+        world.run(30)
+        world.desired = 2
+        world.run(120)
+        assert (world.on_demand_spec, world.spot_spec) == (1, 1)
+
     def test_out_while_spot_nodes_take_90_s_needs_no_cover(self) -> None:
         """20 -> 40: on-demand goes to its 8 and no further."""
         world = World(20, EIGHTY).settle()

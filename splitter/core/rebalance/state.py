@@ -32,7 +32,7 @@ class Tuning:
     probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25
-    """On-demand goes down by at most this share of N in one step."""
+    """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
     step_interval_s: float = 60.0
     """Between two steps down."""
     fast_s: float = 60.0

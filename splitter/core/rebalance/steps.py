@@ -165,7 +165,7 @@ def on_demand_replicas(figures: Figures) -> int:
     """Step 3: raise by what is missing at once, lower in steps, never below what N needs.
 
     What a policy change asks for beyond what is missing waits for room, so that planned moves never
-    hold more than N + S.
+    hold more than N + S. What is held beyond N + S, after a scale-in for instance, goes without steps.
     """
     observed, tuning = figures.observed, figures.tuning
     spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
@@ -180,11 +180,14 @@ def on_demand_replicas(figures: Figures) -> int:
     surplus = spec - figures.need_down - doomed
     stepped = observed.age_s(figures.state.last_step)
     resting = figures.state.last_step is not None and stepped < tuning.step_interval_s
-    if surplus <= 0 or resting or observed.view_broken:
+    if surplus <= 0 or observed.view_broken:
         return spec
+    room = observed.desired + max(1, observed.max_surge)
+    above = max(0, serving + observed.spot_spec - observed.spot_doomed - room)
+    step = above if resting else max(above, step_replicas(observed.desired, tuning))
     free = spec - observed.on_demand_ready - observed.on_demand_doomed
     spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
-    return spec - min(surplus, step_replicas(observed.desired, tuning), spare + free)
+    return spec - min(surplus, step, spare + free)
 
 
 def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
