@@ -47,6 +47,7 @@ class Step(StrEnum):
     FOLLOW = "follow"  # somebody has scaled the source: the new N
     FOLLOW_SPLIT = "follow-split"  # or its Split
     SHOW = "show"  # N on the Split
+    WAIT_COUNT = "wait-count"  # label and mark are gone, and the source stands at 0: its user has to say N
     RELEASE = "release"
     PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
     UNPLACE = "unplace"

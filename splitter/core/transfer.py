@@ -147,9 +147,14 @@ def total_available(observed: Observation) -> int:
 
 
 def lags(twin: TwinView) -> bool:
-    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet."""
+    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet.
+
+    Only a Deployment surges in a roll. While the controller of a StatefulSet has not seen the last write, all
+    pods look as if they were in a roll.
+    """
     held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
-    return not is_rolling(twin) and held > twin.spec_replicas
+    surge = twin.max_surge if is_rolling(twin) and twin.first_ordinal is None else 0
+    return held > twin.spec_replicas + surge
 
 
 def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:

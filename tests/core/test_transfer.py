@@ -1,5 +1,6 @@
 """One batch of a hand-over at a time: who grows, who shrinks, and when nobody may."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,6 +82,27 @@ class TestTowardsTheTwins:
         """N = 0: no floor, no target."""
         observed = observation(source(0), [replica_set(of=pods(2))], **pair(1, 1))
         assert towards_twins(observed) == {"web-1": 0, "web-on-demand": 0, "web-spot": 0}
+
+
+class TestLagging:
+    """A lowering has reached the pods, or not yet: what takes their place waits."""
+
+    def test_of_a_statefulset_that_has_not_seen_it(self) -> None:
+        """All its pods look as if they were of another revision, and it has no surge."""
+        old = replica_set("db-on-demand-1", of=pods(6), tie=Tie.ATTACHED, template="v0")
+        lowered = twin_of(Pool.ON_DEMAND, [old], updated=0, spec_replicas=3, observed=False, first_ordinal=0)
+        assert transfer.lags(lowered)
+        assert not transfer.lags(replace(lowered, spec_replicas=6))
+
+    def test_a_surge_is_no_lag(self) -> None:
+        """In a roll a Deployment holds maxSurge more than its spec, and no more than that."""
+        sets = [
+            replica_set("a", of=pods(4), tie=Tie.ATTACHED, template="v0"),
+            replica_set("b", of=pods(starting=2), tie=Tie.ATTACHED),
+        ]
+        rolling = twin_of(Pool.SPOT, sets, updated=2, spec_replicas=4, max_surge=2)
+        assert not transfer.lags(rolling)
+        assert transfer.lags(replace(rolling, spec_replicas=3))
 
 
 class TestCover:
