@@ -132,7 +132,7 @@ def _covered(this: Pass, on_demand: TwinView, spot: TwinView) -> tuple[Rebalance
     counted = rebalance_input(this.observed, this.source, on_demand, spot, this.policy).within_spec()
     state = losses(counted, this.policy, persisted.not_after(counted.now), this.rules.tuning)
     # Spot is not short while it is still being asked for, step by step.
-    state = replace(state, short_since=persisted.short_since)
+    state = replace(state, short_since=persisted.short_since, decided=None)
     base = base_replicas(this.source.replicas, this.policy)
     if state.lost:
         return state, max(0, this.source.replicas - base - counted.spot_ready)
@@ -204,7 +204,8 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
     )
     verdict = decision.notes[0] if decision.notes else balanced
     actions = (*_restored(this, on_demand, spot, scales), *ordered(this, scales))
-    state = decision.state
+    written = [one.replicas for one in actions if isinstance(one, Scale) and one.name == on_demand.name]
+    state = replace(decision.state, decided=written[0] if written else on_demand.spec_replicas)
     if decision.on_demand < on_demand.spec_replicas and not _lowers(actions, on_demand):
         state = replace(state, last_step=persisted.last_step)  # a step that has to wait is none yet
     at_rest = not scales and (on_demand.spec_replicas, spot.spec_replicas) == (

@@ -175,6 +175,10 @@ class RebalanceState:
     """Since when everything doomed has been covered."""
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+    uncharged: int = 0
+    """How many more were counted than have room in `charged`."""
+    decided: int | None = None
+    """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = None
     """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
     failed_moves: int = 0
@@ -206,8 +210,10 @@ class RebalanceState:
 
         A loss stays a loss: the pods that tell of it may be gone before the next try.
         """
+        asked = [count for count in (self.decided, before.decided) if count is not None]
         return replace(
             self,
+            decided=max(asked, default=None),
             last_step=before.last_step,
             moved=before.moved,
             failed_moves=before.failed_moves,
@@ -244,6 +250,8 @@ class RebalanceState:
             last_step=_instant(status.get(_WIRE["last_step"])),
             cover_since=_instant(status.get(_WIRE["cover_since"])),
             charged=_words(status.get(_WIRE["charged"])),
+            uncharged=_count(status.get(_WIRE["uncharged"])) or 0,
+            decided=_ordinal(status.get(_WIRE["decided"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
             yielded=_ordinals(status.get(_WIRE["yielded"])),
@@ -264,6 +272,8 @@ _WIRE = {
     "last_step": "lastStep",
     "cover_since": "coverSince",
     "charged": "chargedNodes",
+    "uncharged": "unchargedNodes",
+    "decided": "onDemandDecided",
     "moved": "movedOrdinal",
     "failed_moves": "failedMoves",
     "yielded": "yieldedOrdinals",

@@ -13,7 +13,7 @@ from splitter.core.model import Policy
 from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
 
 CHARGED_MAX = 256
-"""Lost nodes remembered in the Split: 10 kB. Beyond, a disaster is on that needs no more counting."""
+"""Lost nodes remembered in the Split by name: 10 kB. Of those beyond, only how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,9 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     """
     want = observed.desired - base_replicas(observed.desired, policy)
     lost_nodes = set(observed.lost_node_uids)
-    full = len(state.charged) >= CHARGED_MAX
-    newly_lost = not full and not lost_nodes <= set(state.charged)
+    known = lost_nodes & set(state.charged)
+    unknown = lost_nodes - known
+    newly_lost = len(unknown) > state.uncharged
     if newly_lost and not observed.view_broken:
         state = replace(
             state,
@@ -119,9 +120,11 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             window=tuning.probe_replicas,
             asked=observed.spot_ready + tuning.probe_replicas,
         )
+    charged = (*sorted(known), *sorted(unknown))[:CHARGED_MAX]
     return replace(
         state,
-        charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
+        charged=tuple(sorted(charged)),
+        uncharged=len(lost_nodes) - len(charged),
         proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
         short_since=_since(
             observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
@@ -132,6 +135,16 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             observed.now,
         ),
     )
+
+
+def remembering(observed: RebalanceInput, state: RebalanceState) -> RebalanceState:
+    """Take a raise of on-demand that nobody remembers for the cover of a loss: a crash has forgotten it.
+
+    Spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
+    """
+    if state.decided is None or observed.on_demand_spec <= state.decided:
+        return state
+    return replace(state, last_loss=observed.now, proven=False, decided=None)
 
 
 def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Figures:
@@ -256,7 +269,9 @@ def _ask(figures: Figures, top: int) -> int:
         return top
     last_loss = figures.state.last_loss
     settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
-    believed = 0 if observed.blocked or settling else observed.fit_spot
+    # No more nodes can be had, but what nobody covers may use the room of those that are there.
+    uncovered = observed.desired - observed.spot_ready - figures.need_up > 0
+    believed = 0 if settling or (observed.blocked and not uncovered) else observed.fit_spot
     # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
     # let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
