@@ -297,6 +297,21 @@ class TestSpot:
         assert story.promises.least_available >= 4
         keep(story, "notice")
 
+    def test_notice_on_an_on_demand_node(self) -> None:
+        """Its replicas are replaced within on-demand, before it goes, and spot is not distrusted."""
+        story = split("Notice on an on-demand node, then its loss")
+        story.notice("od-1")
+        story.wait(10)
+        assert story.available() == 10
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 6
+        assert any("(OnDemandDoomed)" in line for line in story.lines)
+        story.wait(110)
+        story.vanish("od-1")
+        story.wait(300)
+        assert not unsettled(story.cluster, on_demand=4)
+        assert story.promises.least_available == 8
+        keep(story, "on-demand-notice")
+
     def test_loss_while_writes_fail(self) -> None:
         """The lost pods are collected before the first raise goes through; it comes all the same."""
         story = split("All spot nodes vanish while the API server takes no writes for a minute")
