@@ -44,13 +44,7 @@ from splitter.core.actions import (
     StripMark,
     is_raise,
 )
-from splitter.core.model import (
-    Note,
-    Observation,
-    Pool,
-    Rendered,
-    SourceView,
-)
+from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.kube import paths
@@ -90,12 +84,13 @@ class Writer:
         self._client = client
         self._cache = cache
         self._placing = Placing(client, cache)
+        self._unanswered: set[str] = set()  # UIDs of holders of which nobody knows if the last scale was done
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
         """Do the actions in order; returns how many were written.
 
-        Raises ApiError at the first failure. Of what comes after it only raises are still tried: what is
-        missing must not wait for a template that the API server refuses.
+        Raises ApiError at the first failure; after it only raises are tried: they must not wait for a template
+        that the API server refuses.
         """
         source = observed.source
         if source is None:
@@ -323,16 +318,24 @@ class Writer:
             await self._send_to_source(source, scaled_source(action, source.replicas))
             return
         holders = observed.replica_sets if action.kind is HolderKind.REPLICA_SET else observed.twins
-        metadata: Json = {"uid": next(holder.uid for holder in holders if holder.name == action.name)}
-        if action.resource_version is not None:
-            metadata["resourceVersion"] = action.resource_version
+        holder = next(holder for holder in holders if holder.name == action.name)
+        metadata: Json = {"uid": holder.uid}
+        if action.resource_version is not None or holder.uid in self._unanswered:
+            metadata["resourceVersion"] = action.resource_version or holder.resource_version
         body: Json = {"metadata": metadata, "spec": {"replicas": action.replicas}}
-        if action.kind is HolderKind.REPLICA_SET:
-            path = paths.replica_sets(source.key.namespace).of(action.name)
-            await self._patch_replica_set(path, body, "merge")
-            return
-        path = paths.workload(source.key, action.name)
-        self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
+        try:
+            if action.kind is HolderKind.REPLICA_SET:
+                where = paths.replica_sets(source.key.namespace)
+                await self._patch_replica_set(where.of(action.name), body, "merge")
+            else:
+                path = paths.workload(source.key, action.name)
+                sent = self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+                self._cache.twins.upsert(await sent)
+        except ApiError as error:
+            if error.status == 0 or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                self._unanswered.add(holder.uid)  # it may be written: a raise from what was seen may lower it
+            raise
+        self._unanswered.discard(holder.uid)
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}

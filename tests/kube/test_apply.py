@@ -1,5 +1,7 @@
 """The writer where it has to look before it writes: pods whose node is gone."""
 
+from contextlib import suppress
+
 import pytest
 
 from builders import observation, replica_set, twin
@@ -94,3 +96,19 @@ class TestScaling:
                 await Writer(client, Cache(assess, lambda *_, **__: None)).apply(seen, actions)
         written = [(asked.method, asked.body) for asked in script.asked if asked.method == "PATCH"]
         assert [body["spec"]["replicas"] for _, body in written] == [10, 4]  # type: ignore[index]
+
+    async def test_a_raise_after_a_lost_answer_names_its_version(self) -> None:
+        """The raise to 10 may be done: one to 6, decided from what was seen before it, would lower."""
+        lost, moved = refusal(504, "Timeout", "no answer"), refusal(409, "Conflict", "modified")
+        script = Script().then(
+            lost, moved, json(deployment("web-on-demand")), json(deployment("web-on-demand"))
+        )
+        seen = observation(on_demand=twin(Pool.ON_DEMAND))
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            for replicas in (10, 6, 6, 7):
+                with suppress(ApiError):
+                    raised = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, replicas, None)
+                    await writer.apply(seen, (raised,))
+        versions = [asked.body["metadata"].get("resourceVersion") for asked in script.asked]  # type: ignore[index]
+        assert versions == [None, "rv-web-on-demand", "rv-web-on-demand", None]
