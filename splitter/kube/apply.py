@@ -89,8 +89,8 @@ class Writer:
     async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
         """Do the actions in order; returns how many were written.
 
-        Raises ApiError at the first failure; after it only raises are tried: they must not wait for a template
-        that the API server refuses.
+        Raises ApiError at the first failure. After it only raises are tried: they must not wait for a
+        template that the API server refuses.
         """
         source = observed.source
         if source is None:
