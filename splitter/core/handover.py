@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll
 from splitter.core.model import Observation, PodView, ReplicaSetView, Standing, Tie, TwinView
 
 
@@ -46,6 +47,7 @@ class Step(StrEnum):
     FOLLOW = "follow"  # somebody has scaled the source: the new N
     FOLLOW_SPLIT = "follow-split"  # or its Split
     SHOW = "show"  # N on the Split
+    WAIT_COUNT = "wait-count"  # label and mark are gone, and the source stands at 0: its user has to say N
     RELEASE = "release"
     PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
     UNPLACE = "unplace"
@@ -182,8 +184,7 @@ class Holder:
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     """Count a parked ReplicaSet."""
-    staying = staying_pods(rs.pods, rs.spec_replicas, rs.first_ordinal)
-    available = min(sum(pod.available for pod in staying), rs.spec_replicas, rs.available_replicas)
+    available = kept_by_replica_set(rs, rs.spec_replicas)
     if rs.rolls:
         available = max(0, min(available, rs.spec_replicas - 1))
     return Holder(
@@ -207,21 +208,14 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     ReplicaSets' specs count too. In a roll it may surge above its spec and has no free replicas.
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
-    # A write not yet seen by its controller may begin a roll.
-    rolling = is_rolling(twin) or not twin.observed
+    rolling = may_roll(twin)
     serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
-    available = min(
-        sum(pod.available for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)),
-        twin.spec_replicas,
-        twin.available_replicas,
-        replica_sets_spec,
-    )
     surged = twin.spec_replicas + (twin.max_surge if rolling and twin.spec_replicas else 0)
     return Holder(
         name=twin.name,
         spec=twin.spec_replicas,
         held=max(surged, twin.status_replicas, replica_sets_spec, _counted(twin.pods)) - stuck(twin.pods),
-        available=max(0, min(available, twin.spec_replicas - twin.max_unavailable)) if rolling else available,
+        available=kept_by_twin(twin, twin.spec_replicas),
         target=target,
         on_demand=on_demand,
         # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
@@ -231,12 +225,6 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         rank=rank,
         resource_version=twin.resource_version,
     )
-
-
-def is_rolling(twin: TwinView) -> bool:
-    """Whether it holds replicas of another template than its own, or of more than one ReplicaSet."""
-    holding = [rs for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas]
-    return len(holding) > 1 or any(rs.template_hash != twin.template_hash for rs in holding)
 
 
 def _counted(pods: Sequence[PodView]) -> int:
@@ -265,14 +253,6 @@ def free_replicas(pods: Sequence[PodView], spec: int) -> int:
 def _serves(pod: PodView) -> bool:
     """Whether somebody would miss it: doomed or not."""
     return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
-
-
-def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> Sequence[PodView]:
-    """Return the pods that their controller is to keep: of a StatefulSet, known by their ordinals."""
-    if first_ordinal is None:
-        return pods
-    kept = range(first_ordinal, first_ordinal + spec)
-    return [pod for pod in pods if pod.ordinal in kept]
 
 
 def shrink_order(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> tuple[bool, ...] | None:
@@ -331,8 +311,3 @@ def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> 
             shrunk[holder.name] = holder.spec - given
             spare -= serving
     return shrunk
-
-
-def floor_of(replicas: int, surge: int, unavailable: int) -> int:
-    """Return F, the available replicas that no write of ours goes below (promise 1)."""
-    return max(0, replicas if surge >= 1 else replicas - unavailable)

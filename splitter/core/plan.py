@@ -7,7 +7,7 @@ decides.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from splitter.core.actions import Action, ApplyTwin, Scale, SetMark
+from splitter.core.actions import Action, ApplyTwin, Scale, SetMark, is_raise
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.placement import RoomRules
@@ -67,7 +67,7 @@ class Plan:
     @property
     def raises(self) -> tuple[Scale, ...]:
         """The writes that ask for more replicas somewhere."""
-        return tuple(one for one in self.actions if isinstance(one, Scale) and one.replicas > one.was)
+        return tuple(one for one in self.actions if isinstance(one, Scale) and is_raise(one))
 
 
 def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:

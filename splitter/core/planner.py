@@ -245,6 +245,7 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.FOLLOW: scaling.follow,
     Step.FOLLOW_SPLIT: scaling.follow_split,
     Step.SHOW: scaling.show,
+    Step.WAIT_COUNT: scaling.wait_for_count,
     Step.RELEASE: scaling.release,
     Step.PLACE: in_place.keep,
     Step.UNPLACE: in_place.unplace,

@@ -7,7 +7,8 @@ counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
-from splitter.core.handover import doomed_or_lost, staying_pods
+from splitter.core.floor import staying_pods
+from splitter.core.handover import doomed_or_lost
 from splitter.core.model import (
     Observation,
     PodView,
@@ -37,9 +38,7 @@ def rebalance_input(
         max_surge=source.max_surge,
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
-        on_demand_ready=min(
-            sum(pod.available for pod in od_pods), on_demand.available_replicas, _specs(on_demand)
-        ),
+        on_demand_ready=_ready(on_demand, od_pods),
         on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
@@ -85,8 +84,10 @@ def rebalance_input(
     )
 
 
-def _specs(twin: TwinView) -> int:
-    return sum(rs.spec_replicas for rs in twin.replica_sets)
+def _ready(twin: TwinView, pods: list[PodView]) -> int:
+    """Count the available replicas, as many as status and each ReplicaSet admit."""
+    kept = sum(min(sum(pod.available for pod in rs.pods), rs.spec_replicas) for rs in twin.replica_sets)
+    return max(0, min(sum(pod.available for pod in pods), twin.available_replicas, kept))
 
 
 def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
@@ -96,7 +97,7 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         for pod in pods
         if pod.available and pod.ready_since is not None
     )
-    return tuple(found[: max(0, min(spot.available_replicas, _specs(spot)))])
+    return tuple(found[: _ready(spot, pods)])
 
 
 def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:

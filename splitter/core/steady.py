@@ -6,7 +6,7 @@ go by the word, so it comes when a rollout is through and not when its last writ
 
 from dataclasses import replace
 
-from splitter.core.handover import is_rolling
+from splitter.core.floor import is_rolling
 from splitter.core.model import Note, TwinView
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
@@ -26,8 +26,10 @@ def settled(found: Plan, *twins: TwinView) -> Plan:
             return replace(found, state=State.ROLLING, verdict=Note(Reason.ROLLING, message))
     for twin in twins:
         available = min(sum(pod.available for pod in twin.pods), twin.available_replicas)
-        if available < twin.spec_replicas:
+        leaving = sum(pod.counts and not pod.available for pod in twin.pods)
+        if available < twin.spec_replicas or leaving:
             message = f"{available} of {twin.spec_replicas} replicas of {twin.name} are available"
+            message += f", and {leaving} beside them are to go" if available >= twin.spec_replicas else ""
             waits = Note(Reason.WAITING_FOR_REPLICAS, message)
             rests = found.verdict.reason is Reason.BALANCED
             return replace(found, state=State.HELD, verdict=waits if rests else found.verdict)

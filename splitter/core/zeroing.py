@@ -99,8 +99,10 @@ def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early re
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         return Step.RELEASE if c.split or c.report else Step.NOTHING
-    if not c.saved and c.zero and (not c.twins_at_zero or c.mark is not Mark.NONE):
+    if not c.saved and c.zero and (c.mark is not Mark.NONE or (c.label and not c.twins_at_zero)):
         return Step.SAVE  # N was lost, and is needed on the way back
+    if not c.saved and c.zero and not c.twins_at_zero:
+        return Step.WAIT_COUNT  # nothing of ours is on it any more: we may not write it, nor take its 0 for N
     # Replaced by a manifest that knows nothing of us, it runs its own N again: only the twins have to go.
     if c.written:
         return Step.FOLLOW

@@ -36,7 +36,7 @@ from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import pass_fields
-from splitter.report.status import build
+from splitter.report.status import build, remembered
 
 logger = logging.getLogger("splitter.reconciler")
 
@@ -131,6 +131,7 @@ class Reconciler:
         observed, found = decided
         self._others.moves(key, still=keeps_turn(found, had=self._others.has_turn(key)))
         if self._can_wait(found) and self._queue.hurried():
+            self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
             return
         written: list[Action] = []
@@ -240,14 +241,18 @@ class Reconciler:
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
-        """Show a refusal of the API server where people look; a lost race is nobody's business."""
+        """Show a refusal of the API server where people look; a lost race is nobody's business.
+
+        Either way what was seen is remembered: the next try may find no trace of a loss any more.
+        """
         if _is_passing(error):
+            self._board.post(observed, remembered(observed, found))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
-            refused = replace(found, verdict=note, actions=(), notes=(), rebalance=None)
+            refused = replace(found, verdict=note, actions=(), notes=())
             self._board.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
             self._herald.tell(observed.source, observed.now, (), (note,))

@@ -13,6 +13,7 @@ from splitter.core.model import Note, Observation, PodView, Policy, Standing, Tw
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_FREEZE,
@@ -64,7 +65,11 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         fights, fighter = [*(fights if same else ()), observed.now], plan.fighter
     conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
     source = observed.source
-    rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
+    rebalance = (
+        plan.rebalance.to_json()
+        if plan.rebalance is not None and written
+        else remembered(observed, plan).get("rebalance", {})
+    )
     taken = plan.state is not State.REFUSED
     on_demand, spot = _pools(observed, plan)
     status: dict[str, Any] = {
@@ -102,6 +107,17 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     if conflict:
         status["conflict"] = True
     return status
+
+
+def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
+    """Return the status as it is but for what a pass has seen, when what it decided is not written (yet)."""
+    before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
+    if plan.rebalance is None:
+        return before
+    known = RebalanceState.from_json(before.get("rebalance", {}))
+    rebalance = plan.rebalance.unwritten(known).to_json()
+    rest = {field: value for field, value in before.items() if field != "rebalance"}
+    return {**rest, "rebalance": rebalance} if rebalance else rest
 
 
 def _time(at: datetime) -> str:

@@ -300,6 +300,12 @@ class TestSignals:
         [
             (Condition("Terminating", "True"), Health.DOOMED),
             (Condition("InstanceExpired", "True"), Health.DOOMED),
+            (Condition("GracefulNodeShutdownInProgress", "True"), Health.DOOMED),
+            (Condition("DrainInProgress", "True"), Health.DOOMED),
+            (Condition("Drained", "True"), Health.DOOMED),
+            (Condition("MaintenanceInProgress", "True"), Health.DOOMED),
+            (Condition("MaintenancePlanned", "True"), Health.HINTED),
+            (Condition("MaintenancePlanned", "False"), Health.HEALTHY),
             (Condition("PreemptionScheduled", "True"), Health.DOOMED),
             (Condition("PreemptionScheduled", "True", message="Preempt Started."), Health.DOOMED),
             (Condition("PreemptionScheduled", "False"), Health.HEALTHY),

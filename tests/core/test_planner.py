@@ -16,6 +16,7 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    RestoreTemplate,
     Scale,
     SetDeletionCost,
     SetMark,
@@ -231,6 +232,24 @@ class TestRunning:
         assert found.actions == ()
         assert found.verdict.reason is Reason.DRY_RUN
         assert "Scale" in found.verdict.message or "scale" in found.verdict.message
+
+
+class TestABadTemplateInALoss:
+    """A roll to what does not come up is taken back when spot goes."""
+
+    @pytest.mark.parametrize(
+        ("ready", "starting", "restored"), [(3, 6, True), (10, 0, False)], ids=["missing", "all there"]
+    )
+    def test_again_after_a_raise_that_went_without_it(
+        self, ready: int, starting: int, restored: bool
+    ) -> None:
+        """The raise is written, the template was refused: it is tried while replicas are missing."""
+        good = replica_set("web-on-demand-1", of=pods(ready, starting=starting), tie=Tie.ATTACHED)
+        bad = replica_set("web-on-demand-2", of=pods(starting=1), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(Pool.ON_DEMAND, [good, bad], template="v2", updated=1, spec_replicas=10)
+        found = planned(at_rest(on_demand=rolling, spot=twin(Pool.SPOT, pods(doomed=1))), "v2")
+        assert not found.raises
+        assert (RestoreTemplate in kinds(found)) is restored
 
 
 class TestTurns:

@@ -273,12 +273,15 @@ class TestEveryDecision:
     def test_lowers_on_demand_by_at_most_one_step(
         self, observed: RebalanceInput, policy: Policy, state: RebalanceState
     ) -> None:
-        """A return goes in steps of N/4, at least a minute apart."""
+        """A return goes in steps of N/4, at least a minute apart; what is above N + S goes without."""
         decision = decide(observed, policy, state)
         lowered = observed.on_demand_spec - decision.on_demand
         if lowered > 0 and observed.desired:
-            assert lowered <= max(1, ceil(observed.desired / 4))
-            assert state.last_step is None or (NOW - state.last_step).total_seconds() >= 60
+            seen = observed.within_spec()
+            held = seen.on_demand_spec - seen.on_demand_doomed + seen.spot_spec - seen.spot_doomed
+            above = held - seen.desired - max(1, seen.max_surge)
+            resting = state.last_step is not None and (NOW - state.last_step).total_seconds() < 60
+            assert lowered <= max(above, 0 if resting else max(1, ceil(observed.desired / 4)))
             assert decision.state.last_step == NOW
 
     @given(observed=inputs(), policy=POLICIES, state=STATES)

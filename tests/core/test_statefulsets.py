@@ -11,7 +11,8 @@ from builders import KEY, ago, free_source, observation, pod, pods, replica_set,
 from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplicas
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, objection_while_split, refusal
-from splitter.core.handover import Holder, break_, shrink_order, staying_pods
+from splitter.core.floor import staying_pods
+from splitter.core.handover import Holder, break_, shrink_order
 from splitter.core.model import (
     Mode,
     Neighbours,

@@ -25,10 +25,11 @@ def planned(spot: TwinView) -> Plan:
         (pods(6), State.STEADY, Reason.BALANCED),
         (pods(5, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
         (pods(5), State.HELD, Reason.SPOT_SHORT),
+        (pods(6, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
     ],
 )
 def test_every_pod_is_available(spot: tuple[PodView, ...], state: State, reason: Reason) -> None:
-    """One that starts, or that nobody has made yet, is missing."""
+    """One that starts or that nobody has made yet is missing, and one too many has to go first."""
     found = planned(twin(Pool.SPOT, spot, spec=6))
     assert (found.actions, found.state, found.verdict.reason) == ((), state, reason)
 

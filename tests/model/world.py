@@ -235,6 +235,10 @@ def key(world: World) -> bytes:
         _deployment(source),
         LABEL_SPLIT in source.labels,
         ANNOTATION_TAKEN_OVER in source.annotations,
+        sorted(
+            f"{name}={text}" for name, text in source.annotations.items() if name != ANNOTATION_TAKEN_OVER
+        ),
+        [twin.edited for _, twin in sorted(cluster.twins.items())],
         [(pool.value, _deployment(twin)) for pool, twin in sorted(cluster.twins.items())],
         [_replica_set(rs, owners) for rs in order],
         # Pods are sorted by their owner's uid, so by its birth, and then by what they are.

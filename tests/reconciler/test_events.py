@@ -72,8 +72,8 @@ class _Cluster:
     ("takes", "told"),
     [
         (0, []),
-        (1, ["scale on-demand 5 -> 4 (-1)"]),
-        (2, ["scale on-demand 5 -> 4 (-1)", "scale spot 5 -> 2 (-3)"]),
+        (1, ["scale on-demand 5 -> 2 (-3)"]),
+        (2, ["scale on-demand 5 -> 2 (-3)", "scale spot 5 -> 2 (-3)"]),
     ],
 )
 async def test_a_lost_race_is_no_news(takes: int, told: list[str]) -> None:

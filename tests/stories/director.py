@@ -164,6 +164,11 @@ class Story:
         self.cluster.quota = quota
         self.happens(f"a quota allows {quota} pods" if quota is not None else "the quota is taken away")
 
+    def refuse_writes(self, seconds: int) -> None:
+        """Have the API server refuse what splitter writes, for a while."""
+        self.splitter.refused_until = self.cluster.now + seconds
+        self.happens(f"the API server refuses splitter's writes for {seconds} s")
+
     def registry(self, *, answers: bool) -> None:
         """Take the registry of images away, or bring it back."""
         self.cluster.registry_answers = answers
@@ -208,7 +213,8 @@ class Story:
             action = self.splitter.pending[0]
             with self.promises.step(f"{self.clock} {_said(action)}"):
                 if not self.splitter.write_next():
-                    self.lines.append(f"       lost a race at: {_said(action)}")
+                    refused = self.cluster.now < self.splitter.refused_until
+                    self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
         self._tell(counts, found, done)

@@ -94,8 +94,12 @@ def destined(cluster: Cluster) -> Standing:
         if rolls:
             kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
             least = max(0, wanted - deployment.max_unavailable)
-            available += min(sum(cluster.available(pod) for pod in kept), least)
-            serving += min(sum(cluster.serves(pod) for pod in kept), least)
+            sound, up = sum(map(cluster.available, kept)), sum(map(cluster.serves, kept))
+            # Its controller takes a doomed or lost one for as good as any other. The source's own rolls are
+            # not ours.
+            ready = sum(pod.ready_since is not None for pod in kept) if deployment.pool is not None else 0
+            available += max(0, min(sound, least - max(0, ready - sound)))
+            serving += max(0, min(up, least - max(0, ready - up)))
             continue
         for rs in active:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)

@@ -52,7 +52,10 @@ NOTICE_TAINTS: Mapping[str, tuple[frozenset[str], bool]] = {
 HINT_TAINTS = frozenset(
     {"aws-node-termination-handler/rebalance-recommendation", "DeletionCandidateOfClusterAutoscaler"}
 )
-NOTICE_CONDITIONS = frozenset({"Terminating", "InstanceExpired"})
+NOTICE_CONDITIONS = frozenset({"Terminating", "InstanceExpired", "GracefulNodeShutdownInProgress"})
+# Set by whoever maintains nodes (KEP-5683): being emptied is as good as a cordon, planned has no time to it.
+CORDON_CONDITIONS = frozenset({"DrainInProgress", "Drained", "MaintenanceInProgress"})
+HINT_CONDITIONS = frozenset({"MaintenancePlanned"})
 NOTICE_LABELS: Mapping[str, frozenset[str]] = {
     "autoscaling.cast.ai/draining": frozenset({"spot-interruption", "spot-prediction"}),
 }
@@ -76,7 +79,12 @@ _HEALTH = {
 }
 
 
-_TOLD_BY_CONDITION = NOTICE_CONDITIONS | {"Ready", "PreemptionScheduled", "VMEventScheduled"}
+_TOLD_BY_CONDITION = (
+    NOTICE_CONDITIONS
+    | CORDON_CONDITIONS
+    | HINT_CONDITIONS
+    | {"Ready", "PreemptionScheduled", "VMEventScheduled"}
+)
 
 
 def slim(facts: NodeFacts) -> NodeFacts:
@@ -193,6 +201,10 @@ def _from_conditions(facts: NodeFacts) -> Iterator[_Signal]:
             yield from _from_vm_event(condition, text)
         elif condition.type in NOTICE_CONDITIONS:
             yield _Signal(Tier.NOTICE, text, reclaim=True)
+        elif condition.type in CORDON_CONDITIONS:
+            yield _Signal(Tier.CORDON, text)
+        elif condition.type in HINT_CONDITIONS:
+            yield _Signal(Tier.HINT, text)
 
 
 def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:

@@ -15,6 +15,7 @@ from splitter.core.rebalance.steps import (
     credit,
     losses,
     on_demand_replicas,
+    remembering,
     spot_replicas,
     widen,
 )
@@ -49,7 +50,7 @@ def decide(
     are gone or let go (docs/adr/0016).
     """
     observed = observed.within_spec()
-    state = losses(observed, policy, state.not_after(observed.now), tuning)
+    state = losses(observed, policy, remembering(observed, state.not_after(observed.now)), tuning)
     figures = credit(observed, policy, widen(observed, state, tuning), tuning)
     on_demand, spot = _replicas(figures)
     if on_demand < observed.on_demand_spec:

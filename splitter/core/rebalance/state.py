@@ -35,7 +35,7 @@ class Tuning:
     probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25
-    """On-demand goes down by at most this share of N in one step."""
+    """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
     step_interval_s: float = 60.0
     """Between two steps down."""
     fast_s: float = 60.0
@@ -190,6 +190,10 @@ class RebalanceState:
     """Since when there have been doomed replicas: the first notice was no earlier for us."""
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+    uncharged: int = 0
+    """How many more were counted than have room in `charged`."""
+    decided: int | None = None
+    """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = None
     """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
     failed_moves: int = 0
@@ -209,6 +213,21 @@ class RebalanceState:
             if isinstance(instant := getattr(self, field.name), datetime) and instant > now
         }
         return replace(self, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
+
+    def unwritten(self, before: "RebalanceState") -> "RebalanceState":
+        """Return what to remember when a write failed: all that was seen, nothing that was to be done.
+
+        A loss stays a loss: the pods that tell of it may be gone before the next try.
+        """
+        asked = [count for count in (self.decided, before.decided) if count is not None]
+        return replace(
+            self,
+            decided=max(asked, default=None),
+            last_step=before.last_step,
+            moved=before.moved,
+            failed_moves=before.failed_moves,
+            yielded=before.yielded,
+        )
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
@@ -242,6 +261,8 @@ class RebalanceState:
             cover_since=_instant(status.get(_WIRE["cover_since"])),
             doomed_since=_instant(status.get(_WIRE["doomed_since"])),
             charged=_words(status.get(_WIRE["charged"])),
+            uncharged=_count(status.get(_WIRE["uncharged"])) or 0,
+            decided=_ordinal(status.get(_WIRE["decided"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
             yielded=_ordinals(status.get(_WIRE["yielded"])),
@@ -264,6 +285,8 @@ _WIRE = {
     "cover_since": "coverSince",
     "doomed_since": "doomedSince",
     "charged": "chargedNodes",
+    "uncharged": "unchargedNodes",
+    "decided": "onDemandDecided",
     "moved": "movedOrdinal",
     "failed_moves": "failedMoves",
     "yielded": "yieldedOrdinals",
