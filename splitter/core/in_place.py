@@ -8,7 +8,6 @@ What moves and why is decided by `placement`; here its answer becomes writes.
 """
 
 import json
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -41,8 +40,6 @@ from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
-
-_ORDINAL = re.compile(r"[0-9]{1,10}")  # more is none, and takes long to read
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -206,7 +203,7 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     for pod in observed.placeholders:
         pool, _, rest = pod.held_for.partition("/")
         ordinal, _, made_of = rest.partition("/")
-        if pod.counts and pool in {one.value for one in Pool} and _ORDINAL.fullmatch(ordinal):
+        if pod.counts and pool in {one.value for one in Pool} and ordinal.isdecimal():
             return Placeholder(Pool(pool), int(ordinal), made_of, pod)
     return None
 

@@ -8,7 +8,7 @@ Kubernetes itself bounds an object at some 1.5 MiB. What each limit costs is mea
 
 from typing import Final
 
-from splitter.core.model import Observation, SourceView, Tie
+from splitter.core.model import SourceView
 
 # Of the manifest as JSON: labels, annotations and spec. `kubectl apply` keeps a second copy in an annotation.
 MAX_MANIFEST_BYTES: Final = 512 * 1024
@@ -17,37 +17,6 @@ MAX_CLAIMS: Final = 50
 MAX_MEMBER_CLAIMS: Final = 250
 # Of a StatefulSet: each member is decided about by itself, and listed in its Split.
 MAX_MEMBERS: Final = 1000
-
-
-# ReplicaSets that a Deployment keeps of earlier templates; Kubernetes keeps 10 unless it is told otherwise.
-MAX_REPLICA_SETS: Final = 50
-# Of one pass; what is left is written by the next one.
-MAX_WRITES: Final = 500
-
-
-def too_many_members(observed: Observation) -> str:
-    """Say which StatefulSet of a workload, source or twin, asks for more members than are decided about."""
-    if observed.source is None or observed.source.stateful is None:
-        return ""
-    asked = {observed.source.key.name: observed.source.replicas}
-    asked |= {rs.name: rs.spec_replicas for rs in observed.replica_sets}
-    asked |= {twin.name: twin.spec_replicas for twin in observed.twins}
-    name = max(asked, key=lambda name: asked[name])
-    if asked[name] <= MAX_MEMBERS:
-        return ""
-    most = f"at most {MAX_MEMBERS} are looked after; scale it down"
-    return f"statefulset {name} has {asked[name]} replicas; {most}"
-
-
-def too_many_replica_sets(observed: Observation) -> str:
-    """Say that a Deployment keeps more ReplicaSets than can be parked; empty when it does not."""
-    kept = len(observed.tied(Tie.ATTACHED))
-    if kept <= MAX_REPLICA_SETS:
-        return ""
-    return (
-        f"it keeps {kept} ReplicaSets; at most {MAX_REPLICA_SETS} are looked after; lower"
-        " spec.revisionHistoryLimit"
-    )
 
 
 def too_large(source: SourceView) -> str:

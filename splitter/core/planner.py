@@ -15,7 +15,6 @@ from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
-from splitter.core.limits import MAX_WRITES, too_many_members
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written
 from splitter.core.reasons import Reason, State
@@ -96,9 +95,6 @@ def plan(
     source = observed.source
     if source is None or source.deleting:
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
-    # Who takes the label away from a placed set has it back: that takes no look at its members.
-    if (LABEL_SPLIT in source.labels or observed.twins) and (why := too_many_members(observed)):
-        return _held_as_it_is(observed, why)
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = Pass(observed, source, in_force, rendered, rules)
@@ -112,23 +108,9 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
-    # Each batch may end anywhere, as when the process does: what is left comes with the next pass.
-    if len(found.actions) > MAX_WRITES:
-        found = replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=0.0)
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
-
-
-def _held_as_it_is(observed: Observation, why: str) -> Plan:
-    """Leave a workload alone of which each member would be looked at: that would hold up all others."""
-    split = observed.split
-    if split is not None and split.takes_over:
-        note = Note(Reason.TOO_LARGE, f"{why}. Until then nothing of it is changed", warning=True)
-        return Plan(Step.RUN, State.HELD, note, objection=note)
-    note = Note(Reason.TOO_LARGE, why, warning=True)
-    report = () if split is not None else (EnsureSplit(takes_over=False),)
-    return Plan(Step.CONSIDER, State.REFUSED, note, report, (note,))
 
 
 def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:

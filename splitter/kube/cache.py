@@ -222,8 +222,7 @@ class Cache:
         for pod in self.pods.values():
             if pod.node is None or pod.version > self.nodes.listed_version:
                 continue
-            known = self.vanished.get(pod.node)  # spot, when it was so for one of its pods
-            if (known is not None and known.is_spot) or self.nodes.one("name", pod.node) is not None:
+            if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue
             replica_set = self.replica_sets.get(pod.namespace, pod.owner_uid or "")
             owner_uid = replica_set.controller_uid if replica_set else pod.owner_uid
@@ -237,10 +236,10 @@ class Cache:
         source = self.sources.get(pod.namespace, pod.owner_uid or "")
         split = self.splits.one("source", source.view.key) if source is not None else None
         ordinal = pod.name.rpartition("-")[2]
-        ordinals = split.view.ordinals if split is not None else None
-        if ordinals is None or not ordinal.isdecimal():
+        placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
+        if split is None or not placed:
             return False
-        return pod.born is Pool.SPOT or int(ordinal) not in ordinals
+        return pod.born is Pool.SPOT or int(ordinal) not in (split.view.ordinals or ())
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""

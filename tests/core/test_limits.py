@@ -1,19 +1,15 @@
 """What is larger than splitter looks after: refused with its size and the limit, and left as it is."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders import NOW, free_source, observation, replica_set, split
+from builders import NOW, free_source, observation, split
 from splitter.core import limits
-from splitter.core.actions import DeleteSplit, EnsureSplit
 from splitter.core.eligibility import objection_while_split, refusal
-from splitter.core.model import Note, Policy, ReplicaSetView, SourceView, SplitView, StatefulView, Tie
+from splitter.core.model import Policy, SourceView, StatefulView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.plan import Rules
-from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason
 
 DB = Key(STATEFUL_SET, "shop", "db")
 
@@ -67,44 +63,3 @@ def test_over_a_limit(source: SourceView, size: str, limit: str) -> None:
 def test_within_all(source: SourceView) -> None:
     """As large as it may be; how many replicas a Deployment has costs nothing."""
     assert limits.too_large(source) == ""
-
-
-def set_of(name: str, replicas: int, **fields: Any) -> ReplicaSetView:  # noqa: ANN401 (ReplicaSetView's)
-    """Return what asks for so many replicas."""
-    return replace(replica_set(name), name=name, spec_replicas=replicas, **fields)
-
-
-@pytest.mark.parametrize("replicas", [1001, 2**31 - 1])
-@pytest.mark.parametrize("split_already", [None, split(), split(ordinals=(0, 1))])
-def test_members_are_not_looked_at(replicas: int, split_already: SplitView | None) -> None:
-    """A set that was split and then scaled is held as it is, with the limit and its size, and at once."""
-    source = stateful(replicas)
-    observed = observation(source=source, split=split_already)
-    in_force = policy_in_force(observed, Policy())
-    found = plan(observed, in_force, Note(Reason.TEMPLATE_INVALID, "not rendered"), Rules())
-    assert found.verdict.reason is Reason.TOO_LARGE
-    assert str(replicas) in found.verdict.message
-    assert "at most 1000" in found.verdict.message
-    wanted = (EnsureSplit(takes_over=False),) if split_already is None else ()
-    assert found.actions == wanted
-    assert found.state is (State.REFUSED if split_already is None else State.HELD)
-
-
-def test_who_takes_the_label_away_has_it_back() -> None:
-    """However large a placed set is."""
-    source = stateful(2**31 - 1, labels={})
-    observed = observation(source=source, split=split(ordinals=(0, 1)))
-    found = plan(observed, policy_in_force(observed, Policy()), Note(Reason.SCALED, ""), Rules())
-    assert found.actions == (DeleteSplit(),)
-
-
-def test_many_replica_sets() -> None:
-    """Each would be parked, so their number is bounded; and told with what sets it."""
-    source = free_source()
-    kept = tuple(set_of(f"web-{number}", 0, tie=Tie.ATTACHED) for number in range(51))
-    found = refusal(observation(source=source, replica_sets=kept), source, Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.TOO_LARGE
-    assert "51 ReplicaSets" in found.message
-    assert "revisionHistoryLimit" in found.message
-    assert limits.too_many_replica_sets(observation(source=source, replica_sets=kept[1:])) == ""

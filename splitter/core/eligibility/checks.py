@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from splitter.core.limits import too_large, too_many_replica_sets
+from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
@@ -15,9 +15,9 @@ def objection(reason: Reason, message: str) -> Note:
     return Note(reason, message, warning=True)
 
 
-def over_a_limit(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+def over_a_limit(_: Observation, source: SourceView, __: Policy) -> Note | None:
     """Object to a workload that is larger than any that people write."""
-    why = too_large(source) or too_many_replica_sets(observed)
+    why = too_large(source)
     return objection(Reason.TOO_LARGE, why) if why else None
 
 
