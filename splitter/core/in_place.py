@@ -26,6 +26,7 @@ from splitter.core.eligibility import placement_advice, refusal
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import (
     Member,
@@ -143,7 +144,7 @@ def _placed(this: Pass) -> Placed:
 
 
 def placement_input(this: Pass) -> PlacementInput:
-    """Return the members of the StatefulSet as `placement` looks at them."""
+    """Return the members of the StatefulSet as `placement` looks at them: at most `limits.MAX_MEMBERS`."""
     observed, source = this.observed, this.source
     first = source.stateful.first_ordinal if source.stateful is not None else 0
     # Of a name that is seen twice for a moment, the one that was made last.
@@ -162,7 +163,9 @@ def placement_input(this: Pass) -> PlacementInput:
         desired=source.replicas,
         members=members,
         in_force=(split.ordinals or ()) if split is not None else (),
-        surplus=tuple(pod for k, pod in sorted(pods.items(), key=_order) if k not in range(first, last)),
+        surplus=tuple(
+            pod for k, pod in sorted(pods.items(), key=_order) if k is None or not first <= k < last
+        ),
         placeholder=_placeholder(observed),
         made_of=made_of,
         rolling=_rolling(source),
@@ -198,9 +201,10 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     """Return the placeholder that holds room, if one does: not one that ends."""
     for pod in observed.placeholders:
         pool, _, rest = pod.held_for.partition("/")
-        ordinal, _, made_of = rest.partition("/")
-        if pod.counts and pool in {one.value for one in Pool} and ordinal.isdecimal():
-            return Placeholder(Pool(pool), int(ordinal), made_of, pod)
+        number, _, made_of = rest.partition("/")
+        ordinal = ordinal_of(number)
+        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
+            return Placeholder(Pool(pool), ordinal, made_of, pod)
     return None
 
 

@@ -2,8 +2,9 @@
 
 Each pass of a workload reads, renders and compares it whole, and asks for its volumes one by one. So each of
 these has a limit, far above what people write and far below what slows others. What is over one is refused
-with the limit and its size, is not rendered and has nothing looked up; what is split already stays as it is.
-Kubernetes itself bounds an object at some 1.5 MiB. What each limit costs is measured: docs/limits.md.
+with the limit and its size, is not rendered and has nothing looked up. What is split already stays as it is:
+`plan.held_as_it_is` keeps of a plan what makes up for losses, and nothing that lowers or restarts anything.
+To give it back costs the same at any size, so that is never held. Kubernetes itself bounds an object at some 1.5 MiB. What each limit costs is measured: docs/limits.md.
 """
 
 from typing import Final

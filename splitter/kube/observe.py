@@ -42,6 +42,7 @@ from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.paths import workload
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.unseen import as_the_pod_says
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -286,6 +287,7 @@ class Observer:
     def _pod(self, record: PodRecord, now: datetime) -> PodView:
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
+        vanished = as_the_pod_says(vanished, record, self._cache)
         state = self._cache.node_state(node, now) if node else vanished
         successor = ""
         if node is not None and record.bound_since is not None and record.bound_since < node.created:

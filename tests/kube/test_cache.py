@@ -69,6 +69,33 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         assert found.vanished == {}
 
+    def test_each_pod_says_what_its_own_node_was(self) -> None:
+        """On one node stood pods of two tenants: whose is seen first decides nothing for the other."""
+        found = cache()
+        found.nodes.replace([], None, 100)
+        pools = {"evil": "on-demand", "shop": "spot"}
+        for namespace, pool in pools.items():
+            name = f"web-{pool}"
+            its_own: dict[str, Any] = {"namespace": namespace, "uid": f"uid-{namespace}"}
+            labels = {"splitter.io/split": "twin", "splitter.io/pool": pool}
+            found.twins.upsert(
+                deployment(name, **its_own, labels=labels, ownerReferences=[owner("Deployment", "web")])
+            )
+            controller = {**owner("Deployment", name), "uid": f"uid-{namespace}"}
+            its_own["uid"] = f"uid-rs-{namespace}"
+            found.replica_sets.upsert(replica_set(**its_own, ownerReferences=[controller]))
+            bound = pod(spec={"nodeName": "gone"}, namespace=namespace, uid=f"uid-pod-{namespace}")
+            bound["metadata"]["ownerReferences"][0]["uid"] = its_own["uid"]
+            found.pods.upsert(bound)
+        found.find_vanished()
+        observer = Observer(None, found)  # type: ignore[arg-type]
+        seen = {
+            record.namespace: observer._pod(record, NOW)  # noqa: SLF001
+            for record in found.pods.values()
+        }
+        assert all(view.vanished for view in seen.values())
+        assert {namespace: view.on_spot for namespace, view in seen.items()} == {"evil": False, "shop": True}
+
     def test_a_node_that_comes_back_is_there(self) -> None:
         """Its name is no longer remembered as gone."""
         found = cache()
