@@ -40,7 +40,14 @@ from splitter.core.placement import (
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
+from splitter.core.surface import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    source_label_state,
+)
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -70,7 +77,9 @@ def consider(this: Pass) -> Plan:
     """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}
+        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(
+            this.source.key
+        )
         says_so = this.observed.split is not None
         report = () if silent or says_so else (EnsureSplit(takes_over=False),)
         again_s = this.rules.look_again_s
@@ -92,6 +101,8 @@ def _objection(this: Pass) -> Note | None:
         return label
     if not this.in_force.valid:
         return this.in_force.problems[0]
+    if (problem := name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
+        return problem
     return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
 

@@ -17,7 +17,7 @@ from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, held_as_it_is
+from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
     ANNOTATION_TAKEN_OVER,
@@ -25,6 +25,7 @@ from splitter.core.surface import (
     USER_ANNOTATIONS,
     Level,
     defaults_for,
+    has_names,
     parse_mark,
     parse_policy,
     source_label_state,
@@ -113,7 +114,7 @@ def plan(
         found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
-    return found
+    return in_part(found)
 
 
 def _too_large(this: Pass) -> Note | None:
@@ -131,7 +132,12 @@ def _too_large(this: Pass) -> Note | None:
 
 
 def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
-    """Return the step that is due, by the table of its kind."""
+    """Return the step that is due, by the table of its kind.
+
+    A source whose name is too long for what would be called after it is refused, whatever it looks like.
+    """
+    if LABEL_SPLIT in source.labels and not has_names(source.key):
+        return Step.CONSIDER
     if in_place.is_in_place(observed, source, policy):
         return in_place.next_step(observed, source)
     if source.stateful is not None:

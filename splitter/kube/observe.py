@@ -41,7 +41,7 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.paths import workload
-from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 from splitter.kube.unseen import as_the_pod_says
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
@@ -175,11 +175,12 @@ class Observer:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
         found = [
-            self._replica_set(record, now, _tie(record, source))
+            record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        return tuple(sorted(found, key=lambda view: view.name))
+        views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
+        return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
@@ -253,7 +254,7 @@ class Observer:
             updated = replica_sets[0].status_replicas
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
-            replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
+            replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,

@@ -1,5 +1,6 @@
 """What the cache knows beyond its shelves: nodes that are gone, and the room on those that are there."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,6 +105,30 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         found.nodes.upsert(node("gone", 30))
         assert found.vanished == {}
+
+
+class TestManyReplicaSets:
+    async def test_no_more_are_looked_at(self) -> None:
+        """Whoever may create them chooses how many there are: those with replicas count, and the newest."""
+        found = cache()
+        found.sources.upsert(deployment())
+        found.replica_sets.upsert(replica_set("holds"))
+        for number in range(300):
+            found.replica_sets.upsert(replica_set(f"old-{number}", {"replicas": 0}))
+        observed = await Observer(_Nothing(), found).observe(Key("Deployment", "shop", "web"), NOW)  # type: ignore[arg-type]
+        assert len(observed.replica_sets) == 251
+        assert "holds" in {one.name for one in observed.replica_sets}
+
+
+class _Nothing:
+    """An API server that has nothing."""
+
+    async def find(self, _: object) -> None:
+        """Find nothing."""
+
+    async def pages(self, _: object) -> AsyncIterator[dict[str, Any]]:
+        """Yield an empty list."""
+        yield {"items": []}
 
 
 class TestNamesUsedAgain:
