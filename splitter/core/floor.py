@@ -68,8 +68,8 @@ def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) 
     """Return the pods that their controller is to keep: of a StatefulSet, known by their ordinals."""
     if first_ordinal is None:
         return pods
-    kept = range(first_ordinal, first_ordinal + spec)
-    return [pod for pod in pods if pod.ordinal in kept]
+    last = first_ordinal + spec
+    return [pod for pod in pods if pod.ordinal is not None and first_ordinal <= pod.ordinal < last]
 
 
 def _is_ready(pod: PodView) -> bool:

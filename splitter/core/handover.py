@@ -7,11 +7,12 @@ those that want less down to the floor; the planner calls `break_` only when not
 Nothing here knows what an API object looks like.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll
+from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll, staying_pods
 from splitter.core.model import Observation, PodView, ReplicaSetView, Standing, Tie, TwinView
 
 
@@ -158,7 +159,7 @@ class Holder:
     free: int = 0  # replicas that a shrink takes first and that serve nobody
     rank: int = 0  # BREAK takes from the lowest rank first
     resource_version: str = ""
-    order: tuple[bool, ...] | None = None  # of a StatefulSet: who serves, first whom a shrink takes
+    serving: tuple[int, ...] | None = None  # of a StatefulSet: who serves, from the top: 0 goes first
     rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
 
     def cost(self, given: int) -> int:
@@ -166,20 +167,22 @@ class Holder:
 
         A roll goes on from the top that is left: a broken one is given for nothing, and the next one broken.
         """
-        order = self.order or ()
-        surely = [max(0, min(sum(kept), len(kept) - self.rolls)) for kept in (order, order[given:])]
-        return max(sum(order[:given]), surely[0] - surely[1])
+        serving = self.serving or ()
+        taken = bisect_left(serving, given)
+        before = max(0, min(len(serving), self.spec - self.rolls))
+        after = max(0, min(len(serving) - taken, self.spec - given - self.rolls))
+        return max(taken, before - after)
 
     def shrink(self, spare: int) -> tuple[int, int]:
         """Return how many replicas it can give of those above its target, and how many of them serve."""
         excess = max(0, self.spec - self.target)
-        if self.order is None:
+        if self.serving is None:
             free = min(excess, self.free)
             serving = min(excess - free, spare)
             return free + serving, serving
-        costs = [self.cost(given) for given in range(excess + 1)]
-        given = max(given for given, cost in enumerate(costs) if cost <= max(0, spare))
-        return given, costs[given]
+        # Giving more never costs fewer. Nothing here walks over the replicas: their number is a tenant's.
+        given = bisect_right(range(excess + 1), max(0, spare), key=self.cost) - 1
+        return given, self.cost(given)
 
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
@@ -194,7 +197,7 @@ def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
         available=available,
         target=target,
         free=free_replicas(rs.pods, rs.spec_replicas),
-        order=shrink_order(rs.pods, rs.spec_replicas, rs.first_ordinal),
+        serving=serving_from_the_top(rs.pods, rs.spec_replicas, rs.first_ordinal),
         rolls=rs.rolls,
         rank=rank,
         resource_version=rs.resource_version,
@@ -220,7 +223,7 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         on_demand=on_demand,
         # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
         free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
-        order=shrink_order(twin.pods, twin.spec_replicas, twin.first_ordinal),
+        serving=serving_from_the_top(twin.pods, twin.spec_replicas, twin.first_ordinal),
         rolls=rolling and twin.first_ordinal is not None,
         rank=rank,
         resource_version=twin.resource_version,
@@ -255,15 +258,18 @@ def _serves(pod: PodView) -> bool:
     return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
 
 
-def shrink_order(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> tuple[bool, ...] | None:
-    """Return which replicas of a StatefulSet serve, highest ordinal first: that is how it shrinks.
+def serving_from_the_top(
+    pods: Sequence[PodView], spec: int, first_ordinal: int | None
+) -> tuple[int, ...] | None:
+    """Return which replicas of a StatefulSet serve, counted from the highest ordinal: that is how it shrinks.
 
     Neither readiness nor a deletion cost changes that. None for what is no StatefulSet.
     """
     if first_ordinal is None:
         return None
-    serving = {pod.ordinal for pod in pods if _serves(pod)}
-    return tuple(ordinal in serving for ordinal in range(first_ordinal + spec - 1, first_ordinal - 1, -1))
+    top = first_ordinal + spec - 1
+    staying = staying_pods(pods, spec, first_ordinal)
+    return tuple(sorted({top - pod.ordinal for pod in staying if pod.ordinal is not None and _serves(pod)}))
 
 
 def room(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:

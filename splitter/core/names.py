@@ -15,6 +15,8 @@ STATEFUL_SET: Final = "StatefulSet"
 # has no dot in its name; one with a dot is nowhere, and asking for it harms nobody.)
 NAME_MAX: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+# Both the first one and how many there are is an int32: so no ordinal has more digits than their sum.
+_ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def is_name(text: object) -> TypeGuard[str]:
@@ -24,6 +26,15 @@ def is_name(text: object) -> TypeGuard[str]:
     (True, False, False, False)
     """
     return isinstance(text, str) and len(text) <= NAME_MAX and _NAME.fullmatch(text) is not None
+
+
+def ordinal_of(text: str) -> int | None:
+    """Return the number of a StatefulSet's pod; None of any text that is none, such as too many digits.
+
+    >>> ordinal_of("12"), ordinal_of("012"), ordinal_of("9" * 5000)
+    (12, None, None)
+    """
+    return int(text) if _ORDINAL.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
+from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
@@ -67,9 +67,9 @@ def consider(this: Pass) -> Plan:
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
     """Return what makes a Split that only reports, where there is none.
 
-    None in an excluded namespace, nor where another workload's stands.
+    None in an excluded namespace, nor where another workload's stands, nor of a name that none can have.
     """
-    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}:
+    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(this.source.key):
         return ()
     return _split(this, takes_over=False)
 

@@ -47,6 +47,7 @@ from splitter.kube.records import (
 from splitter.kube.rooms import Rooms
 from splitter.kube.store import Shelf
 from splitter.kube.template_sets import TemplateSets
+from splitter.kube.unseen import unseen
 from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
@@ -224,22 +225,7 @@ class Cache:
                 continue
             if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue
-            replica_set = self.replica_sets.get(pod.namespace, pod.owner_uid or "")
-            owner_uid = replica_set.controller_uid if replica_set else pod.owner_uid
-            twin = self.twins.get(pod.namespace, owner_uid or "")
-            on_spot = twin.pool is Pool.SPOT if twin is not None else self._was_for_spot(pod)
-            capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
-            self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
-
-    def _was_for_spot(self, pod: PodRecord) -> bool:
-        """Whether a member of a StatefulSet in placement mode was meant for spot, as far as can be told."""
-        source = self.sources.get(pod.namespace, pod.owner_uid or "")
-        split = self.splits.one("source", source.view.key) if source is not None else None
-        ordinal = pod.name.rpartition("-")[2]
-        placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
-        if split is None or not placed:
-            return False
-        return pod.born is Pool.SPOT or int(ordinal) not in (split.view.ordinals or ())
+            self.vanished[pod.node] = unseen(pod.node)
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""

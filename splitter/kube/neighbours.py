@@ -91,7 +91,7 @@ async def _unplaceable(client: Client, namespace: str) -> str:
 async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the names that an object which is not ours has already."""
     taken = []
-    for name in names:
+    for name in filter(is_name, names):  # of a name that is nearly too long a twin's is
         found = await client.find(paths.workload(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)

@@ -41,7 +41,8 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.paths import workload
-from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
+from splitter.kube.unseen import as_the_pod_says
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -152,12 +153,9 @@ class Observer:
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
-        names, namespace = (
-            [twin.name for twin in twins],
-            self._cache.namespaces.one("name", source.key.namespace),
-        )
-        defaults = namespace.annotations if namespace else {}
-        return await look_around(self._client, source, scaling, nodes, names, annotations=defaults)
+        names = [twin.name for twin in twins]
+        said = getattr(self._cache.namespaces.one("name", source.key.namespace), "annotations", {})
+        return await look_around(self._client, source, scaling, nodes, names, annotations=said)
 
     def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""
@@ -179,11 +177,12 @@ class Observer:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
         found = [
-            self._replica_set(record, now, _tie(record, source))
+            record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        return tuple(sorted(found, key=lambda view: view.name))
+        views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
+        return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
@@ -257,7 +256,7 @@ class Observer:
             updated = replica_sets[0].status_replicas
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
-            replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
+            replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,
@@ -291,6 +290,7 @@ class Observer:
     def _pod(self, record: PodRecord, now: datetime) -> PodView:
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
+        vanished = as_the_pod_says(vanished, record, self._cache)
         state = self._cache.node_state(node, now) if node else vanished
         successor = ""
         if node is not None and record.bound_since is not None and record.bound_since < node.created:

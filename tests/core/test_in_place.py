@@ -301,6 +301,13 @@ class TestKeeping:
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert found.actions == (LetRoomGo("held", "uid-held"),)
 
+    @pytest.mark.parametrize("number", ["9" * 5000, "01", "-1", "\u0663", ""])
+    def test_one_for_nobody_holds_no_room(self, number: str) -> None:
+        """What no member is called is nobody's room, however many digits it has."""
+        held = placeholder(f"spot/{number}/{room_hash(MANIFEST, ROOM)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert [type(one) for one in found.actions] == [HoldRoom]
+
     def test_none_can_be_made_of_too_much(self) -> None:
         """Nobody moves, and it is said what is too much, how much it is and how much it may be."""
         selector = {"nodeSelectorTerms": [SPOT] * 5_001}

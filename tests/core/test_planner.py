@@ -23,7 +23,9 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
+from splitter.core.limits import MAX_WRITES
+from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, StatefulView, Tie
+from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -553,3 +555,50 @@ class TestWaiting:
             at_rest(source=source(observed=False), replica_sets=tuple(parked), split=split(state=State.HELD))
         )
         assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)
+
+
+class TestOneWriteForEach:
+    """What is written once for each object, of which a tenant may have any number, is written in parts."""
+
+    def test_a_pass_writes_so_much(self) -> None:
+        """The first ones in their order, the current ReplicaSet last of all, and the next part at once."""
+        old = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(50)]
+        current = replica_set("current", 10, tie=Tie.ATTACHED)
+        found = planned(observation(sets=[current, *old]))
+        assert kinds(found) == [Park] * MAX_WRITES
+        assert "current" not in {one.name for one in found.actions if isinstance(one, Park)}
+        assert found.wake_after_s is not None
+        assert found.wake_after_s < 0.1
+        rest = planned(observation(sets=[current, *old[:5]]))
+        assert [one.name for one in rest.actions if isinstance(one, Park)][-1] == "current"
+        assert len(rest.actions) == 6
+
+    def test_too_many_to_begin_with(self) -> None:
+        """Nobody keeps so many revisions; more of them would keep the one loop busy."""
+        sets = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(251)]
+        found = planned(observation(free_source(), sets, split=None))
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.TOO_LARGE)
+        assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED
+
+
+class TestNamesThatGrow:
+    """The names of what is ours are longer than the source's."""
+
+    @pytest.mark.parametrize(
+        "annotations", [{}, {"splitter.io/mode": "twins"}, {"splitter.io/replicas": "5"}]
+    )
+    @pytest.mark.parametrize("length", [60, 245, 253])
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    def test_refused(self, kind: str, length: int, annotations: dict[str, str]) -> None:
+        """With the reason; and a report is made only where it can be named."""
+        key = Key(kind, "shop", "d" * length)
+        only = StatefulView(5, 5, 5, ago(500)) if kind == "StatefulSet" else None
+        named = free_source(5, key=key, stateful=only, annotations=annotations)
+        found = planned(replace(observation(named, split=None), key=key))
+        if kind == "Deployment" and length == 60:
+            assert found.state is not State.REFUSED
+            return
+        if length == 60 and "splitter.io/replicas" in annotations:
+            return  # ours already, by its annotation
+        assert (found.step, found.verdict.reason) == (Step.CONSIDER, Reason.NAME_TOO_LONG)
+        assert kinds(found) == ([EnsureSplit] if length == 60 else [])

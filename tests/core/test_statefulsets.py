@@ -1,5 +1,6 @@
 """What is particular about StatefulSets: refusals, N in an annotation, ordinals, partitions."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplic
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
-from splitter.core.handover import Holder, break_, shrink_order
+from splitter.core.handover import Holder, break_, serving_from_the_top
 from splitter.core.model import (
     Mode,
     Neighbours,
@@ -176,7 +177,9 @@ class TestSaved:
         assert found is not None
         assert (found.replicas, found.left) == (replicas, left)
 
-    @pytest.mark.parametrize("text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5"])
+    @pytest.mark.parametrize(
+        "text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5", "2147483648", "9" * 5000]
+    )
     def test_nonsense_is_nothing(self, text: str | None) -> None:
         """What nobody of ours wrote counts as not saved, and N is found elsewhere."""
         assert parse_saved(text) is None
@@ -284,6 +287,11 @@ class TestSteps:
         assert actions[0] == ReleaseSource()
 
 
+def places(order: Iterable[bool]) -> tuple[int, ...]:
+    """Return where those stand that serve."""
+    return tuple(place for place, serves in enumerate(order) if serves)
+
+
 class TestShrinking:
     """A StatefulSet gives its highest ordinals, whoever they are."""
 
@@ -294,8 +302,17 @@ class TestShrinking:
             pod("db-1", Standing.LOST, ordinal=1),
             pod("db-3", Standing.DOOMED, ordinal=3),
         ]
-        assert shrink_order(pods, 4, 0) == (True, False, False, True)
-        assert shrink_order(pods, 4, None) is None
+        assert serving_from_the_top(pods, 4, 0) == (0, 3)
+        assert serving_from_the_top(pods, 4, None) is None
+
+    def test_any_number_of_replicas(self) -> None:
+        """How many there are is a tenant's number: nobody walks over them, nor makes a list of them."""
+        most = 2**31 - 1
+        pods = [pod(f"db-{ordinal}", ordinal=ordinal) for ordinal in (0, 1, most - 1)]
+        serving = serving_from_the_top(pods, most, 0)
+        assert serving == (0, most - 2, most - 1)
+        assert Holder("db", most, most, 3, 3, serving=serving).shrink(0) == (0, 0)
+        assert Holder("db", most, most, 3, 3, serving=serving).shrink(1) == (most - 3, 1)
 
     def test_what_stays(self) -> None:
         """A pod beyond the count is on its way out, however ready it is."""
@@ -314,14 +331,14 @@ class TestShrinking:
     def test_break(self, order: tuple[bool, ...], rolls: bool, floor: int, left: int) -> None:
         """It gives what serves only above the floor."""
         available = min(sum(order), len(order) - rolls)
-        holder = Holder("db", 4, 4, available, 0, order=order, rolls=rolls)
+        holder = Holder("db", 4, 4, available, 0, serving=places(order), rolls=rolls)
         assert break_([holder], floor).get("db", 4) == left
 
     @given(st.lists(st.booleans(), max_size=8), st.booleans(), st.integers(0, 8), st.integers(0, 8))
     def test_never_below_the_floor(self, order: list[bool], rolls: bool, floor: int, target: int) -> None:
         """Whoever is left after a shrink, and after what its roll may take, is enough."""
         sure = max(0, min(sum(order), len(order) - rolls))
-        holder = Holder("db", len(order), len(order), sure, target, order=tuple(order), rolls=rolls)
+        holder = Holder("db", len(order), len(order), sure, target, serving=places(order), rolls=rolls)
         left = break_([holder], floor).get("db", len(order))
         kept = order[len(order) - left :]
         assert max(0, min(sum(kept), left - rolls)) >= min(sure, floor)

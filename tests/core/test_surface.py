@@ -368,6 +368,13 @@ class TestNames:
             in problem.message
         )
 
+    def test_limit_of_placement(self) -> None:
+        """Its pods keep their names, so only what Kubernetes appends counts."""
+        assert name_problem("StatefulSet", "w" * 52, Mode.PLACEMENT) is None
+        problem = name_problem("StatefulSet", "w" * 53, Mode.PLACEMENT)
+        assert problem is not None
+        assert "has 53 characters; a StatefulSet to be split may have at most 52" in problem.message
+
     def test_short_name(self) -> None:
         """A name that fits stays as it is; two long ones with one beginning stay apart."""
         assert short_name("web") == "web"

@@ -332,6 +332,7 @@ class TestRollingNumbers:
         ("surge", "unavailable", "replicas", "resolved"),
         [
             (2, 1, 4, (2, 1)),
+            (f"{'9' * 5000}%", 1, 4, (40_000_000, 1)),  # the API server takes it; so many are as good as any
             ("25%", "25%", 4, (1, 1)),
             ("25%", "25%", 5, (2, 1)),
             ("25%", "25%", 3, (1, 0)),
