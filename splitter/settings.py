@@ -79,8 +79,8 @@ class Settings(BaseModel):
     fast_s: Seconds = Field(
         default=60, ge=0, description="The soak of one replica once spot as a whole has proven itself."
     )
-    release_s: Seconds = Field(
-        default=60, ge=0, description="Doomed replicas are let go after being covered for so long."
+    release_s: Seconds | None = Field(
+        default=None, ge=0, description="Doomed replicas go when covered for so long; unset: 60 s or less."
     )
     step_interval_s: Seconds = Field(
         default=60, ge=0, description="At least so long between two steps that lower on-demand."

@@ -26,6 +26,7 @@ from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import (
     Member,
@@ -39,7 +40,14 @@ from splitter.core.placement import (
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
+from splitter.core.surface import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    source_label_state,
+)
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -69,7 +77,9 @@ def consider(this: Pass) -> Plan:
     """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}
+        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(
+            this.source.key
+        )
         says_so = this.observed.split is not None
         report = () if silent or says_so else (EnsureSplit(takes_over=False),)
         again_s = this.rules.look_again_s
@@ -91,6 +101,8 @@ def _objection(this: Pass) -> Note | None:
         return label
     if not this.in_force.valid:
         return this.in_force.problems[0]
+    if (problem := name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
+        return problem
     return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
 
@@ -107,6 +119,10 @@ def keep(this: Pass) -> Plan:
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
     found = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    rolling = _rolling(this.source)
+    if rested and rolling:
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
+        found = replace(found, state=State.ROLLING, verdict=note)
     return _planned(this, placed, found)
 
 
@@ -141,7 +157,7 @@ def _placed(this: Pass) -> Placed:
 
 
 def placement_input(this: Pass) -> PlacementInput:
-    """Return the members of the StatefulSet as `placement` looks at them."""
+    """Return the members of the StatefulSet as `placement` looks at them: at most `limits.MAX_MEMBERS`."""
     observed, source = this.observed, this.source
     first = source.stateful.first_ordinal if source.stateful is not None else 0
     # Of a name that is seen twice for a moment, the one that was made last.
@@ -161,7 +177,9 @@ def placement_input(this: Pass) -> PlacementInput:
         desired=source.replicas,
         members=members,
         in_force=(split.ordinals or ()) if split is not None else (),
-        surplus=tuple(pod for k, pod in sorted(pods.items(), key=_order) if k not in range(first, last)),
+        surplus=tuple(
+            pod for k, pod in sorted(pods.items(), key=_order) if k is None or not first <= k < last
+        ),
         placeholder=_placeholder(observed),
         made_of=made_of,
         rolling=_rolling(source),
@@ -221,9 +239,10 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     """Return the placeholder that holds room, if one does: not one that ends."""
     for pod in observed.placeholders:
         pool, _, rest = pod.held_for.partition("/")
-        ordinal, _, made_of = rest.partition("/")
-        if pod.counts and pool in {one.value for one in Pool} and ordinal.isdecimal():
-            return Placeholder(Pool(pool), int(ordinal), made_of, pod)
+        number, _, made_of = rest.partition("/")
+        ordinal = ordinal_of(number)
+        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
+            return Placeholder(Pool(pool), ordinal, made_of, pod)
     return None
 
 

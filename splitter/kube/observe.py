@@ -40,7 +40,7 @@ from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
-from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -57,7 +57,7 @@ class Observer:
         self._pods = PodViews(cache)
         self._room = room  # what placeholders are made of, in placement mode
         self._autoscalers = Autoscalers(client)
-        self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
+        self._looked_around: dict[Key, tuple[datetime, Neighbours, int]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
         """Return what is known now. Raises ApiError when a live look-up fails.
@@ -132,7 +132,7 @@ class Observer:
         if split is None or not split.takes_over:
             return await self._look_around(source, twins, now, _FIRST_S)
         looked = self._looked_around.get(key)
-        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
+        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S or looked[2] < source.replicas
         placed = split.ordinals is not None
         # A placed member waits for what only a look around tells: that the policy is there again.
         at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
@@ -144,7 +144,7 @@ class Observer:
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
                 at_most_s = _FIRST_S if looked is None else _AGAIN_S
                 around = await self._look_around(source, twins, now, at_most_s)
-                looked = self._looked_around[key] = (now, around)
+                looked = self._looked_around[key] = (now, around, source.replicas)
         return looked[1] if looked is not None else Neighbours()
 
     async def _look_around(
@@ -155,7 +155,9 @@ class Observer:
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
-        return await look_around(self._client, source, scaling, nodes, [twin.name for twin in twins])
+        names = [twin.name for twin in twins]
+        said = getattr(self._cache.namespaces.one("name", source.key.namespace), "annotations", {})
+        return await look_around(self._client, source, scaling, nodes, names, annotations=said)
 
     def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""
@@ -182,11 +184,12 @@ class Observer:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
         found = [
-            self._replica_set(record, now, _tie(record, source))
+            record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        return tuple(sorted(found, key=lambda view: view.name))
+        views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
+        return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
@@ -260,7 +263,7 @@ class Observer:
             updated = replica_sets[0].status_replicas
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
-            replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
+            replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,

@@ -12,6 +12,7 @@ from splitter.core.model import PodView, Standing
 from splitter.core.nodes import Health, NodeState, gone
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord
+from splitter.kube.unseen import as_the_pod_says
 
 # A kubelet that registers reads the pods of its name, starts them, and has told of them long before.
 BELIEVED_AFTER = timedelta(seconds=60)
@@ -29,8 +30,9 @@ class PodViews:
         """Return a pod with the standing of its node."""
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
+        vanished = as_the_pod_says(vanished, record, self._cache)
         state = self._cache.node_state(node, now) if node else vanished
-        since = self._missed(vanished, now) if vanished is not None else None
+        since = self._missed(vanished, now) if vanished is not None and not vanished.announced else None
         successor = ""
         if node is not None and self._is_of_the_one_before(record, node, now):
             successor = self._cache.successors.get(node.state.name, "")
@@ -43,9 +45,8 @@ class PodViews:
             node=record.node,
             node_uid=state.uid if state else None,
             on_spot=state is not None and state.is_spot,
-            vanished=since is not None,
+            vanished=vanished is not None or bool(successor),
             vanished_since=since,
-            announced=state is not None and state.announced,
             successor=successor,
             voluntary=state is not None and state.voluntary,
             hinted=state is not None and state.health is Health.HINTED,
@@ -62,6 +63,8 @@ class PodViews:
             unschedulable_since=record.unschedulable_since,
             signal=state.signal if state else "",
             deadline=state.deadline if state else None,
+            notice_s=state.notice_s if state else None,
+            termination_s=record.termination_s,
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
         )

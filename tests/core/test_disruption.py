@@ -39,7 +39,7 @@ class TestEvidence:
 
     def test_one_that_was_going_is_gone(self) -> None:
         """It had a notice, or was not Ready: nothing of it runs."""
-        gone = replace(VANISHED[4], pod=replace(VANISHED[4].pod, announced=True))  # type: ignore[type-var]
+        gone = replace(VANISHED[4], pod=replace(VANISHED[4].pod, vanished_since=None))  # type: ignore[type-var]
         placed = place(observed(*five(gone), in_force=IN_FORCE), MAJORITY, RebalanceState())
         assert [one.name for one in placed.vanished] == ["db-4"]
         assert placed.state.restarts == (Restart(4, NOW),)
@@ -85,8 +85,8 @@ class TestEvidence:
         placed = place(seen, MAJORITY, state)
         assert (placed.evict, placed.state.unplaced, placed.state.failed_covers) == (None, True, 1)
         assert placed.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
-        assert placed.next_wake_s == 110
-        later = replace(seen, now=NOW + timedelta(seconds=111))
+        assert placed.next_wake_s == 120
+        later = replace(seen, now=NOW + timedelta(seconds=121))
         assert place(later, MAJORITY, placed.state).evict is not None
 
     def test_nobody_is_ended_before_the_policy_is_told(self) -> None:

@@ -210,6 +210,15 @@ class TestKeeping:
         assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
         assert len(found.outlook) == 5
 
+    @pytest.mark.parametrize(
+        "change",
+        [{"observed": False}, {"stateful": StatefulView(5, 5, 5, ago(9), updating="2 of 5 are updated")}],
+    )
+    def test_not_steady_while_it_rolls(self, change: dict[str, object]) -> None:
+        """Everybody stands where wanted, some with the old template."""
+        found = planned(seen(members(), source=db(**change)))  # type: ignore[arg-type]
+        assert (found.state, found.verdict.reason) == (State.ROLLING, Reason.ROLLOUT_IN_PROGRESS)
+
     def test_who_cannot_move_is_named_at_rest(self) -> None:
         """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
@@ -291,6 +300,13 @@ class TestKeeping:
         held = placeholder(held_for or f"spot/4/{room_hash(MANIFEST, ROOM)}", standing)
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert found.actions == (LetRoomGo("held", "uid-held"),)
+
+    @pytest.mark.parametrize("number", ["9" * 5000, "01", "-1", "\u0663", ""])
+    def test_one_for_nobody_holds_no_room(self, number: str) -> None:
+        """What no member is called is nobody's room, however many digits it has."""
+        held = placeholder(f"spot/{number}/{room_hash(MANIFEST, ROOM)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert [type(one) for one in found.actions] == [HoldRoom]
 
     def test_none_can_be_made_of_too_much(self) -> None:
         """Nobody moves, and it is said what is too much, how much it is and how much it may be."""

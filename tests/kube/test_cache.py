@@ -1,5 +1,6 @@
 """What the cache knows beyond its shelves: nodes that are gone, and the room on those that are there."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -69,6 +70,33 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         assert found.vanished == {}
 
+    def test_each_pod_says_what_its_own_node_was(self) -> None:
+        """On one node stood pods of two tenants: whose is seen first decides nothing for the other."""
+        found = cache()
+        found.nodes.replace([], None, 100)
+        pools = {"evil": "on-demand", "shop": "spot"}
+        for namespace, pool in pools.items():
+            name = f"web-{pool}"
+            its_own: dict[str, Any] = {"namespace": namespace, "uid": f"uid-{namespace}"}
+            labels = {"splitter.io/split": "twin", "splitter.io/pool": pool}
+            found.twins.upsert(
+                deployment(name, **its_own, labels=labels, ownerReferences=[owner("Deployment", "web")])
+            )
+            controller = {**owner("Deployment", name), "uid": f"uid-{namespace}"}
+            its_own["uid"] = f"uid-rs-{namespace}"
+            found.replica_sets.upsert(replica_set(**its_own, ownerReferences=[controller]))
+            bound = pod(spec={"nodeName": "gone"}, namespace=namespace, uid=f"uid-pod-{namespace}")
+            bound["metadata"]["ownerReferences"][0]["uid"] = its_own["uid"]
+            found.pods.upsert(bound)
+        found.find_vanished()
+        observer = Observer(None, found)  # type: ignore[arg-type]
+        seen = {
+            record.namespace: observer._pod(record, NOW)  # noqa: SLF001
+            for record in found.pods.values()
+        }
+        assert all(view.vanished for view in seen.values())
+        assert {namespace: view.on_spot for namespace, view in seen.items()} == {"evil": False, "shop": True}
+
     def test_a_node_that_comes_back_is_there(self) -> None:
         """Its name is no longer remembered as gone."""
         found = cache()
@@ -77,6 +105,30 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         found.nodes.upsert(node("gone", 30))
         assert found.vanished == {}
+
+
+class TestManyReplicaSets:
+    async def test_no_more_are_looked_at(self) -> None:
+        """Whoever may create them chooses how many there are: those with replicas count, and the newest."""
+        found = cache()
+        found.sources.upsert(deployment())
+        found.replica_sets.upsert(replica_set("holds"))
+        for number in range(300):
+            found.replica_sets.upsert(replica_set(f"old-{number}", {"replicas": 0}))
+        observed = await Observer(_Nothing(), found).observe(Key("Deployment", "shop", "web"), NOW)  # type: ignore[arg-type]
+        assert len(observed.replica_sets) == 251
+        assert "holds" in {one.name for one in observed.replica_sets}
+
+
+class _Nothing:
+    """An API server that has nothing."""
+
+    async def find(self, _: object) -> None:
+        """Find nothing."""
+
+    async def pages(self, _: object) -> AsyncIterator[dict[str, Any]]:
+        """Yield an empty list."""
+        yield {"items": []}
 
 
 class TestNamesUsedAgain:
@@ -176,8 +228,8 @@ class TestNodesThatWent:
         observer = Observer(None, found)  # type: ignore[arg-type]
         first = observer._pod(record, NOW)  # noqa: SLF001
         later = observer._pod(record, NOW + timedelta(seconds=30))  # noqa: SLF001
-        assert (first.vanished, first.announced) == (True, announced)
-        assert first.vanished_since == later.vanished_since == NOW
+        assert first.vanished
+        assert first.vanished_since == later.vanished_since == (None if announced else NOW)
 
 
 def machine(name: str, version: int, boot: str) -> dict[str, Any]:

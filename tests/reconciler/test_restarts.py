@@ -51,9 +51,9 @@ class Answering:
         self.evictions = 0
         self._error = error
 
-    async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
+    async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> int:
         """Count, and answer."""
-        del observed
+        del observed, written
         self.evictions += sum(isinstance(one, EvictPod) for one in actions)
         if self._error is not None:
             raise self._error

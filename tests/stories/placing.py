@@ -338,8 +338,9 @@ class Placing:
             successor="uid-anew" if of_old else "",
             finished=one.failed,
             unready_since=self._at(one.bound_at) if node is not None and ready_at is None else None,
-            vanished_since=self._at(node.went_s) if node is not None and node.state == "gone" else None,
-            announced=node is not None and node.announced,
+            vanished_since=self._at(node.went_s)
+            if node is not None and node.state == "gone" and not node.announced
+            else None,
             ready_since=self._at(ready_at),
             created=self._at(one.made_at),
             terminating=one.ends_at is not None,

@@ -47,7 +47,7 @@ def _no_volume_can_move(observed: Observation, source: SourceView, policy: Polic
     """Object when not one of the members can be on on-demand; fewer are a matter of advice."""
     reach = observed.neighbours.reach
     wanted = base_replicas(source.replicas, policy)
-    kept = [k for k in _ordinals(source) if k in reach and not reach[k].on_demand]
+    kept = [k for k in _reached(observed, source) if not reach[k].on_demand]
     if not wanted or len(kept) < source.replicas:
         return None
     return objection(
@@ -75,14 +75,15 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             warning=True,
             about=f"{source.key.name}-{k}",
         )
-        for k in _ordinals(source)
-        if k in reach and reach[k].why
+        for k in _reached(observed, source)
+        if reach[k].why
     )
 
 
-def _ordinals(source: SourceView) -> range:
+def _reached(observed: Observation, source: SourceView) -> list[int]:
+    """Return the members of which it is known where their volumes reach, lowest first."""
     first = source.stateful.first_ordinal if source.stateful is not None else 0
-    return range(first, first + source.replicas)
+    return [k for k in sorted(observed.neighbours.reach) if first <= k < first + source.replicas]
 
 
 CHECKS: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

@@ -91,6 +91,8 @@ class NodeFacts:
     conditions: tuple[Condition, ...] = ()
     unschedulable: bool = False
     deletion_timestamp: datetime | None = None
+    provider: str = ""
+    """Whose machine it is: the scheme of `spec.providerID` (aws, gce, azure, ...); empty: nobody says."""
     allocatable: Mapping[str, int] = field(default_factory=dict)
     """cpu in thousandths, memory and storage in bytes, pods and extended resources as counts."""
     events: tuple[NodeEvent, ...] = ()
@@ -118,6 +120,8 @@ class NodeState:
     """For people: "taint karpenter.sh/disrupted"; empty while nothing is wrong."""
     deadline: datetime | None = None
     """When it goes at the latest, where somebody said so."""
+    notice_s: float | None = None
+    """Of a doomed node: how long its provider's notice lasts; None while nobody takes the machine away."""
     voluntary: bool = False
     """Somebody's choice, not a reclaim: replaced all the same, but no reason to distrust spot."""
     machine: str = ""

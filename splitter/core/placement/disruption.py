@@ -200,8 +200,6 @@ def _refused(observed: PlacementInput, end: End) -> Hold | None:
 def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold | None:
     """Hold a pod whose Node went while Ready: somebody deleted the object, and a kubelet may run it on."""
     pod = end.pod
-    if pod.announced:
-        return None
     wait_s = left_s(observed.now, pod.vanished_since, tuning.vanished_s)
     if not wait_s:
         return None

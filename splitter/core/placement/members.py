@@ -188,11 +188,9 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     starting = sum(
         1 for pod in on_spot if pod.counts and pod.standing is Standing.SOUND and pod.ready_since is None
     )
-    lost = {
-        pod.node_uid
-        for pod in (*on_spot, *proof)
-        if pod.node_uid is not None and not pod.voluntary and pod.going
-    }
+    losing = [
+        pod for pod in (*on_spot, *proof) if pod.node_uid is not None and not pod.voluntary and pod.going
+    ]
     return RebalanceInput(
         now=observed.now,
         desired=observed.desired,
@@ -204,7 +202,8 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         spot_ready_since=tuple(sorted(ready_since)),
         spot_starting=starting,
         spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
-        lost_node_uids=tuple(sorted(lost)),
+        lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
+        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
         blocked=observed.blocked,
         view_broken=observed.view_broken,
         cover=policy.on_demand_max != 0,

@@ -240,8 +240,10 @@ def _too_early(
     name = _name(observed, candidate)
     settles_s = left_s(observed.now, state.last_loss, tuning.settle_s)
     if settles_s and held is None:
-        message = f"{name} waits on on-demand: spot was lost a moment ago"
-        return Hold(Note(Reason.SPOT_LOST, message), settles_s)
+        reason, what = (
+            (Reason.SPOT_INTERRUPTED, "had a notice") if state.interrupted else (Reason.SPOT_LOST, "was lost")
+        )
+        return Hold(Note(reason, f"{name} waits on on-demand: spot {what} a moment ago"), settles_s)
     standing = held is not None and held.pool is Pool.SPOT and held.pod.available
     if not observed.blocked or observed.fit_spot or standing:
         return None

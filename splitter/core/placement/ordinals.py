@@ -73,8 +73,8 @@ def ordinals(
 
 def _has_no_room(member: Member, observed: PlacementInput, policy: Policy) -> bool:
     """Whether it was born for on-demand, and no node has taken it for the whole grace."""
-    in_force = member.ordinal in observed.in_force
-    return in_force and member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
+    stuck = member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
+    return stuck and member.ordinal in observed.in_force
 
 
 def _has_room_held(member: Member, observed: PlacementInput) -> bool:

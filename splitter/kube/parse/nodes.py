@@ -1,6 +1,7 @@
 """Nodes."""
 
 from collections.abc import Sequence
+from sys import intern
 
 from splitter.core.nodes import Condition, NodeFacts, Taint
 from splitter.kube.parse.fields import Raw, maybe_instant, quantity
@@ -28,6 +29,7 @@ def node_facts(raw: Raw) -> NodeFacts:
         unschedulable=bool(spec.get("unschedulable")),
         deletion_timestamp=maybe_instant(metadata.get("deletionTimestamp")),
         machine=_machine(status.get("nodeInfo") or {}),
+        provider=intern(spec.get("providerID", "").partition("://")[0]),
         allocatable={name: quantity(name, text) for name, text in status.get("allocatable", {}).items()},
     )
 
