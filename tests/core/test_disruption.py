@@ -11,7 +11,7 @@ from builders import NOW, ago, pod
 from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, room, said
 from splitter.core.model import Pool, Standing
 from splitter.core.placeable import Restart
-from splitter.core.placement import place
+from splitter.core.placement import Member, place
 from splitter.core.placement.disruption import Cause, End, hindrance, permitted
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
@@ -158,6 +158,22 @@ class TestCount:
         granted, _, state = permitted(observed(*five()), ends, RebalanceState(), Tuning())
         assert [one.ordinal for one in granted] == [3]
         assert state.restarts == (Restart(3, NOW),)
+
+    def test_no_more_than_one_pass_writes(self) -> None:
+        """What is counted is done: the others come in the next pass, which is soon."""
+        lost = tuple(member(k, OD, Standing.LOST, vanished=True) for k in range(30))
+        seen = observed(*lost, in_force=tuple(range(16)))
+        first = place(seen, MAJORITY, RebalanceState())
+        assert (len(first.vanished), len(first.state.restarts), first.next_wake_s) == (20, 20, 1.0)
+        left = tuple(one if k >= 20 else Member(k) for k, one in enumerate(lost))
+        second = place(replace(seen, members=left), MAJORITY, first.state)
+        assert [one.name for one in second.vanished] == [f"db-{k}" for k in range(20, 30)]
+
+    def test_who_has_to_wait_is_looked_at_again(self) -> None:
+        """One is removed now, one of a node that went later: no event tells when its time is over."""
+        lost = member(3, OD, Standing.LOST, vanished=True)
+        placed = place(observed(*five(lost, VANISHED[4]), in_force=IN_FORCE), MAJORITY, RebalanceState())
+        assert ([one.name for one in placed.vanished], placed.next_wake_s) == (["db-3"], 1.0)
 
     def test_what_is_remembered_survives_a_restart(self) -> None:
         """As JSON in the Split; what is malformed is left out."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto, unique
 
+from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
 from splitter.core.placement.clock import clock, left_s
@@ -66,7 +67,8 @@ def permitted(
     """Return the ends that may be now, why the others may not, and the state that has counted the first.
 
     Only one eviction a pass, and none beside other ends: the quorum was counted before, and what the API
-    server refuses must not take the count of what it did along. Never raises.
+    server refuses must not take the count of what it did along. No more than one pass writes: what is counted
+    is done. Never raises.
     """
     granted: list[End] = []
     held: list[Hold] = []
@@ -75,7 +77,7 @@ def permitted(
         hold = hindrance(observed, end, state, tuning)
         if hold is not None:
             held.append(hold)
-        elif not second:
+        elif not second and len(granted) < MAX_WRITES:
             granted.append(end)
             counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
             state = replace(state, restarts=(*state.restarts, counted))

@@ -17,6 +17,8 @@ from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning, losses
 
+_AT_ONCE_S = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -101,7 +103,9 @@ def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move,
         )
     if vanished:
         note = _removal(observed, vanished)
-        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True)
+        # The others are looked at again, those of nodes that went later too.
+        wake_s = _AT_ONCE_S if len(granted) < len(asked) else None
+        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True, next_wake_s=wake_s)
     holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
     wakes = [_earliest(observed, policy), *(one.wake_s for one in holds)]
     wake_s = min((one for one in wakes if one is not None), default=None)
