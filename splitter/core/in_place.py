@@ -196,10 +196,10 @@ def placement_input(this: Pass) -> PlacementInput:
 
 
 def _is_told(observed: Observation) -> bool:
-    """Whether the admission policy goes by what the Split says; before the first time it has nothing to."""
+    """Whether the admission policy goes by what the Split says."""
     split = observed.split
     if split is None or split.ordinals is None:
-        return True
+        return False
     return observed.told_nodes and observed.told == runs(split.ordinals)
 
 

@@ -93,6 +93,10 @@ class TestEvidence:
         """What a pass does not write, it does not count either."""
         placed = place(observed(*DOOMED, in_force=IN_FORCE, told=False), MAJORITY, RebalanceState())
         assert (placed.evict, placed.state.restarts, placed.state.moved) == (None, (), None)
+        frozen = replace(MAJORITY, freeze=True)
+        gone = replace(VANISHED[4], pod=replace(VANISHED[4].pod, vanished_since=None))  # type: ignore[type-var]
+        placed = place(observed(*five(gone), in_force=IN_FORCE, told=False), frozen, RebalanceState())
+        assert (placed.vanished, placed.state.restarts) == ((), ())
 
 
 class TestCount:

@@ -68,8 +68,10 @@ def permitted(
 
     Only one eviction a pass, and none beside other ends: the quorum was counted before, and what the API
     server refuses must not take the count of what it did along. No more than one pass writes: what is counted
-    is done. Never raises.
+    is done. Nobody is ended before the admission policy is told. Never raises.
     """
+    if not observed.told:
+        return (), (), state
     granted: list[End] = []
     held: list[Hold] = []
     for end in asked:
