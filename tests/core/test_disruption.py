@@ -123,6 +123,19 @@ class TestCount:
         assert (placed.evict, placed.room, placed.verdict.reason) == (None, None, Reason.RESTART_LIMIT)
         assert place(seen, MAJORITY, RebalanceState(restarts=state.restarts[:1])).evict is not None
 
+    def test_who_has_to_rest_holds_up_nobody_else(self) -> None:
+        """On notice the other doomed member is moved; for the sake of order, the other misplaced one."""
+        often = tuple(Restart(3, ago(s), planned=True) for s in (3000, 2000, 1000, 100))
+        both = five(*(member(k, SPOT, Standing.DOOMED) for k in (3, 4)))
+        placed = place(observed(*both, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState(restarts=often))
+        assert placed.evict is not None
+        assert placed.evict.pod == "db-4"
+        misplaced = five(member(0, SPOT), member(1, SPOT))
+        own = tuple(one._replace(ordinal=0) for one in often[:2])
+        placed = place(observed(*misplaced), MAJORITY, RebalanceState(restarts=own))
+        assert placed.room is not None
+        assert placed.room.ordinal == 1
+
     def test_each_member_has_its_own(self) -> None:
         """And what is older than an hour is forgotten."""
         state = RebalanceState(restarts=(Restart(3, ago(10)), Restart(4, ago(3601))))
