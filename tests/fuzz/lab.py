@@ -64,7 +64,13 @@ class Lab:
 
     def attacked(self, count: int = 3, *, placing: bool = True) -> Attacked:
         """Return splitter before a server without workloads, with so many nodes."""
-        for kept in (self.server.objects, self.server.lists, self.server.refusals, self.server.lines):
+        for kept in (
+            self.server.objects,
+            self.server.lists,
+            self.server.texts,
+            self.server.refusals,
+            self.server.lines,
+        ):
             kept.clear()
         self._log.seek(0)
         self._log.truncate()
@@ -80,11 +86,11 @@ class Lab:
     def passed(self, attacked: Attacked, key: Key) -> list[Asked]:
         """Do one pass, and claim what is promised of each; return what was asked, the report with it."""
         self.server.asked.clear()
-        before = _reset_peak()
+        before = reset_peak()
         began_s = time.process_time()
         self.loop.run_until_complete(attacked.passed(key))
         took_s = time.process_time() - began_s
-        took = _peak() - before
+        took = peak() - before
         assert took_s < MOST_CPU_S, f"{took_s:.2f} s of CPU"
         assert took < MOST_BYTES, f"{took} bytes"
         passed = len(self.server.asked)
@@ -105,12 +111,13 @@ class Lab:
         return self._log.getvalue()
 
 
-def _reset_peak() -> int:
+def reset_peak() -> int:
     """Have the high-water mark of memory begin anew; return what is held now, in bytes (Linux, proc(5))."""
     (_MEMORY / "clear_refs").write_text("5")
-    return _peak()
+    return peak()
 
 
-def _peak() -> int:
+def peak() -> int:
+    """Return the most memory that was held since then, in bytes."""
     text = (_MEMORY / "status").read_text()
     return int(text.partition("VmHWM:")[2].split()[0]) * 1024

@@ -101,6 +101,8 @@ class Recording:
 
     objects: dict[str, Raw] = field(default_factory=dict)
     lists: dict[str, list[Raw]] = field(default_factory=dict)
+    texts: dict[str, bytes] = field(default_factory=dict)
+    """Answers as they are sent: of what this process could not write."""
     lines: deque[bytes] = field(default_factory=deque)
     """What the next watch is told."""
     all_told: asyncio.Event = field(default_factory=asyncio.Event)
@@ -139,6 +141,8 @@ class Recording:
         path = request.path
         last = path.rpartition("/")[2]
         if request.method == "GET":
+            if path in self.texts:
+                return {"body": self.texts[path]}
             found = self.objects.get(path)
             if path in self.lists or (found is None and last in _LISTS):
                 found = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
