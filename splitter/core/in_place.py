@@ -22,7 +22,7 @@ from splitter.core.actions import (
     LetRoomGo,
     PlaceOrdinals,
 )
-from splitter.core.eligibility import placement_advice, refusal
+from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
@@ -109,10 +109,6 @@ def _objection(this: Pass) -> Note | None:
 def keep(this: Pass) -> Plan:
     """Keep the ordinals in force, remove what no node has any more, move at most one member."""
     placed = _placed(this)
-    if placed.vanished and not this.rules.delete_pods_of_vanished_nodes:
-        message = "pods whose nodes are no more wait for Kubernetes to collect them: the settings say so"
-        waits = Note(Reason.WAITING_FOR_REPLICAS, message)
-        placed = replace(placed, verdict=waits, notes=(), vanished=(), moving=False)
     try:
         actions = _actions(this, placed)
     except ValueError as problem:
@@ -155,6 +151,8 @@ def _planned(this: Pass, placed: Placed, found: Plan) -> Plan:
 def _placed(this: Pass) -> Placed:
     split = this.observed.split
     persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
+    persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)
 
 
@@ -170,7 +168,8 @@ def placement_input(this: Pass) -> PlacementInput:
     split = observed.split
     made_of = room_hash(json.loads(source.manifest_json), this.rules.room) if this.rules.room else ""
     members = tuple(
-        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach())) for k in range(first, last)
+        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach()), _staged(source, pods.get(k)))
+        for k in range(first, last)
     )
     return PlacementInput(
         now=observed.now,
@@ -184,10 +183,34 @@ def placement_input(this: Pass) -> PlacementInput:
         placeholder=_placeholder(observed),
         made_of=made_of,
         rolling=_rolling(source),
+        update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
+        min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
+        told=_is_told(observed),
+        unplaceable=why_unplaceable(observed, source),
+        removes_vanished=this.rules.delete_pods_of_vanished_nodes,
         blocked=observed.blocked,
         fit_spot=observed.fit_spot,
         view_broken=observed.view_broken,
         refused=observed.refused,
+    )
+
+
+def _is_told(observed: Observation) -> bool:
+    """Whether the admission policy goes by what the Split says."""
+    split = observed.split
+    if split is None or split.ordinals is None:
+        return False
+    return observed.told_nodes and observed.told == runs(split.ordinals)
+
+
+def _staged(source: SourceView, pod: PodView | None) -> str:
+    """Say what a restart would bring to a pod that its owner keeps back: with OnDelete, a new template."""
+    stateful = source.stateful
+    if stateful is None or pod is None or not stateful.on_delete or pod.revision == stateful.revision:
+        return ""
+    return (
+        "updateStrategy OnDelete keeps a new template back until somebody deletes the pod, and a move would"
+        f" hand it out; delete {pod.name} when you want that"
     )
 
 
@@ -227,16 +250,13 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
-    told = this.observed.told_nodes and this.observed.told == runs(in_force)
-    if set(placed.ordinals) != in_force or not told:
+    if set(placed.ordinals) != in_force or not _is_told(this.observed):
         return (PlaceOrdinals(placed.ordinals),)
-    actions: list[Action] = []
-    if this.rules.delete_pods_of_vanished_nodes:
-        actions += [
-            DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once=True)
-            for pod in placed.vanished
-            if pod.node is not None
-        ]
+    actions: list[Action] = [
+        DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
+        for pod in placed.vanished
+        if pod.node is not None
+    ]
     actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
     if placed.evict is not None:
         actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
@@ -266,6 +286,9 @@ def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
     )
     if held is not None and (not stays or placed.evict is not None):
         return (LetRoomGo(held.pod.name, held.pod.uid),)
+    # One that has failed holds nothing but the name, and nobody else deletes it.
+    if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
+        return tuple(LetRoomGo(pod.name, pod.uid) for pod in spent)
     if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
         return ()
     reach = this.observed.neighbours.reach.get(wanted.ordinal, Reach())

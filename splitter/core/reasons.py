@@ -50,6 +50,7 @@ class Reason(StrEnum):
     WAITING_FOR_ROOM = "WaitingForRoom"
     EVICTION_REFUSED = "EvictionRefused"
     MOVE_UNDONE = "MoveUndone"
+    RESTART_LIMIT = "RestartLimit"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 

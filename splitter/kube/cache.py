@@ -25,6 +25,7 @@ from splitter.core.nodes import (
     PodRequest,
     Room,
     gone,
+    is_same_machine,
     kind_of,
     slim,
 )
@@ -282,7 +283,8 @@ class Cache:
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:
-            if self.vanished.pop(new.state.name, None) is not None:
+            before = self.vanished.pop(new.state.name, None)
+            if before is not None and not is_same_machine(before, new.state):
                 self.successors[new.state.name] = new.uid
             if old is not None and old.state == new.state:
                 return  # a heartbeat

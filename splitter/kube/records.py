@@ -44,6 +44,7 @@ class PodRecord:
     unready_since: datetime | None
     created: datetime
     terminating: bool
+    terminating_since: datetime | None
     finished: bool
     bound_since: datetime | None
     unschedulable_since: datetime | None

@@ -15,11 +15,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import Action, EvictPod, SetDeletionCost
+from splitter.core.actions import (
+    Action,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EvictPod,
+    SetDeletionCost,
+)
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal
+from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -81,6 +87,7 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._others = Others()
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
+        self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -123,6 +130,7 @@ class Reconciler:
             self._board.overlay(await self._observer.observe(key, now, self._others.promised(key))),
             others_moving=self._others.moving(key),
             refused=self._refused.get(key),
+            restarts=self._restarts.get(key, ()),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         decided = await self._decided(observed, in_force)
@@ -134,10 +142,12 @@ class Reconciler:
             self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
             return
+        self._count_restarts(observed, found)
         written: list[Action] = []
         try:
             await self._writer.apply(observed, found.actions, written)
         except ApiError as error:
+            self._count_restarts(observed, found, error)
             self._tell_moves(observed, found, written)
             if self._is_refused_eviction(observed, found, error):
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
@@ -206,6 +216,15 @@ class Reconciler:
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
 
+    def _count_restarts(self, observed: Observation, found: Plan, error: ApiError | None = None) -> None:
+        """Remember which pods are to end before that is asked for: without an answer they may have ended."""
+        if found.rebalance is None:
+            return
+        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
+        # A single end that was clearly refused has not been.
+        refused = error is not None and ends == 1 and _is_refusal(error)
+        self._restarts[observed.key] = observed.restarts if refused else found.rebalance.restarts
+
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
         if found.actions:
@@ -215,6 +234,7 @@ class Reconciler:
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
             self._refused.pop(observed.key, None)
+            self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
         if observed.split is not None:
@@ -304,6 +324,12 @@ def _is_lost_race(error: ApiError) -> bool:
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
         return "UID" in error.message or "uid" in error.message
     return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server has surely not done what it was asked for; a pod under two budgets is a 500."""
+    clear = HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return clear or "PodDisruptionBudget" in error.message
 
 
 def _is_passing(error: ApiError) -> bool:

@@ -283,6 +283,21 @@ def test_policy_missing(shop: Shop, sandbox: Sandbox) -> None:
     db.wait_placed([0, 1], [2])
 
 
+def test_the_policy_goes_while_it_is_split(placed: Placed, sandbox: Sandbox) -> None:
+    """One move tells that the policy does not act, and nobody else is moved; with it, all is as ever."""
+    uids = placed.uids()
+    sandbox.kubectl("delete", "-f", POLICY)
+    try:
+        placed.annotate(on_demand_base="4")
+        placed.told("MoveUndone", "db-3 was to start on on-demand, and was born without the label")
+        assert placed.born()[3] is None
+        assert stayed(placed, uids) == {0, 1, 2, 4}
+    finally:
+        sandbox.kubectl("apply", "-f", POLICY)
+    placed.wait_placed([0, 1, 2, 3], [4])
+    assert stayed(placed, uids) == {0, 1, 2, 4}
+
+
 def test_volumes_narrow_the_choice(shop: Shop) -> None:
     """A member whose volume only spot nodes reach stays on spot, and another takes its place."""
     db = Placed(shop)

@@ -94,7 +94,7 @@ def _edited(count: int) -> Raw:
     raw = in_namespace(EVIL, objects.twin())
     names = [f"a{number}" for number in range(count)]
     raw["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": ""} for name in names]
-    env = {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}, "f:value": {}} for name in names}
+    env: Raw = {f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}, "f:value": {}} for name in names}
     fields = {"f:spec": {"f:template": {"f:spec": {"f:containers": {'k:{"name":"web"}': {"f:env": env}}}}}}
     raw["metadata"]["managedFields"] = [{"manager": "kubectl", "operation": "Apply", "fieldsV1": fields}]
     return raw

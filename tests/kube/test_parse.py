@@ -133,6 +133,13 @@ class TestPods:
         """A pod with a deletion timestamp is on its way out."""
         assert parse.pod(pod(deletionTimestamp=READY)).terminating
 
+    @pytest.mark.parametrize(("grace_s", "asked"), [(0, "09:30:00"), (30, "09:29:30"), (1800, "09:00:00")])
+    def test_asked_to_end(self, grace_s: int, asked: str) -> None:
+        """Its deletionTimestamp is when the grace is over; a grace of any length can be read."""
+        found = parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=grace_s))
+        assert found.terminating_since == parse.instant(f"2026-01-05T{asked}Z")
+        assert parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=10**18)).terminating_since
+
     def test_owner_must_control(self) -> None:
         """An owner that does not control the pod is not its ReplicaSet; a bare pod has none."""
         raw = pod()

@@ -122,6 +122,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     state = NodeState(
         name=facts.name,
         uid=facts.uid,
+        machine=facts.machine,
         capacity=capacity,
         spot_labels=spot_labels(facts.labels, presets) if capacity is CapacityClass.SPOT else (),
         contradiction=contradiction(facts.labels, facts.taints, presets),
@@ -161,7 +162,16 @@ def gone(state: NodeState) -> NodeState:
 
     For nodes that were seen once: one that nobody has seen yet is "unknown, starting", not gone.
     """
-    return replace(state, health=Health.GONE, tier=Tier.GONE, signal="the Node object is gone", deadline=None)
+    announced = state.announced or state.tier in {Tier.NOTICE, Tier.GONE}
+    signal = "the Node object is gone"
+    return replace(
+        state, health=Health.GONE, tier=Tier.GONE, signal=signal, deadline=None, announced=announced
+    )
+
+
+def is_same_machine(one: NodeState, other: NodeState) -> bool:
+    """Whether two Nodes are one machine, not started anew: its kubelet has run the pods all the time."""
+    return bool(one.machine) and one.machine == other.machine
 
 
 def _signals(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Note, Policy, Pool
+from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
@@ -55,6 +56,8 @@ def ordinals(
         if member.ordinal in (base & (stuck | set(state.yielded))) - doomed
         and member.pool is not Pool.ON_DEMAND
         and not _has_room_held(member, observed)
+        # Of too few to move nobody's room is ever held: who has started on spot is born on on-demand again.
+        and not (observed.desired < FEWEST and member.pool is Pool.SPOT)
     )
     in_force = frozenset(observed.in_force)
     kept = frozenset(

@@ -5,11 +5,12 @@ and goes back there, `Tuning` comes from the settings. Nothing here decides. Cou
 durations seconds, instants aware UTC datetimes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from splitter.core.model import Policy, Trouble
+from splitter.core.placeable import Restart
 
 RELEASE_S = 60.0
 """Doomed replicas that are covered are kept no longer than this: their notice may still be taken back."""
@@ -43,6 +44,10 @@ class Tuning:
     release_s: float | None = None
     """So long must everything doomed have been covered before it is let go. None: `RELEASE_S`, or less where
     the notice is shorter (docs/adr/0031)."""
+    restarts_per_hour: int = 4
+    """Placement: one member is ended at most so often within an hour; to restore order, half as often."""
+    vanished_s: float = 40.0
+    """Placement: so long a pod stays whose Node went while Ready. Kubernetes' own collector waits as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +200,19 @@ class RebalanceState:
     decided: int | None = None
     """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = None
-    """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
+    """Placement: the ordinal moved last (at `last_step`), until it is known how that ended."""
+    moved_uid: str = ""
+    """Placement: the pod that was ended by that move."""
+    moved_up: bool = False
+    """Placement: that move was to on-demand."""
     failed_moves: int = 0
-    """Placement: moves to spot in a row that ended on on-demand; each doubles the rest before the next."""
+    """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
+    failed_covers: int = 0
+    """Placement: the same of moves to on-demand."""
+    unplaced: bool = False
+    """Placement: the pod of the last move was born without the label of the admission policy."""
+    restarts: tuple[Restart, ...] = ()
+    """Placement: the ends of members by splitter within the last hour."""
     yielded: tuple[int, ...] = ()
     """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
 
@@ -212,7 +227,8 @@ class RebalanceState:
             for field in fields(self)
             if isinstance(instant := getattr(self, field.name), datetime) and instant > now
         }
-        return replace(self, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
+        restarts = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
+        return replace(self, restarts=restarts, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
 
     def unwritten(self, before: "RebalanceState") -> "RebalanceState":
         """Return what to remember when a write failed: all that was seen, nothing that was to be done.
@@ -225,7 +241,12 @@ class RebalanceState:
             decided=max(asked, default=None),
             last_step=before.last_step,
             moved=before.moved,
+            moved_uid=before.moved_uid,
+            moved_up=before.moved_up,
             failed_moves=before.failed_moves,
+            failed_covers=before.failed_covers,
+            unplaced=before.unplaced,
+            restarts=before.restarts,
             yielded=before.yielded,
         )
 
@@ -264,7 +285,12 @@ class RebalanceState:
             uncharged=_count(status.get(_WIRE["uncharged"])) or 0,
             decided=_ordinal(status.get(_WIRE["decided"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
+            moved_uid=_word(status.get(_WIRE["moved_uid"])),
+            moved_up=status.get(_WIRE["moved_up"]) is True,
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
+            failed_covers=_count(status.get(_WIRE["failed_covers"])) or 0,
+            unplaced=status.get(_WIRE["unplaced"]) is True,
+            restarts=tuple(_restarts(status.get(_WIRE["restarts"]))),
             yielded=_ordinals(status.get(_WIRE["yielded"])),
         )
 
@@ -288,7 +314,12 @@ _WIRE = {
     "uncharged": "unchargedNodes",
     "decided": "onDemandDecided",
     "moved": "movedOrdinal",
+    "moved_uid": "movedUid",
+    "moved_up": "movedToOnDemand",
     "failed_moves": "failedMoves",
+    "failed_covers": "failedCovers",
+    "unplaced": "unplaced",
+    "restarts": "restarts",
     "yielded": "yieldedOrdinals",
 }
 
@@ -298,7 +329,7 @@ def _plain(value: object) -> object:
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case tuple():
-            return list(value)
+            return [_plain(one) for one in value]
         case _:
             return value
 
@@ -324,6 +355,18 @@ def _count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if value > 0 else None
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _restarts(value: object) -> Iterator[Restart]:
+    for one in value if isinstance(value, list | tuple) else ():
+        if isinstance(one, list | tuple) and len(one) == len(Restart._fields):
+            ordinal, at = _ordinal(one[0]), _instant(one[1])
+            if ordinal is not None and at is not None:
+                yield Restart(ordinal, at, one[2] is True)
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from sys import intern
 
@@ -19,6 +19,8 @@ from splitter.kube.records import PodRecord
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
+# Longer than anybody waits for a pod; what is written there may be any number.
+_LONGEST_GRACE_S = 10**6
 _KINDS = ("matchExpressions", "matchFields")
 _TERMINATION_MAX_S = 3600  # more than any notice
 _POOLS = {pool.value: pool for pool in Pool}
@@ -48,6 +50,7 @@ def pod(raw: Raw) -> PodRecord:
         unready_since=None if is_ready else _unready_since(ready, scheduled, metadata),
         created=instant(metadata["creationTimestamp"]),
         terminating="deletionTimestamp" in metadata,
+        terminating_since=_asked_to_end(metadata),
         finished=status.get("phase") in {"Succeeded", "Failed"},
         bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
@@ -60,6 +63,14 @@ def pod(raw: Raw) -> PodRecord:
         termination_s=_termination_s(spec),
         requests=_requests(spec),
     )
+
+
+def _asked_to_end(metadata: Raw) -> datetime | None:
+    """Return when a pod was asked to end: its deletionTimestamp is when its grace is over."""
+    if "deletionTimestamp" not in metadata:
+        return None
+    grace = timedelta(seconds=min(count(metadata, "deletionGracePeriodSeconds"), _LONGEST_GRACE_S))
+    return instant(metadata["deletionTimestamp"]) - grace
 
 
 def _since(found: Raw, metadata: Raw) -> datetime:
@@ -173,6 +184,9 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
             largest_init[resource] = max(largest_init.get(resource, 0), quantity(resource, text))
     for resource, amount in largest_init.items():
         running[resource] = max(running.get(resource, 0), amount)
+    # What is asked for the pod as a whole counts in place of its containers'.
+    for resource, text in ((spec.get("resources") or {}).get("requests") or {}).items():
+        running[resource] = quantity(resource, text)
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
     return tuple(sorted((intern(resource), amount) for resource, amount in running.items()))
