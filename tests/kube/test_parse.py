@@ -258,6 +258,12 @@ class TestRequests:
         sidecar = {**requests(cpu="200m"), "restartPolicy": "Always"}
         assert self.asked(containers=[requests(cpu="1")], initContainers=[sidecar]) == {"cpu": 1200}
 
+    def test_of_the_pod_as_a_whole(self) -> None:
+        """What is asked for the whole pod counts in place of its containers', resource by resource."""
+        whole = {"requests": {"cpu": "8"}}
+        found = self.asked(containers=[requests(cpu="1", memory="1Gi")], resources=whole)
+        assert found == {"cpu": 8000, "memory": 2**30}
+
     def test_overhead(self) -> None:
         """The overhead of a runtime class comes on top."""
         assert self.asked(containers=[requests(cpu="1")], overhead={"cpu": "50m"}) == {"cpu": 1050}
