@@ -138,8 +138,8 @@ test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled 
 	$(BIN)/pytest -m e2e tests/e2e/test_life.py $(PYTEST)
 
 .PHONY: fuzz
-fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (30 minutes)
-	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-2200} $(BIN)/pytest tests/fuzz/test_requests.py -n 2 $(PYTEST)
+fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (half an hour)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-800} $(BIN)/pytest tests/fuzz/test_requests.py -n 2 $(PYTEST)
 
 .PHONY: test-campaigns
 test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real application: that they still work

@@ -64,8 +64,8 @@ REFUSALS: Final = {
     ),
     Reason.TOO_LARGE: Meaning(
         "Warning",
-        "The workload is larger than splitter looks after: its manifest, its members, or its volume claims.",
-        "The sentence tells size and limit; make it smaller, or leave it out.",
+        "The workload is larger than splitter looks after: manifest, members, volume claims or ReplicaSets.",
+        "The sentence tells size and limit; make it smaller, or leave it out. What is split stays as it is.",
     ),
     Reason.OWNED_BY_CONTROLLER: Meaning(
         "Warning",
