@@ -1,5 +1,6 @@
 """The gate for the end of a pod: evidence, quorum, budget, back-off, and a count that nothing gets around."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -204,6 +205,17 @@ class TestCount:
         at = "2026-01-05T10:00:00Z"
         odd = {"restarts": [[4, at, False], [4], ["x", "y", True], 7, [-1, at, True]]}
         assert RebalanceState.from_json(odd).restarts == (Restart(4, NOW),)
+        forged = {"restarts": [[k, at, False] for k in range(100_000)]}
+        assert len(RebalanceState.from_json(forged).restarts) == 4096
+
+    def test_a_thousand_members_are_decided_in_time(self) -> None:
+        """All doomed, each ended as often as may be: less than a second, whatever the Split remembers."""
+        doomed = tuple(member(k, SPOT, Standing.DOOMED) for k in range(1000))
+        often = tuple(Restart(k, ago(60)) for k in range(1000) for _ in range(4))
+        seen = observed(*doomed, in_force=tuple(range(1000)))
+        began = time.process_time()
+        assert place(seen, MAJORITY, RebalanceState(restarts=often)).verdict.reason is Reason.RESTART_LIMIT
+        assert time.process_time() - began < 1
 
 
 def test_without_a_node_nobody_asks_for_a_majority() -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.clock import clock, left_s
-from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent, last_end
+from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest
@@ -133,18 +133,16 @@ def _urgent(
     ]
     if not movable:
         return Move(Hold(_unmovable(observed)))
-    rested = [m for m in movable if not _is_spent(observed, m, Cause.NOTICE, state, tuning)]
-    first = min(rested or movable, key=_urgency)
+    movable.sort(key=_urgency)
+    rested = (m for m in movable if not _is_spent(observed, m, Cause.NOTICE, state, tuning))
+    first = next(rested, movable[0])
     name, node = _name(observed, first), first.pod.node if first.pod is not None else None
+    ended = {one.ordinal: one.at for one in sorted(state.restarts)}
     underway = {
         m.ordinal: wait_s
         for m in observed.members
         if m.ordinal != first.ordinal
-        and (
-            wait_s := m.transit_s(
-                observed.now, last_end(state, m.ordinal), policy.grace_s, observed.min_ready_s
-            )
-        )
+        and (wait_s := m.transit_s(observed.now, ended.get(m.ordinal), policy.grace_s, observed.min_ready_s))
     }
     if underway:
         other = f"{observed.name}-{min(underway)}"
@@ -202,8 +200,13 @@ def _misplaced(
     ]
     to = Pool.ON_DEMAND if up else Pool.SPOT
     wrong = up or down
-    movable = [m for m in wrong if not m.staged and not _is_spent(observed, m, Cause.ORDER, state, tuning)]
-    return (_already_held(movable or wrong, observed.placeholder, to) if wrong else None), to
+    if not wrong:
+        return None, to
+    first = _already_held(wrong, observed.placeholder, to)
+    movable = (
+        m for m in (first, *wrong) if not m.staged and not _is_spent(observed, m, Cause.ORDER, state, tuning)
+    )
+    return next(movable, first), to
 
 
 def _already_held(members: Sequence[Member], held: Placeholder | None, pool: Pool) -> Member:
