@@ -26,7 +26,8 @@ from splitter.reconciler.queue import WorkQueue
 from splitter.settings import Settings
 
 EVIL, VICTIM = "evil", "shop"
-SETTINGS = Settings(own_namespace="splitter-system")
+# Time stands still in a pass: what waits to be removed would never be.
+SETTINGS = Settings(own_namespace="splitter-system", vanished_node_wait_s=0)
 # What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
 LEADING = (
     f"../../{VICTIM}/deployments/web",
