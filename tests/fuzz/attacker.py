@@ -26,7 +26,7 @@ from splitter.reconciler.queue import WorkQueue
 from splitter.settings import Settings
 
 EVIL, VICTIM = "evil", "shop"
-SETTINGS = Settings(own_namespace="splitter-system")
+SETTINGS = Settings(vanished_node_wait_s=0, own_namespace="splitter-system")
 # What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
 LEADING = (
     f"../../{VICTIM}/deployments/web",
