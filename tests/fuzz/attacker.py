@@ -26,8 +26,7 @@ from splitter.reconciler.queue import WorkQueue
 from splitter.settings import Settings
 
 EVIL, VICTIM = "evil", "shop"
-# Time stands still in a pass: what waits to be removed would never be.
-SETTINGS = Settings(own_namespace="splitter-system", vanished_node_wait_s=0)
+SETTINGS = Settings(vanished_node_wait_s=0, own_namespace="splitter-system")
 # What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
 LEADING = (
     f"../../{VICTIM}/deployments/web",
