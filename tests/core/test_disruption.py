@@ -1,5 +1,6 @@
 """The gate for the end of a pod: evidence, quorum, budget, back-off, and a count that nothing gets around."""
 
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -123,6 +124,19 @@ class TestCount:
         assert (placed.evict, placed.room, placed.verdict.reason) == (None, None, Reason.RESTART_LIMIT)
         assert place(seen, MAJORITY, RebalanceState(restarts=state.restarts[:1])).evict is not None
 
+    def test_who_has_to_rest_holds_up_nobody_else(self) -> None:
+        """On notice the other doomed member is moved; for the sake of order, the other misplaced one."""
+        often = tuple(Restart(3, ago(s), planned=True) for s in (3000, 2000, 1000, 100))
+        both = five(*(member(k, SPOT, Standing.DOOMED) for k in (3, 4)))
+        placed = place(observed(*both, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState(restarts=often))
+        assert placed.evict is not None
+        assert placed.evict.pod == "db-4"
+        misplaced = five(member(0, SPOT), member(1, SPOT))
+        own = tuple(one._replace(ordinal=0) for one in often[:2])
+        placed = place(observed(*misplaced), MAJORITY, RebalanceState(restarts=own))
+        assert placed.room is not None
+        assert placed.room.ordinal == 1
+
     def test_each_member_has_its_own(self) -> None:
         """And what is older than an hour is forgotten."""
         state = RebalanceState(restarts=(Restart(3, ago(10)), Restart(4, ago(3601))))
@@ -191,6 +205,17 @@ class TestCount:
         at = "2026-01-05T10:00:00Z"
         odd = {"restarts": [[4, at, False], [4], ["x", "y", True], 7, [-1, at, True]]}
         assert RebalanceState.from_json(odd).restarts == (Restart(4, NOW),)
+        forged = {"restarts": [[k, at, False] for k in range(100_000)]}
+        assert len(RebalanceState.from_json(forged).restarts) == 4096
+
+    def test_a_thousand_members_are_decided_in_time(self) -> None:
+        """All doomed, each ended as often as may be: less than a second, whatever the Split remembers."""
+        doomed = tuple(member(k, SPOT, Standing.DOOMED) for k in range(1000))
+        often = tuple(Restart(k, ago(60)) for k in range(1000) for _ in range(4))
+        seen = observed(*doomed, in_force=tuple(range(1000)))
+        began = time.process_time()
+        assert place(seen, MAJORITY, RebalanceState(restarts=often)).verdict.reason is Reason.RESTART_LIMIT
+        assert time.process_time() - began < 1
 
 
 def test_without_a_node_nobody_asks_for_a_majority() -> None:

@@ -373,6 +373,10 @@ class TestKeeping:
             found = planned(seen(pods, source=source, placeholders=(held,)))
             assert (EvictPod in map(type, found.actions)) is moved
             assert (found.verdict.reason is Reason.ROLLOUT_IN_PROGRESS) is not moved
+        pods = members({3: one(3, on_spot=False, revision="v2"), 4: one(4, on_spot=False, revision="v1")})
+        assert [str(one_) for one_ in planned(seen(pods, source=source)).outlook[3:4]] == [
+            "db-3: on on-demand node od-3; wanted on spot: moves next (WaitingForRoom)"
+        ]
         doomed = members({4: one(4, on_spot=True, standing=Standing.DOOMED, revision="v1")})
         urgent = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
         assert EvictPod in map(type, urgent.actions)

@@ -146,6 +146,16 @@ def test_a_silent_node_keeps_its_pod(placed: Placed, fleet: Fleet) -> None:
     assert stayed(placed, uids) == {0, 1, 2, 3}
 
 
+def test_a_node_that_registers_anew_keeps_its_members(placed: Placed, fleet: Fleet) -> None:
+    """Deleted while Ready, and there again under its name: its kubelet runs the pods that are bound to it."""
+    uids, node = placed.uids(), placed.node_of(0)
+    fleet.restore(node)
+    placed.wait_placed([0, 1, 2], [3, 4])
+    placed.shop.wait_posted()
+    assert placed.uids() == uids
+    assert placed.node_of(0) == node
+
+
 def test_flapping(placed: Placed, fleet: Fleet) -> None:
     """Spot goes and comes again and again: never under 3, and those on on-demand never restart."""
     uids = placed.uids()

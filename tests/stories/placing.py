@@ -103,6 +103,7 @@ class Placing:
     answers: bool = True  # else the API server does what it is asked for, and nobody hears of it
     remembers: bool = True  # else the status of the Split cannot be written
     labelled: bool = True
+    updated_s: int = -99_999  # since when pods are made of another template
     reports: bool = False  # there is a Split that only says why it is refused
     unplaceable: str = ""  # what splitter sees of the policy
     restarts: tuple[Restart, ...] = ()  # as the reconciler keeps them
@@ -181,7 +182,8 @@ class Placing:
         settled = all(
             self._is_settled(one) and one.ends_at is None for one in (*self.members.values(), *held)
         )
-        return settled and len(self.members) == self.replicas and self._looks() == self._looked
+        whole = len(self.members) == self.replicas and not self._old()
+        return settled and whole and self._looks() == self._looked
 
     def _is_settled(self, one: Member) -> bool:
         node = self.nodes.get(one.node)
@@ -215,8 +217,14 @@ class Placing:
             one = self.members[k]
             if one.node == "" and one.ends_at is None:
                 self._schedule(one)
+        if (old := self._old()) and self.serving == len(self.members) == self.replicas:
+            self.members[old[-1]].ends_at = self.now_s + END_S
         if self.held is not None and self.held[1].node == "":
             self._schedule(self.held[1], only=Pool(self.held[0].split("/")[0]))
+
+    def _old(self) -> list[int]:
+        """Return the members that the StatefulSet's own update has still to take."""
+        return [k for k, one in sorted(self.members.items()) if one.made_at < self.updated_s]
 
     def _schedule(self, one: Member, only: Pool | None = None) -> None:
         wanted = only or one.born
@@ -286,7 +294,13 @@ class Placing:
             uid="uid-db",
             annotations=self.annotations,
             manifest_json=MANIFEST,
-            stateful=StatefulView(self.replicas, self.replicas, self.replicas, NOW),
+            stateful=StatefulView(
+                self.replicas,
+                self.replicas,
+                self.replicas,
+                NOW,
+                updating=f"{len(self._old())} to go" if self._old() else "",
+            ),
         )
         if not self.labelled:
             source = replace(source, labels={"app": "db"})

@@ -15,7 +15,7 @@ EVENTS = (
     *("doom", "silent", "gone", "up", "new", "scale", "room", "base", "block", "calm", "freeze"),
     *("policy-gone", "policy-known-gone", "policy-back", "registers-anew", "machine-anew", "uncordoned"),
     *("room-lies", "placeholder-fails", "quota", "unready", "ends", "replace", "label-back"),
-    *("budget", "silence", "forgets"),
+    *("budget", "silence", "forgets", "update"),
 )
 PAUSES_S = (1, 3, 20, 60, 200, 700)
 
@@ -87,6 +87,8 @@ def _happens(story: Placing, dice: Random) -> str:  # noqa: C901, PLR0912 - a li
             member.unready_until = story.now_s + dice.choice([10, 100, 10_000])
         case "ends" if member is not None and member.ends_at is None:
             member.ends_at = story.now_s + 3
+        case "update":
+            story.updated_s = story.now_s
         case "replace" | "label-back":
             story.labelled = event == "label-back"
         case _:

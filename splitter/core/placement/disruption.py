@@ -101,6 +101,11 @@ def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning:
     return _too_often(observed, end, state, tuning)
 
 
+def is_spent(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> bool:
+    """Whether a member has to rest for its own sake: another may be moved meanwhile."""
+    return bool(_too_often(observed, end, state, tuning) or _failed_before(observed, end, state, tuning))
+
+
 def last_end(state: RebalanceState, ordinal: int) -> datetime | None:
     """Return when splitter ended a member last, as far as is remembered."""
     return max((one.at for one in state.restarts if one.ordinal == ordinal), default=None)

@@ -7,15 +7,16 @@ node that only says nothing are left alone: a StatefulSet promises at most one p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from splitter.core.model import Note, Policy, Pool, Standing
+from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.clock import clock, left_s
-from splitter.core.placement.disruption import Cause, End, Hold, doubled, hindrance, last_end
+from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
+from splitter.core.placement.outcome import rest
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
 
@@ -57,7 +58,7 @@ def next_move(
     """Return the one move that is due. Units: seconds; never raises."""
     if any(member.is_doomed for member in observed.members):
         return _urgent(observed, where, policy, state, tuning)
-    candidate, to = _misplaced(observed, where)
+    candidate, to = _misplaced(observed, where, state, tuning)
     if candidate is None:
         return Move()
     if observed.desired < FEWEST:
@@ -110,6 +111,13 @@ def _barred(
     return hindrance(observed, End(member.ordinal, member.pod, cause), state, tuning)
 
 
+def _is_spent(
+    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
+) -> bool:
+    end = End(member.ordinal, member.pod, cause) if member.pod is not None else None
+    return end is not None and is_spent(observed, end, state, tuning)
+
+
 def _urgent(
     observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
 ) -> Move:
@@ -125,17 +133,16 @@ def _urgent(
     ]
     if not movable:
         return Move(Hold(_unmovable(observed)))
-    first = min(movable, key=_urgency)
+    movable.sort(key=_urgency)
+    rested = (m for m in movable if not _is_spent(observed, m, Cause.NOTICE, state, tuning))
+    first = next(rested, movable[0])
     name, node = _name(observed, first), first.pod.node if first.pod is not None else None
+    ended = {one.ordinal: one.at for one in sorted(state.restarts)}
     underway = {
         m.ordinal: wait_s
         for m in observed.members
         if m.ordinal != first.ordinal
-        and (
-            wait_s := m.transit_s(
-                observed.now, last_end(state, m.ordinal), policy.grace_s, observed.min_ready_s
-            )
-        )
+        and (wait_s := m.transit_s(observed.now, ended.get(m.ordinal), policy.grace_s, observed.min_ready_s))
     }
     if underway:
         other = f"{observed.name}-{min(underway)}"
@@ -177,7 +184,9 @@ def _urgency(member: Member) -> tuple[bool, datetime, int]:
     return member.serves, deadline or datetime.max.replace(tzinfo=UTC), member.ordinal
 
 
-def _misplaced(observed: PlacementInput, where: Ordinals) -> tuple[Member | None, Pool]:
+def _misplaced(
+    observed: PlacementInput, where: Ordinals, state: RebalanceState, tuning: Tuning
+) -> tuple[Member | None, Pool]:
     """Return who stands in the wrong pool: to on-demand first, lowest first; then to spot, highest first."""
     up = [
         m
@@ -189,9 +198,15 @@ def _misplaced(observed: PlacementInput, where: Ordinals) -> tuple[Member | None
         for m in reversed(observed.members)
         if m.pool is Pool.ON_DEMAND and m.ordinal not in where.base and m.may_stand_on(Pool.SPOT)
     ]
-    if up:
-        return _already_held(up, observed.placeholder, Pool.ON_DEMAND), Pool.ON_DEMAND
-    return (_already_held(down, observed.placeholder, Pool.SPOT) if down else None), Pool.SPOT
+    to = Pool.ON_DEMAND if up else Pool.SPOT
+    wrong = up or down
+    if not wrong:
+        return None, to
+    first = _already_held(wrong, observed.placeholder, to)
+    movable = (
+        m for m in (first, *wrong) if not m.staged and not _is_spent(observed, m, Cause.ORDER, state, tuning)
+    )
+    return next(movable, first), to
 
 
 def _already_held(members: Sequence[Member], held: Placeholder | None, pool: Pool) -> Member:
@@ -310,59 +325,6 @@ def _rests(
         f" {rest_s:.0f} s{tried}"
     )
     return Hold(Note(Reason.RETURNING if to is Pool.SPOT else Reason.MOVE_UNDONE, message), wait_s)
-
-
-def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
-    """Return the seconds before the next move to a pool: doubled by each that ended elsewhere.
-
-    To on-demand nobody has to rest but after such a one; that leaves a member without a node for the grace,
-    so the wait grows to the better part of a day.
-
-    >>> rest(RebalanceState(failed_moves=2), Tuning(), Pool.SPOT)
-    240.0
-    """
-    if to is Pool.ON_DEMAND:
-        return doubled(tuning.step_interval_s, state.failed_covers) if state.failed_covers else 0.0
-    rest_s = doubled(tuning.step_interval_s, state.failed_moves)
-    return min(rest_s, max(tuning.soak_max_s, tuning.step_interval_s))
-
-
-def judged(
-    observed: PlacementInput, policy: Policy, state: RebalanceState
-) -> tuple[RebalanceState, Note | None]:
-    """Look how the last move ended; the note is about one that did not end where it was to."""
-    if state.moved is None or state.last_step is None:
-        return state, None
-    moved = next((m for m in observed.members if m.ordinal == state.moved), None)
-    if moved is None:
-        return replace(state, moved=None), None
-    pod = moved.pod
-    if pod is None or pod.uid == state.moved_uid:
-        return state, None
-    to = Pool.ON_DEMAND if state.moved_up else Pool.SPOT
-    name, is_bound = _name(observed, moved), pod.standing in {Standing.SOUND, Standing.DOOMED}
-    if moved.born is None:
-        message = f"{name} was to start on {to}, and was born without the label of policy splitter-placement"
-    elif is_bound and pod.on_spot is state.moved_up:
-        message = f"{name} was to start on {to}, and the scheduler chose {_other(to)} node {pod.node}"
-    elif moved.is_stuck(observed.now, policy.grace_s):
-        message = f"{name} was to start on {to}, and found no node although its room had been held"
-    elif moved.serves:
-        state = replace(state, moved=None, unplaced=False)
-        return replace(state, failed_covers=0) if state.moved_up else replace(state, failed_moves=0), None
-    else:
-        return state, None
-    state = replace(
-        state,
-        moved=None,
-        # To find no node takes the whole grace: the wait begins when that is known.
-        last_step=observed.now if state.moved_up else state.last_step,
-        unplaced=moved.born is None,
-        failed_moves=state.failed_moves + (not state.moved_up),
-        failed_covers=state.failed_covers + state.moved_up,
-    )
-    message += "; the next try waits longer"
-    return state, Note(Reason.MOVE_UNDONE, message, warning=True)
 
 
 def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Pool) -> Note:

@@ -12,8 +12,9 @@ from splitter.core.model import Note, PodView, Policy, Pool, Standing, seconds_b
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
-from splitter.core.placement.mover import Eviction, Move, Room, judged, next_move
+from splitter.core.placement.mover import Eviction, Move, Room, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
+from splitter.core.placement.outcome import judged
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning, losses
 

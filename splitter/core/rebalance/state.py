@@ -295,6 +295,7 @@ class RebalanceState:
         )
 
 
+_RESTARTS_MAX = 4096  # of a thousand members, four each
 _SECONDS_MAX = 10**9  # a generation; anything longer is a slip of the hand
 
 _WIRE = {
@@ -362,7 +363,8 @@ def _word(value: object) -> str:
 
 
 def _restarts(value: object) -> Iterator[Restart]:
-    for one in value if isinstance(value, list | tuple) else ():
+    # Anybody may have edited it: no more than there can be, the last ones.
+    for one in value[-_RESTARTS_MAX:] if isinstance(value, list | tuple) else ():
         if isinstance(one, list | tuple) and len(one) == len(Restart._fields):
             ordinal, at = _ordinal(one[0]), _instant(one[1])
             if ordinal is not None and at is not None:
