@@ -32,7 +32,7 @@ from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
-from splitter.kube.news import OwnStatuses, is_news, is_news_of_source
+from splitter.kube.news import OwnStatuses, Wake, is_news, is_news_of_source, stands
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
 from splitter.kube.placements import Placements
 from splitter.kube.records import (
@@ -51,13 +51,6 @@ from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.cache")
-
-
-class Wake(Protocol):
-    """Asks for a pass."""
-
-    def __call__(self, key: Key, *, urgent: bool) -> None:
-        """Ask for a pass of this workload; urgent ones go first."""
 
 
 class Assess(Protocol):
@@ -290,7 +283,7 @@ class Cache:
         broken, self._view_broken = self._view_broken, None
         if broken and not self.view_broken:  # all were held meanwhile, and nothing else would tell them
             for key in self.workloads():
-                self._wake(key, urgent=True)
+                self._wake(key, urgent=self._is_split(key))
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
             self.successors.pop(old.state.name, None)
@@ -332,10 +325,15 @@ class Cache:
                 self._wake(split.source, urgent=False)
 
     def wake_owners_on(self, node_name: str) -> None:
-        """Ask for an urgent pass of each workload that has a pod on a node."""
+        """Ask for a pass of each workload that has a pod on a node: urgent, if it can be helped there."""
         for pod in self.pods.find("node", node_name):
-            if (key := self._source_of_pod(pod)) is not None:
-                self._wake(key, urgent=True)
+            if not pod.finished and (key := self._source_of_pod(pod)) is not None:
+                self._wake(key, urgent=stands(pod) and self._is_split(key))
+
+    def _is_split(self, key: Key) -> bool:
+        """Whether there is anything to raise: a twin, or in placement mode ordinals."""
+        placed = any(split.view.ordinals is not None for split in self.splits.find("source", key))
+        return placed or bool(self.twins.find("source", key))
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:

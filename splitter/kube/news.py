@@ -7,10 +7,18 @@ of today; only the pass that would find nothing is left out.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
+from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
+
+
+class Wake(Protocol):
+    """Asks for a pass."""
+
+    def __call__(self, key: Key, *, urgent: bool) -> None:
+        """Ask for a pass of this workload; urgent ones go first."""
 
 
 def is_news(
@@ -27,6 +35,14 @@ def is_news_of_source(old: SourceRecord | None, new: SourceRecord | None) -> boo
         return True
     view = replace(old.view, resource_version=new.view.resource_version)
     return replace(old, version=new.version, view=view) != new
+
+
+def stands(pod: PodRecord) -> bool:
+    """Whether a pod is on its node, not only named after it: bound by a scheduler or taken in by the kubelet.
+
+    Whoever creates a pod may write any node into it. Source: the condition PodScheduled, which both set.
+    """
+    return pod.bound_since is not None and not pod.finished
 
 
 class OwnStatuses:

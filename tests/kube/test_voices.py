@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kube.raw import Raw, deployment, metadata, pod, replica_set
+from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
 from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
@@ -15,6 +15,7 @@ from splitter.kube.voices import Sieve
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SPOT = {"karpenter.sh/capacity-type": "spot"}
 WEB = Key("Deployment", "shop", "web")
+BOUND = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
 
 
 def at(seconds: float) -> str:
@@ -61,8 +62,15 @@ class Woken:
         self.cache = Cache(assess, self._wake)
         self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
         self.cache.replica_sets.upsert(replica_set(version=2))
+        self.twin = deployment(
+            "web-spot",
+            version=3,
+            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
+            ownerReferences=[owner("Deployment", "web")],
+        )
+        self.cache.twins.upsert(self.twin)
         self.cache.nodes.upsert(node())
-        self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=6))
+        self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, status=BOUND, version=6))
         self.calls.clear()
 
     def _wake(self, key: Key, *, urgent: bool) -> None:
@@ -86,7 +94,7 @@ class TestPods:
 
     def test_wake_nobody_with_what_nobody_looks_at(self, woken: Woken) -> None:
         """An annotation of somebody's is heard, and that is all."""
-        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
         woken.cache.pods.upsert({**raw, "metadata": {**raw["metadata"], "annotations": {"theirs": "new"}}})
         record = woken.cache.pods.get("shop", raw["metadata"]["uid"])
         assert record is not None
@@ -95,10 +103,42 @@ class TestPods:
 
     def test_wake_their_source_with_everything_else(self, woken: Woken) -> None:
         """A pod that is on its way out is news."""
-        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
         raw["metadata"]["deletionTimestamp"] = "2026-01-05T10:00:00Z"
         woken.cache.pods.upsert(raw)
         assert woken.calls == [(WEB, False)]
+
+
+class TestDoomedNodes:
+    """Urgent is what can be helped: a pass that raises nobody takes the time of one that does."""
+
+    def doom(self, woken: Woken) -> list[tuple[Key, bool]]:
+        """Let the node be announced to go; return who is woken."""
+        woken.calls.clear()
+        woken.cache.nodes.upsert(node(40, unschedulable=True))
+        return woken.calls
+
+    def test_wake_the_owners_urgently(self, woken: Woken) -> None:
+        """Of pods that were bound there, and have twins to raise."""
+        assert self.doom(woken) == [(WEB, True)]
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_finished_pods_wake_nobody(self, woken: Woken, phase: str) -> None:
+        """They stay where they ran until somebody deletes them."""
+        woken.cache.pods.upsert(
+            pod(spec={"nodeName": "spot-a"}, status={**BOUND, "phase": phase}, version=7),
+        )
+        assert self.doom(woken) == []
+
+    def test_pods_that_only_name_the_node(self, woken: Woken) -> None:
+        """Whoever creates a pod may write any node into it; the kubelet or a scheduler says that it is so."""
+        woken.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=7))
+        assert self.doom(woken) == [(WEB, False)]
+
+    def test_workloads_that_are_not_split(self, woken: Woken) -> None:
+        """Labelled, and without twins: there is nothing to raise."""
+        woken.cache.twins.remove(woken.twin)
+        assert self.doom(woken) == [(WEB, False)]
 
 
 class TestNodeEvents:
