@@ -20,8 +20,7 @@ from splitter.core.placement import RoomRules
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet
-from splitter.kube.cache import Cache
-from splitter.kube.news import Wake
+from splitter.kube.cache import Cache, Wake
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 
@@ -59,6 +58,8 @@ def rules_of(settings: Settings) -> Rules:
             step_interval_s=settings.step_interval_s,
             fast_s=settings.fast_s,
             release_s=settings.release_s,
+            restarts_per_hour=settings.member_restarts_per_hour,
+            vanished_s=settings.vanished_node_wait_s,
         ),
         excluded_namespaces=tuple(settings.excluded_namespaces),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,

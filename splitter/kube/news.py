@@ -7,18 +7,10 @@ of today; only the pass that would find nothing is left out.
 """
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
-
-
-class Wake(Protocol):
-    """Asks for a pass."""
-
-    def __call__(self, key: Key, *, urgent: bool) -> None:
-        """Ask for a pass of this workload; urgent ones go first."""
 
 
 def is_news(

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 
-import orjson
-
 from splitter.kube.client import KIND_MISSING, ApiError, Client
+from splitter.kube.documents import read_json
 from splitter.kube.paths import ResourcePath
 
 logger = logging.getLogger("splitter.watch")
@@ -216,7 +215,7 @@ class Reflector:
                     self._followed = True
                     async for line in lines:
                         self._heard()
-                        event = orjson.loads(line)
+                        event = read_json(line)
                         raw = event["object"]
                         if event["type"] == "ERROR":
                             _refuse(raw)

@@ -2,11 +2,10 @@
 
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
 most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
-keys (a node under the workload changed) go before all others.
-
-Namespaces have turns, in either lane: however many keys one has, the key of another waits for one pass of
-each worker at most. No namespace is given more than half of the workers while another waits, nor ever all of
-them: one whose passes take long leaves somebody for the others (docs/security.md).
+keys (a node under the workload changed) go before all others. In a lane one key of each namespace is taken in
+turn: whoever heaps up a thousand keys waits for them, and others wait for one of them. No namespace is
+given more than half of the workers while another waits, nor ever all of them: slow passes of one leave
+workers for others.
 
 After its pass a key rests for a moment, longer while many do: what comes in that time, the echo of the pass's
 own writes first of all, makes one pass at its end. An urgent call never waits for that, nor does the first
@@ -20,7 +19,7 @@ from collections import Counter
 from contextlib import suppress
 
 from splitter.core.names import Key
-from splitter.reconciler.shares import Shares
+from splitter.reconciler.fair import FairQueue
 
 # How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
 # fifty times; and nobody waits for the next step so briefly.
@@ -46,15 +45,15 @@ class WorkQueue:
         """Make an empty queue for so many workers; None: no namespace is kept from having all of them."""
         self._workers = {False: workers, True: emergency_workers}
         self._held: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}  # workers, by namespace
+        self._taken_by: dict[Key, bool] = {}  # whether a worker for emergencies works on it
         self._coalesce_s = coalesce_s
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
-        self._urgent: Shares[Key, None] = Shares(_namespace)
-        self._normal: Shares[Key, None] = Shares(_namespace)
+        self._urgent: FairQueue[Key, None] = FairQueue()
+        self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
-        self._taken_by: dict[Key, bool] = {}  # whether a worker for emergencies works on it
         self._progress_s = 0.0
         self.served = False
         self._again: dict[Key, bool] = {}
@@ -110,14 +109,14 @@ class WorkQueue:
             self._due.add(key)
             return
         if urgent:
-            self._normal.discard(key)
-            self._urgent.put(key, None)
+            self._normal.discard(key.namespace, key)
+            self._urgent.put(key.namespace, key, None)
             self._emergency.set()
             if self._calm.is_set():
                 self._stormy_since = asyncio.get_running_loop().time()
             self._calm.clear()
-        elif key not in self._urgent:
-            self._normal.put(key, None)
+        elif not self._urgent.has(key.namespace, key):
+            self._normal.put(key.namespace, key, None)
         self._something.set()
 
     def _is_burst(self, key: Key) -> bool:
@@ -157,7 +156,7 @@ class WorkQueue:
         while True:
             for lane in lanes:
                 if (namespace := self._next_in(lane, lanes, only_urgent=only_urgent)) is not None:
-                    key, _ = lane.take(namespace)
+                    key, _ = lane.pop(namespace)
                     if lane is self._urgent:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()
@@ -171,7 +170,7 @@ class WorkQueue:
             await arrival.wait()
 
     def _next_in(
-        self, lane: Shares[Key, None], lanes: tuple[Shares[Key, None], ...], *, only_urgent: bool
+        self, lane: FairQueue[Key, None], lanes: tuple[FairQueue[Key, None], ...], *, only_urgent: bool
     ) -> str | None:
         """Return the namespace whose turn it is in a lane; None while those that wait have their share."""
         waiting, workers = lane.namespaces(), self._workers[only_urgent]
@@ -245,7 +244,3 @@ class WorkQueue:
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
                 await self._calm.wait()
-
-
-def _namespace(key: Key) -> str:
-    return key.namespace

@@ -61,6 +61,7 @@ class Woken:
         self.calls: list[tuple[Key, bool]] = []
         self.cache = Cache(assess, self._wake)
         self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
+        self.cache.splits.upsert({"metadata": metadata("web"), "spec": {"takeOver": True}})
         self.cache.replica_sets.upsert(replica_set(version=2))
         self.twin = deployment(
             "web-spot",
@@ -122,21 +123,14 @@ class TestDoomedNodes:
         """Of pods that were bound there, and have twins to raise."""
         assert self.doom(woken) == [(WEB, True)]
 
-    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-    def test_finished_pods_wake_nobody(self, woken: Woken, phase: str) -> None:
-        """They stay where they ran until somebody deletes them."""
-        woken.cache.pods.upsert(
-            pod(spec={"nodeName": "spot-a"}, status={**BOUND, "phase": phase}, version=7),
-        )
-        assert self.doom(woken) == []
-
     def test_pods_that_only_name_the_node(self, woken: Woken) -> None:
         """Whoever creates a pod may write any node into it; the kubelet or a scheduler says that it is so."""
         woken.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=7))
         assert self.doom(woken) == [(WEB, False)]
 
-    def test_workloads_that_are_not_split(self, woken: Woken) -> None:
-        """Labelled, and without twins: there is nothing to raise."""
+    def test_workloads_that_are_only_reported_on(self, woken: Woken) -> None:
+        """A Split without twins and ordinals reports a refusal: there is nothing to raise."""
+        assert woken.cache.splits.find("source", WEB)
         woken.cache.twins.remove(woken.twin)
         assert self.doom(woken) == [(WEB, False)]
 
@@ -149,6 +143,23 @@ class TestNodeEvents:
         woken.cache.voices.events.upsert(event("SpotInterrupted"))
         assert woken.calls == [(WEB, True)]
         assert woken.health() is Health.DOOMED
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_wake_nobody_whose_pods_have_ended(self, woken: Woken, phase: str) -> None:
+        """Anybody can have a thousand pods fail on a node, and is at the head of no queue for that."""
+        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        woken.cache.pods.upsert({**raw, "status": {**raw["status"], "phase": phase}})
+        woken.calls.clear()
+        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == []
+
+    def test_wake_those_who_are_not_split_with_all_others(self, woken: Woken) -> None:
+        """Nothing of theirs is moved."""
+        woken.cache.splits.replace((), None, 99)
+        woken.cache.twins.remove(woken.twin)
+        woken.calls.clear()
+        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == [(WEB, False)]
 
     def test_grow_stale_by_themselves(self, woken: Woken) -> None:
         """A node that outlives its announced end was not interrupted; a pass is due just then."""
