@@ -81,7 +81,13 @@ class Cache:
     """All shelves, and the reflectors that fill them."""
 
     def __init__(
-        self, assess: Assess, wake: Wake, autoscaler_status: str = "", own_namespace: str = ""
+        self,
+        assess: Assess,
+        wake: Wake,
+        autoscaler_status: str = "",
+        own_namespace: str = "",
+        *,
+        hear_node_events: bool = True,
     ) -> None:
         self._assess = assess
         self._wake = wake
@@ -90,7 +96,7 @@ class Cache:
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
-        self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
+        self.voices = Voices(self._heard_about_node, self._heard_about_capacity, node_events=hear_node_events)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted

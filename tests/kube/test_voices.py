@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
+from kube.server import Script, connected, page
+from splitter.assembly import cache_of
 from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.voices import Sieve
+from splitter.settings import Settings
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SPOT = {"karpenter.sh/capacity-type": "spot"}
@@ -222,6 +225,22 @@ class TestNodeEvents:
         """By both Event APIs and by old recorders; at least they were created."""
         found = parse.node_event(event("SpotInterrupted", **fields))
         assert found.event.at == NOW + timedelta(seconds=seen_s)
+
+
+class TestReflectors:
+    """What is followed."""
+
+    @pytest.mark.parametrize(("believed", "followed"), [(True, 1), (False, 0)])
+    async def test_events_about_nodes_need_not_be_believed(self, believed: bool, followed: int) -> None:
+        """Where tenants have workloads in `default`, whoever installs splitter may leave them unread."""
+        cache = cache_of(Settings(hear_node_events=believed), lambda _key, *, urgent: None)  # noqa: ARG005
+        script = Script().then(*(page(version=1) for _ in range(2 + followed)))
+        async with connected(script) as client:
+            for reflector in cache.voices.reflectors(client, ""):
+                await reflector.list_once()
+        asked = [one.query.get("fieldSelector") for one in script.asked]
+        assert asked.count("involvedObject.kind=Node") == followed
+        assert len(asked) == 2 + followed
 
 
 class TestSieve:
