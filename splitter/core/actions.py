@@ -90,15 +90,57 @@ class Reattach:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseTwin:
+    """Pause a twin, or resume it."""
+
+    name: str
+    paused: bool
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPod:
+    """Label a running pod as one of a pool; None takes the labels off."""
+
+    pod: str
+    uid: str
+    pool: Pool | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRevision:
+    """Create a parked ReplicaSet at 0 with the template of another one, before that one goes."""
+
+    name: str
+    replica_set: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanPods:
+    """Delete a ReplicaSet and leave its pods running, without an owner."""
+
+    name: str
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptPods:
+    """Create the ReplicaSet that adopts orphaned pods, controlled by a twin, or by the source."""
+
+    name: str
+    pool: Pool | None  # None: the source
+    hashes: tuple[str, ...]  # the pod-template-hash labels of the pods
+    replicas: int
+    max_replicas: int
+    template_of: str | None  # a parked ReplicaSet; None: its owner has the template
+
+
+@dataclass(frozen=True, slots=True)
 class StripMark:
     """Take our mark off a ReplicaSet of the source: the Deployment controller copies annotations there."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CreateHandBack:
-    """Create a parked ReplicaSet at 0 with the source's template, to grow while the twins shrink."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +165,7 @@ class ApplyTwin:
     resource_version: str | None  # None: it does not exist yet
     partition: int = 0  # of a StatefulSet: so many of its pods keep the old template
     first_ordinal: int | None = None  # of a StatefulSet that exists: where its names begin stays as it is
+    paused: bool = False  # of a new Deployment: it waits for pods to adopt
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +264,7 @@ class LetRoomGo:
     uid: str
 
 
+AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods
 PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | HoldRoom | LetRoomGo
 
 Action = (
@@ -234,7 +278,7 @@ Action = (
     | Park
     | Reattach
     | StripMark
-    | CreateHandBack
+    | AdoptionAction
     | DeleteReplicaSet
     | ApplyTwin
     | RestoreTemplate
@@ -278,8 +322,8 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"give replicaset {action.name} back to the source"
         case StripMark():
             return f"take the mark off replicaset {action.name}"
-        case CreateHandBack():
-            return "create a replicaset at 0 with the source's template"
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+            return _describe_adoption(action)
         case DeleteReplicaSet():
             return f"delete replicaset {action.name}"
         case ApplyTwin():
@@ -297,6 +341,22 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"delete pod {action.pod} of vanished node {action.node}"
         case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
             return _describe_placing(action)
+        case _:
+            assert_never(action)
+
+
+def _describe_adoption(action: AdoptionAction) -> str:
+    match action:
+        case PauseTwin():
+            return f"{'pause' if action.paused else 'resume'} twin {action.name}"
+        case LabelPod():
+            return f"label pod {action.pod} for {action.pool}" if action.pool else f"unlabel pod {action.pod}"
+        case KeepRevision():
+            return f"keep the template of replicaset {action.replica_set} as {action.name}, at 0"
+        case OrphanPods():
+            return f"delete replicaset {action.name} and leave its pods running"
+        case AdoptPods():
+            return f"create replicaset {action.name} to adopt {action.replicas} running pods"
         case _:
             assert_never(action)
 

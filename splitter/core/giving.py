@@ -6,10 +6,9 @@ writes and their sentences. The mark goes after everything it stands for, the Sp
 
 from dataclasses import replace
 
-from splitter.core import transfer
+from splitter.core import adoption, running, transfer
 from splitter.core.actions import (
     Action,
-    CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -19,13 +18,12 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.floor import is_rolling
-from splitter.core.handover import Step, hand_back_of
+from splitter.core.adoption import holds_replicas, restless, unlabelled
+from splitter.core.handover import Step
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.rollout import kept_numbers
-from splitter.core.running import moving, rolled
+from splitter.core.running import moving
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.taking import wait_controller
 from splitter.core.write_order import restored_costs
@@ -33,7 +31,7 @@ from splitter.core.write_order import restored_costs
 
 def unpause(this: Pass) -> Plan:
     """Unpause once a ReplicaSet is attached (row 14)."""
-    note = Note(Reason.GIVING_BACK, "its own ReplicaSet is back and runs all replicas; unpaused")
+    note = Note(Reason.GIVING_BACK, "its pods are its own again; unpaused")
     actions = (SetPaused(paused=False, resource_version=this.source.resource_version),)
     return Plan(Step.UNPAUSE, State.GIVING_BACK, note, actions, (note,), wake_after_s=POLL_S)
 
@@ -67,6 +65,7 @@ def clean_up(this: Pass) -> Plan:
     if costs is None:
         return wait_controller(this)
     actions += costs
+    actions += unlabelled(this.observed.tied(Tie.ATTACHED))
     if ANNOTATION_TAKEN_OVER in this.source.annotations:
         actions.append(SetMark(None))
     if actions:
@@ -97,58 +96,23 @@ def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
     return Reattach(rs.name, rs.resource_version, labels, counts)
 
 
-def create_hand_back(_: Pass) -> Plan:
-    """Make a ReplicaSet to give back where none has the template (row 19)."""
-    note = Note(Reason.GIVING_BACK, "made a ReplicaSet with the source's template to give back")
-    return Plan(
-        Step.CREATE_HAND_BACK, State.GIVING_BACK, note, (CreateHandBack(),), (note,), wake_after_s=POLL_S
-    )
+def offboard(this: Pass) -> Plan:
+    """Let the twins' pods go, once nothing more urgent is to do (row 19)."""
+    if not restless(this):
+        return adoption.offboard(this)
+    return replace(running.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, wake_after_s=POLL_S)
 
 
 def reattach(this: Pass) -> Plan:
-    """Give the complete ReplicaSet its labels back (row 20)."""
-    hand_back = hand_back_of(this.observed)
-    if hand_back is None:
-        return wait_controller(this)
-    costs = restored_costs((hand_back,))
-    if costs is None:
-        return wait_controller(this)
-    if costs:
-        note = Note(Reason.GIVING_BACK, "its pods get the deletion costs back that they had")
-        return Plan(Step.REATTACH, State.GIVING_BACK, note, tuple(costs), wake_after_s=POLL_S)
-    note = Note(Reason.GIVING_BACK, f"{hand_back.name} has {this.source.replicas} available and goes back")
-    return Plan(
-        Step.REATTACH,
-        State.GIVING_BACK,
-        note,
-        (_reattach_one(this.source, hand_back),),
-        (note,),
-        wake_after_s=POLL_S,
-    )
+    """Give a ReplicaSet with pods its labels back, where no twin is left (row 20)."""
+    active = [rs for rs in this.observed.tied(Tie.PARKED) if holds_replicas(rs)]
+    largest = max(active, key=lambda rs: (rs.template_hash == this.source.template_hash, rs.spec_replicas))
+    note = Note(Reason.GIVING_BACK, f"{largest.name} goes back with {largest.spec_replicas} replicas")
+    back = (_reattach_one(this.source, largest),)
+    return Plan(Step.REATTACH, State.GIVING_BACK, note, back, (note,), wake_after_s=POLL_S)
 
 
 def hand_back(this: Pass) -> Plan:
-    """Move replicas from the twins to the ReplicaSet to give back (row 21)."""
+    """Move replicas from the twins of a StatefulSet to itself (row 21)."""
     moved = transfer.towards_source(this.observed, this.source)
-    if not moved.scales and (freed := _roll_on(this)) is not None:
-        return freed
     return moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0))
-
-
-def _roll_on(this: Pass) -> Plan | None:
-    """Give a twin that is stuck in a roll the source's template, with the numbers of that roll (row 18).
-
-    Its surge replicas that never became available would fill the room for ever, and a twin in mid-roll
-    has no free replicas to shrink by (docs/adr/0012).
-    """
-    if isinstance(this.rendered, Note) or this.source.stateful is not None:
-        return None  # a StatefulSet rolls without surge, and shrinks from its top, where its roll is
-    for twin in this.observed.twins:
-        rendered = this.rendered[twin.pool]
-        surge, unavailable = kept_numbers(twin)
-        if not is_rolling(twin) or twin.rendered_hash == rendered.hash or not (surge or unavailable):
-            continue
-        note = Note(Reason.ROLLING, f"{twin.name} is stuck in a roll; it gets the source's template first")
-        action = rolled(twin, rendered, surge, unavailable)
-        return Plan(Step.HAND_BACK, State.GIVING_BACK, note, (action,), (note,), wake_after_s=POLL_S)
-    return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll, staying_pods
-from splitter.core.model import Observation, PodView, ReplicaSetView, Standing, Tie, TwinView
+from splitter.core.model import PodView, ReplicaSetView, Standing, TwinView
 
 
 @unique
@@ -36,14 +36,17 @@ class Step(StrEnum):
     CLAIM = "claim"  # what is ours by its name, and was orphaned with the source before this one
     PAUSE = "pause"
     WAIT_CONTROLLER = "wait-controller"
+    ADOPT_PODS = "adopt-pods"  # the twins are prepared, and the source's pods let go
+    SETTLE = "settle"  # the twins take them
     PARK = "park"
     RUN = "run"  # twins, counts, rolls: the workload is ours and at rest or on the move
     UNPAUSE = "unpause"
     SHRINK_OURS = "shrink-ours"
     CLEAN_UP = "clean-up"
-    CREATE_HAND_BACK = "create-hand-back"
+    OFFBOARD = "offboard"  # the twins' pods are let go
+    BRING_HOME = "bring-home"  # the source takes them
     REATTACH = "reattach"
-    HAND_BACK = "hand-back"
+    HAND_BACK = "hand-back"  # of a StatefulSet
     SAVE = "save"  # of a StatefulSet, from here on: N, before anything is scaled
     FOLLOW = "follow"  # somebody has scaled the source: the new N
     FOLLOW_SPLIT = "follow-split"  # or its Split
@@ -71,15 +74,22 @@ class Columns:
     parked: bool
     twins: bool
     ours_at_zero: bool  # twins and parked ReplicaSets hold no replica
-    hand_back: bool  # a parked ReplicaSet has the source's template
-    hand_back_done: bool  # it has N available, and everything else of ours is at 0
+    twins_wait: bool = False  # there are none, or each is paused and has no replica yet
+    twins_hold: bool = False  # one of them has replicas
+    unsettled: bool = False  # one is paused, or is not there though pods wait for it
+    leaving: bool = False  # a ReplicaSet is going, and leaves its pods
+    orphans: bool = False  # pods that we have labelled have no owner
+    parked_active: bool = (
+        False  # a parked ReplicaSet has replicas: of an earlier version, or made by a foreign unpause
+    )
     copied: bool = False  # the Deployment controller has copied our mark onto an attached ReplicaSet
     adrift: bool = False  # the Split or a parked ReplicaSet would not go with the source
 
     @property
     def holds(self) -> bool:
         """Whether anything of ours is on the workload itself."""
-        return self.parked or self.returning or self.twins or self.mark is not Mark.NONE
+        ours = self.parked or self.returning or self.twins or self.orphans
+        return ours or self.mark is not Mark.NONE
 
 
 def next_step(c: Columns) -> Step:
@@ -96,7 +106,7 @@ def next_step(c: Columns) -> Step:
 
 
 def _step_with_label(c: Columns) -> Step:
-    ours = c.parked or c.returning or c.twins
+    ours = c.parked or c.returning or c.twins or c.orphans
     if c.mark is Mark.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
         return Step.CONSIDER  # 3
     if c.mark is Mark.OURS and not c.split and not ours and not c.paused:
@@ -109,11 +119,11 @@ def _step_with_label(c: Columns) -> Step:
         return Step.CLAIM  # 5: deleted with --cascade=orphan, and created anew
     if not c.paused:
         return Step.PAUSE  # 6
-    if not c.observed or c.returning:
+    if not c.observed or c.returning or c.leaving:
         return Step.WAIT_CONTROLLER  # 7
     if c.attached:
-        return Step.PARK  # 8
-    return Step.RUN  # 9..12
+        return Step.ADOPT_PODS if c.twins_wait else Step.PARK  # 8
+    return Step.SETTLE if c.unsettled else Step.RUN  # 9..12
 
 
 def _step_without_label(c: Columns) -> Step:
@@ -121,29 +131,19 @@ def _step_without_label(c: Columns) -> Step:
         # Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
         # Or a copy of our mark, whose Split somebody has deleted.
         return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
-    if c.returning:
+    if c.returning or c.leaving:
         return Step.WAIT_CONTROLLER  # 13: another attached here would make two
+    if c.orphans and not c.twins_hold:
+        return Step.BRING_HOME
     if c.attached:
         if c.paused:
             return Step.UNPAUSE  # 14
         return Step.CLEAN_UP if c.ours_at_zero else Step.SHRINK_OURS  # 17, 16
     if not c.paused:
         return Step.WAIT_CONTROLLER  # 15
-    if not c.hand_back:
-        return Step.CREATE_HAND_BACK  # 19
-    return Step.REATTACH if c.hand_back_done else Step.HAND_BACK  # 20, 21
-
-
-def hand_back_of(observed: Observation) -> ReplicaSetView | None:
-    """Return the parked ReplicaSet to grow on the way back: the source's template, the largest one.
-
-    Two with the same template exist when a foreign unpause made one beside ours: the larger needs
-    fewer new pods; equal ones are told apart by age, so that two passes choose alike.
-    """
-    if observed.source is None:
-        return None
-    alike = [rs for rs in observed.tied(Tie.PARKED) if rs.template_hash == observed.source.template_hash]
-    return max(alike, key=lambda rs: (rs.spec_replicas, -rs.created.timestamp(), rs.name), default=None)
+    if c.twins:
+        return Step.OFFBOARD  # 19
+    return Step.REATTACH if c.parked_active else Step.UNPAUSE  # 20, 21
 
 
 @dataclass(frozen=True, slots=True)

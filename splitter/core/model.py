@@ -145,7 +145,7 @@ class PodView:
     termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's
     born: Pool | None = None  # for which pool the admission policy made it, in placement mode
-    revision: str = ""  # of a StatefulSet's: the template that it was made of
+    revision: str = ""  # the template that it was made of: its pod-template-hash, or a StatefulSet's revision
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
@@ -193,6 +193,7 @@ class ReplicaSetView:
     available_replicas: int
     created: datetime
     template_labels: Mapping[str, str] = field(default_factory=dict)
+    hashes: tuple[str, ...] = ()  # pods of which pod-template-hash it selects
     marked: bool = False  # the Deployment controller has copied our mark onto it
     tie: Tie = Tie.ATTACHED
     first_ordinal: int | None = None  # of the source's own pods, a StatefulSet's: it loses the highest first
@@ -235,6 +236,7 @@ class TwinView:
     max_surge: int
     max_unavailable: int
     deleting: bool = False
+    paused: bool = False
     edits: tuple[Edit, ...] = ()
     stripped: bool = False  # fields that we have applied were removed by somebody
     made_of: str = ""  # what of the source its template was made of
@@ -344,6 +346,7 @@ class Rendered:
     hash: str
     made_of: str = ""  # a hash of what of the source went into it: the template set apart
     template_set: str = "default"  # its name
+    same_pods: bool = True  # but for where they may stand, its pods are the source's
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +388,8 @@ class Observation:
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
     restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
+    leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
+    orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
 
     def twin(self, pool: Pool) -> TwinView | None:
         """Return the twin of a pool, if it exists."""

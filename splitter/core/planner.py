@@ -9,12 +9,12 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import giving, in_place, running, scaling, taking, transfer, zeroing
+from splitter.core import adoption, giving, in_place, running, scaling, taking, transfer, zeroing
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
-from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
+from splitter.core.handover import Columns, Mark, Step, next_step
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
@@ -69,6 +69,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     mark = parse_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     split = observed.split
     parked = observed.tied(Tie.PARKED)
+    orphans = any(pod.counts for pod in observed.orphans)
     return Columns(
         label=LABEL_SPLIT in source.labels,
         conflict=split is not None and split.conflict,
@@ -83,8 +84,13 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         parked=bool(parked),
         twins=bool(observed.twins),
         ours_at_zero=transfer.at_zero(observed.twins, parked),
-        hand_back=hand_back_of(observed) is not None,
-        hand_back_done=transfer.hand_back_complete(observed, source),
+        twins_wait=all(map(adoption.waits_for_pods, observed.twins)),
+        twins_hold=any(adoption.holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
+        unsettled=any(twin.paused for twin in observed.twins)
+        or (orphans and len(observed.twins) < len(Pool)),
+        leaving=observed.leaving,
+        orphans=orphans,
+        parked_active=any(map(adoption.holds_replicas, parked)),
         copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
         adrift=any(rs.orphaned for rs in parked) or (split is not None and not taking.owns(source, split)),
     )
@@ -238,12 +244,15 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.CLAIM: taking.claim,
     Step.PAUSE: taking.pause,
     Step.WAIT_CONTROLLER: taking.wait_controller,
+    Step.ADOPT_PODS: adoption.onboard,
+    Step.SETTLE: adoption.settle,
     Step.PARK: taking.park,
     Step.RUN: running.run,
     Step.UNPAUSE: giving.unpause,
     Step.SHRINK_OURS: giving.shrink_ours,
     Step.CLEAN_UP: giving.clean_up,
-    Step.CREATE_HAND_BACK: giving.create_hand_back,
+    Step.OFFBOARD: giving.offboard,
+    Step.BRING_HOME: adoption.bring_home,
     Step.REATTACH: giving.reattach,
     Step.HAND_BACK: giving.hand_back,
     Step.SAVE: scaling.save,

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     WAITING_FOR_TURN = "WaitingForTurn"
     WAITING_FOR_CONTROLLER = "WaitingForController"
     WAITING_FOR_REPLICAS = "WaitingForReplicas"
+    WAITING_FOR_CALM = "WaitingForCalm"
     FOREIGN_UNPAUSE = "ForeignUnpause"
     FOREIGN_SCALE = "ForeignScale"
     REPLICAS_SAVED = "ReplicasSaved"

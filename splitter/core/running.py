@@ -18,7 +18,7 @@ from splitter.core.actions import (
     Scale,
 )
 from splitter.core.division import base_replicas
-from splitter.core.handover import Step, hand_back_of
+from splitter.core.handover import Step
 from splitter.core.model import (
     Note,
     Pool,
@@ -33,7 +33,7 @@ from splitter.core.rebalance import Decision, RebalanceState, decide, losses
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
 from splitter.core.steady import settled
-from splitter.core.surface import twin_name
+from splitter.core.surface import kept_name, twin_name
 from splitter.core.write_order import ordered
 
 
@@ -60,17 +60,16 @@ def run(this: Pass) -> Plan:
 def _trimmed(this: Pass, found: Plan) -> Plan:
     """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (row 12).
 
-    Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. The one
-    with the source's template stays whatever the limit says: it is the way back.
+    Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. Those that
+    keep the template of pods that run stay whatever the limit says: the pods go back with it.
     """
     parked = this.observed.tied(Tie.PARKED)
     if found.actions or not transfer.at_zero((), parked):
         return found
-    way_back = hand_back_of(this.observed)
-    old = sorted(
-        (rs for rs in parked if way_back is None or rs.uid != way_back.uid),
-        key=lambda rs: (rs.created, rs.name),
-    )
+    running = {
+        kept_name(this.source.key.name, pod.revision) for twin in this.observed.twins for pod in twin.pods
+    }
+    old = sorted((rs for rs in parked if rs.name not in running), key=lambda rs: (rs.created, rs.name))
     surplus = old[: max(0, len(old) - this.source.revisions_kept)]
     return replace(
         found, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)

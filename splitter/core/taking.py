@@ -58,7 +58,7 @@ def consider(this: Pass) -> Plan:
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
-    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
+    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; its pods keep running")
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes)
@@ -119,14 +119,15 @@ def create_split(_: Pass) -> Plan:
 def claim(this: Pass) -> Plan:
     """Make the source the owner of what an earlier one of this name left behind (row 5)."""
     orphans = [rs for rs in this.observed.tied(Tie.PARKED) if rs.orphaned]
-    actions = (*_split(this, takes_over=True), *(_parked(this, rs) for rs in orphans))
+    actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
     kind = this.source.key.kind
     note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier {kind} of this name; it is this one's now")
     return Plan(Step.CLAIM, under_way(this), note, actions, (note,))
 
 
-def _parked(this: Pass, rs: ReplicaSetView) -> Park:
+def parked(this: Pass, rs: ReplicaSetView) -> Park:
+    """Return the write that releases a ReplicaSet from the source."""
     return Park(rs.name, rs.resource_version, this.source.selector_keys)
 
 
@@ -135,7 +136,7 @@ def pause(this: Pass) -> Plan:
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
-        note = Note(Reason.PAUSED, "paused, so that its ReplicaSets can be parked")
+        note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
     fights = recent_fights(this.observed, this.observed.now)
     message = (
@@ -176,23 +177,14 @@ def under_way(this: Pass) -> State:
 
 
 def park(this: Pass) -> Plan:
-    """Release the attached ReplicaSets, the one with the source's template last (0.1 s decides)."""
+    """Release what appeared while the source was not paused, the source's template last (0.1 s decides)."""
     current = this.source.template_hash
     attached = sorted(
         this.observed.tied(Tie.ATTACHED),
         key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
     )
-    active = [rs for rs in attached if rs.spec_replicas or rs.status_replicas]
-    if len(active) > 1 and not this.observed.twins and not this.observed.tied(Tie.PARKED):
-        # An image was set just before the pause. With one parked the Deployment controller would scale
-        # the other to N: let it finish first.
-        note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
-        unpause = SetPaused(paused=False, resource_version=this.source.resource_version)
-        return Plan(Step.PARK, State.HELD, note, (unpause, SetMark(None)), (note,))
-    actions = tuple(_parked(this, rs) for rs in attached)
+    actions = tuple(parked(this, rs) for rs in attached)
     names = ", ".join(rs.name for rs in attached)
-    note = Note(Reason.PARKED, f"parked {names}")
-    if this.observed.twins:
-        message = f"{names} appeared while the source was not paused; parked, and drained to 0"
-        note = Note(Reason.INTRUDER_PARKED, message, warning=True)
+    message = f"{names} appeared while the source was not paused; parked, and drained to 0"
+    note = Note(Reason.INTRUDER_PARKED, message, warning=True)
     return Plan(Step.PARK, under_way(this), note, actions, (note,))

@@ -17,7 +17,6 @@ from splitter.core.handover import (
     Holder,
     break_,
     doomed_or_lost,
-    hand_back_of,
     holder_of_replica_set,
     holder_of_twin,
     make,
@@ -70,28 +69,13 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
 
 
 def towards_source(observed: Observation, source: SourceView) -> Transfer:
-    """Move replicas from the twins to the ReplicaSet that the source will take back.
+    """Move replicas from the twins of a StatefulSet to itself: it goes back at exactly N.
 
-    It goes back at exactly N. Replicas of its own that are doomed get a stand-in beside them, and go
-    when N others are available: a node may stay cordoned for ever.
+    A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
     """
-    hand_back = hand_back_of(observed)
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
-    # A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
-    sets = () if hand_back is None or source.stateful is not None else (hand_back,)
-    uncertain = doomed_or_lost([pod for rs in sets for pod in rs.pods if not pod.vanished])
-    wanted = source.replicas + uncertain if source.replicas else 0
-    holders = _holders(observed, hand_back, parked=wanted, on_demand=0, spot=0)
-    moved = _batch(observed, source, holders, going)
-    if hand_back is None or source.stateful is not None or moved.scales:
-        return moved
-    if hand_back.spec_replicas <= source.replicas:
-        return moved
-    holder = holder_of_replica_set(hand_back, source.replicas, 0)
-    if holder.available < source.replicas:
-        return moved
-    # What is above N is not available, and their costs say which go first.
-    return _transfer(observed, [holder], {holder.name: source.replicas})
+    itself = next(iter(observed.tied(Tie.PARKED)), None)
+    return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:
@@ -109,18 +93,6 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
 
 
-def hand_back_complete(observed: Observation, source: SourceView) -> bool:
-    """Whether the ReplicaSet to give back has N available and nothing else of ours holds a replica."""
-    hand_back = hand_back_of(observed)
-    if hand_back is None or hand_back.spec_replicas != source.replicas:
-        return False
-    if sum(pod.counts for pod in hand_back.pods) > source.replicas:
-        return False  # those that go are still there, and leave first by the deletion costs they bear
-    available = holder_of_replica_set(hand_back, source.replicas, 0).available
-    others = [rs for rs in observed.tied(Tie.PARKED) if rs.uid != hand_back.uid]
-    return available >= source.replicas and at_zero(observed.twins, others)
-
-
 def source_rolls(observed: Observation) -> bool:
     """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
     return any(rs.rolls and (rs.spec_replicas or rs.status_replicas) for rs in observed.tied(Tie.PARKED))
@@ -134,8 +106,10 @@ def kind_of_twins(observed: Observation) -> HolderKind:
 def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
     """Whether these hold no replica, neither in spec nor in status."""
     everything = (*replica_sets, *(rs for twin in twins for rs in twin.replica_sets))
+    # A paused twin without a ReplicaSet makes no pod, whatever number it bears.
+    asking = [twin for twin in twins if not (twin.paused and not twin.replica_sets)]
     return not any(rs.spec_replicas or rs.status_replicas for rs in everything) and not any(
-        twin.spec_replicas or twin.status_replicas for twin in twins
+        twin.spec_replicas or twin.status_replicas for twin in asking
     )
 
 

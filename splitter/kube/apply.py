@@ -17,8 +17,8 @@ from typing import assert_never
 
 from splitter.core.actions import (
     Action,
+    AdoptPods,
     ApplyTwin,
-    CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -28,8 +28,12 @@ from splitter.core.actions import (
     EvictPod,
     HolderKind,
     HoldRoom,
+    KeepRevision,
+    LabelPod,
     LetRoomGo,
+    OrphanPods,
     Park,
+    PauseTwin,
     PlacementAction,
     PlaceOrdinals,
     Reattach,
@@ -48,9 +52,9 @@ from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.kube import paths
+from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
 from splitter.kube.bodies import (
     eviction,
-    hand_back,
     parking,
     placeholder,
     placing_split,
@@ -73,8 +77,6 @@ from splitter.kube.rehearse import rehearse, rehearse_roll
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
-# Somebody wrote in between, or the object is another one by now.
-LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 class Writer:
@@ -168,7 +170,9 @@ class Writer:
                 self._cache.splits.upsert(answer)
             case ApplyTwin() | RestoreTemplate() | DeleteTwin():
                 await self._do_with_twin(source.key, action)
-            case Park() | Reattach() | StripMark() | CreateHandBack() | DeleteReplicaSet():
+            case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+                await adopt(self._client, self._cache, observed, source, action)
+            case Park() | Reattach() | StripMark() | DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
             case SetDeletionCost() | DeleteVanishedPod():
                 await self._do_with_pod(source.key.namespace, action)
@@ -237,7 +241,7 @@ class Writer:
     async def _do_with_replica_set(
         self,
         replica_sets: ResourcePath,
-        action: Park | Reattach | StripMark | CreateHandBack | DeleteReplicaSet,
+        action: Park | Reattach | StripMark | DeleteReplicaSet,
         source: SourceView,
     ) -> None:
         match action:
@@ -249,9 +253,6 @@ class Writer:
             case StripMark():
                 stripped: Json = {"annotations": {ANNOTATION_TAKEN_OVER: None}}
                 await self._patch_replica_set(replica_sets.of(action.name), {"metadata": stripped}, "merge")
-            case CreateHandBack():
-                made = await self._client.send("POST", replica_sets, hand_back(source), query=_OURS)
-                self._cache.replica_sets.upsert(made)
             case DeleteReplicaSet():
                 await self._delete(replica_sets.of(action.name), action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
@@ -342,14 +343,7 @@ class Writer:
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}
         body = {"metadata": {"uid": action.uid, "annotations": annotations}}
-        path = paths.pods(namespace).of(action.pod)
-        try:
-            answer = await self._client.send("PATCH", path, body, patch="merge", query=_OURS)
-        except ApiError as error:
-            if error.status not in LOST_RACE:
-                raise
-            return  # the pod went by itself: nothing to do
-        self._cache.pods.upsert(answer)
+        await patch_pod(self._client, self._cache, paths.pods(namespace).of(action.pod), body)
 
     async def _delete_vanished(self, namespace: str, action: DeleteVanishedPod) -> None:
         """Delete the pod only when a live look-up says that its node is really not there.
@@ -381,7 +375,12 @@ class Writer:
         else:
             self._cache.pods.forget(action.uid)
 
-    async def _delete(self, path: ResourcePath, uid: str, resource_version: str | None = None) -> None:
+    async def _delete(
+        self,
+        path: ResourcePath,
+        uid: str,
+        resource_version: str | None = None,
+    ) -> None:
         preconditions = {"uid": uid}
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version
@@ -394,4 +393,4 @@ class Writer:
 
 
 def _is_on_pod(action: Action) -> bool:
-    return isinstance(action, SetDeletionCost | DeleteVanishedPod)
+    return isinstance(action, SetDeletionCost | DeleteVanishedPod | LabelPod)

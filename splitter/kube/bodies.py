@@ -4,12 +4,22 @@
 will be written. Pure: data in, JSON out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 
-from splitter.core.actions import ApplyTwin, EvictPod, HoldRoom, Park, Reattach, SaveReplicas, Scale
-from splitter.core.desired import template_hash, withdrawn
+from splitter.core.actions import (
+    AdoptPods,
+    ApplyTwin,
+    EvictPod,
+    HoldRoom,
+    LabelPod,
+    Park,
+    Reattach,
+    SaveReplicas,
+    Scale,
+)
+from splitter.core.desired import pod_labels, withdrawn
 from splitter.core.model import Mode, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import (
@@ -20,6 +30,7 @@ from splitter.core.surface import (
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_PLACEHOLDER,
+    LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
     SPLIT_PARKED,
@@ -33,6 +44,14 @@ from splitter.kube.client import FIELD_MANAGER, Json
 _PLACEHOLDER_MAX = 63 - len("-placeholder")
 # What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
 _COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+
+_HISTORY = (
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/revision-history",
+    "kubernetes.io/change-cause",
+)
+TEMPLATE_HASH = "pod-template-hash"
+_UNLABELLED: Mapping[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
 
 
 def split_identity(key: Key) -> Json:
@@ -178,39 +197,97 @@ def reattaching(action: Reattach) -> Json:
     }
 
 
-def hand_back(source: SourceView) -> Json:
-    """Return a parked ReplicaSet at 0 with the source's template and a hash of our own.
+def labelling(source: SourceView, action: LabelPod) -> Json:
+    """Return the patch that labels a running pod for a pool, or takes the labels off."""
+    labels: dict[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
+    if action.pool is not None:
+        labels = dict(pod_labels(source.key.name, action.pool))
+    return {"metadata": {"uid": action.uid, "labels": labels}}
 
-    The Deployment controller compares templates without the hash, so it takes this for its newest
-    revision. The name follows from the template: made twice, the second is refused.
+
+def keeping(source: SourceView, name: str, live: Json) -> Json:
+    """Return a parked ReplicaSet at 0 with the template of another one, without our labels.
+
+    It has a hash of its own, so that it selects no pod of the other.
     """
-    document: Json = orjson.loads(source.manifest_json)
-    spec = document["spec"]
-    own_hash = f"split{template_hash(spec['template'])[:8]}"
-    template = spec["template"]
-    labels = {**template["metadata"].get("labels", {}), "pod-template-hash": own_hash}
-    selector = spec["selector"]
-    kept = {key: text for key, text in labels.items() if key not in source.selector_keys}
+    template = _relabelled(live["spec"]["template"], {TEMPLATE_HASH: name.rpartition("-")[2], **_UNLABELLED})
+    labels = template["metadata"]["labels"]
+    annotations = live["metadata"].get("annotations", {})
+    kept = {key: annotations[key] for key in _HISTORY if key in annotations}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
         "metadata": {
-            "name": f"{source.key.name}-{own_hash}",
+            "name": name,
             "namespace": source.key.namespace,
-            "labels": {**kept, LABEL_SPLIT: SPLIT_PARKED},
-            "annotations": {ANNOTATION_SOURCE: source.key.name},
+            "labels": {
+                **{key: text for key, text in labels.items() if key not in source.selector_keys},
+                LABEL_SPLIT: SPLIT_PARKED,
+            },
+            "annotations": {**kept, ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [{**_owner(source), "blockOwnerDeletion": False}],
         },
         "spec": {
             "replicas": 0,
-            "minReadySeconds": spec.get("minReadySeconds", 0),
-            "selector": {
-                **selector,
-                "matchLabels": {**selector.get("matchLabels", {}), "pod-template-hash": own_hash},
-            },
-            "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+            "minReadySeconds": live["spec"].get("minReadySeconds", 0),
+            "selector": _selecting(
+                orjson.loads(source.manifest_json)["spec"]["selector"], (labels[TEMPLATE_HASH],)
+            ),
+            "template": template,
         },
     }
+
+
+def adopting(source: SourceView, action: AdoptPods, owner: Json, template: Json) -> Json:
+    """Return the ReplicaSet that adopts pods for their new owner, a twin or the source.
+
+    The Deployment controller compares templates without the hash, so it takes one with the owner's template for
+    its newest revision.
+    """
+    ours = pod_labels(source.key.name, action.pool) if action.pool is not None else _UNLABELLED
+    made = _relabelled(template, {TEMPLATE_HASH: action.hashes[0], **ours})
+    counts = (action.replicas, action.max_replicas)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": action.name,
+            "namespace": source.key.namespace,
+            "labels": made["metadata"]["labels"],
+            "annotations": {name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": owner.get("kind", source.key.kind),
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": action.replicas,
+            "minReadySeconds": owner["spec"].get("minReadySeconds", 0),
+            "selector": _selecting(owner["spec"]["selector"], action.hashes),
+            "template": made,
+        },
+    }
+
+
+def _relabelled(template: Json, changes: Mapping[str, str | None]) -> Json:
+    """Return a pod template with these labels; None takes one off."""
+    labels = {**template["metadata"].get("labels", {}), **changes}
+    kept = {key: text for key, text in labels.items() if text is not None}
+    return {**template, "metadata": {**template["metadata"], "labels": kept}}
+
+
+def _selecting(selector: Json, hashes: Sequence[str]) -> Json:
+    """Return an owner's selector for pods with one of these hashes."""
+    if len(hashes) == 1:
+        return {**selector, "matchLabels": {**selector.get("matchLabels", {}), TEMPLATE_HASH: hashes[0]}}
+    term = {"key": TEMPLATE_HASH, "operator": "In", "values": list(hashes)}
+    return {**selector, "matchExpressions": [*selector.get("matchExpressions", ()), term]}
 
 
 def twin(action: ApplyTwin) -> Json:
@@ -223,6 +300,8 @@ def twin(action: ApplyTwin) -> Json:
         body["metadata"]["resourceVersion"] = action.resource_version
     body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
     body["spec"]["replicas"] = action.replicas
+    if action.paused:
+        body["spec"]["paused"] = True
     if body.get("kind") == STATEFUL_SET:
         body["spec"]["updateStrategy"] = {
             "type": "RollingUpdate",

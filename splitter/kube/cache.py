@@ -127,6 +127,9 @@ class Cache:
             {
                 "owner": lambda record: (record.namespace, record.owner_uid),
                 "node": lambda record: record.node,
+                "labelled": lambda record: (
+                    (record.namespace, record.labelled_for) if record.labelled_for else None
+                ),
             },
             self._pod_changed,
         )

@@ -27,11 +27,11 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.names import Key
+from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import Blocked, PodRequest, free_room
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
-from splitter.core.surface import split_name
+from splitter.core.surface import short_name, split_name
 from splitter.kube import parse
 from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
@@ -79,6 +79,7 @@ class Observer:
         request = records[Pool.SPOT].request if spot is not None else self._held_request(source, split)
         refused = cache.spot_blocked(request, now) if request is not None else None
         own = self._replica_sets(source, now) if source else ()
+        orphans, leaving = self._between_owners(key, source, records.values(), now)
         members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
@@ -104,6 +105,8 @@ class Observer:
             heard_until=self._heard_until(
                 [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
+            orphans=orphans,
+            leaving=leaving,
             placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
             told_nodes=cache.placements.knows_nodes(key.namespace),
@@ -191,6 +194,35 @@ class Observer:
         views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
         return tuple(sorted(views, key=lambda view: view.name))
 
+    def _between_owners(
+        self, key: Key, source: SourceView | None, twins: Iterable[TwinRecord], now: datetime
+    ) -> tuple[tuple[PodView, ...], bool]:
+        """Return the pods that we have labelled and nobody controls, and whether there will be more of them."""
+        if key.kind != DEPLOYMENT:
+            return (), False
+        cache = self._cache
+        labelled = [
+            pod
+            for pod in cache.pods.find("labelled", (key.namespace, short_name(key.name)))
+            if not pod.terminating and not pod.finished and pod.revision
+        ]
+        owners = {source.uid} if source is not None else set()
+        sets = [
+            *cache.replica_sets.find("deployment", (key.namespace, key.name)),
+            *(
+                rs
+                for twin in twins
+                for rs in cache.replica_sets.find("controller", (key.namespace, twin.uid))
+            ),
+        ]
+        owners |= {twin.uid for twin in twins}
+        leaving = any(rs.deleting and rs.controller_uid in owners for rs in sets) or any(
+            # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet.
+            pod.owner_uid is not None and cache.replica_sets.get(key.namespace, pod.owner_uid) is None
+            for pod in labelled
+        )
+        return tuple(self._pod(pod, now) for pod in labelled if pod.owner_uid is None), leaving
+
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
         pods = self._ordinal_pods(source.key, source.uid, now)
@@ -241,6 +273,7 @@ class Observer:
             name=record.name,
             uid=record.uid,
             resource_version=str(record.version),
+            hashes=record.hashes,
             template_hash=record.template_hash,
             spec_replicas=record.spec_replicas,
             status_replicas=record.status_replicas,
@@ -283,6 +316,7 @@ class Observer:
             max_surge=record.max_surge,
             max_unavailable=record.max_unavailable,
             deleting=record.deleting,
+            paused=record.paused,
             edits=record.edits,
             stripped=self._cache.is_stripped(record),
             excluded=self._excluded(record) if _waits_for_node(replica_sets) else None,

@@ -49,8 +49,9 @@ class PodRecord:
     bound_since: datetime | None
     unschedulable_since: datetime | None
     trouble: Trouble | None  # only of a pod that is not ready
-    revision: str  # of a StatefulSet's pod: the template that it was made of
+    revision: str  # the template that it was made of: pod-template-hash, or a StatefulSet's revision
     born: Pool | None  # of a StatefulSet's pod: for which pool the admission policy made it
+    labelled_for: str  # the workload that it is labelled for, where it bears our labels
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None
@@ -72,6 +73,7 @@ class ReplicaSetRecord:
     labels: Mapping[str, str]
     marked: bool  # the Deployment controller has copied our mark onto it
     template_labels: Mapping[str, str]
+    hashes: tuple[str, ...]  # of the pods that it selects
     template_hash: str
     spec_replicas: int
     status_replicas: int
@@ -104,6 +106,7 @@ class TwinRecord:
     max_surge: int
     max_unavailable: int
     deleting: bool
+    paused: bool
     request: PodRequest  # what one of its pods asks the scheduler for
     edits: tuple[Edit, ...]
     owned: str  # which fields of its pod template are ours

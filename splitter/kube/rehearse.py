@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from splitter.core.actions import ApplyTwin, Park, SaveReplicas
+from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
-from splitter.core.surface import quoted
+from splitter.core.surface import kept_name, quoted
 from splitter.kube import paths
-from splitter.kube.bodies import hand_back, parking, saved_replicas, twin
+from splitter.kube.bodies import keeping, labelling, parking, saved_replicas, twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
@@ -45,7 +45,7 @@ async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool
 
     Raises ApiError when it does not answer, or when somebody wrote in between: look again then.
     """
-    return await _refusal(client, _writes(observed, rendered))
+    return await _refusal(client, [*_writes(observed, rendered), *await _adoption(client, observed)])
 
 
 async def rehearse_roll(
@@ -139,8 +139,25 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
         path = replica_sets.of(rs.name)
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
         found.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
-        if rs.template_hash == source.template_hash:
-            scale: Json = {"spec": {"replicas": rs.spec_replicas}}
-            found.append(_Write(f"scale replicaset {rs.name}", "PATCH", path, scale, "merge"))
-    way_back = _Write("create a replicaset for the way back", "POST", replica_sets, hand_back(source))
-    return [*found, way_back]
+    return found
+
+
+async def _adoption(client: Client, observed: Observation) -> list[_Write]:
+    """Return the writes by which running pods change their owner: of one ReplicaSet, and of one pod."""
+    source = observed.source
+    active = [rs for rs in observed.tied(Tie.ATTACHED) if rs.spec_replicas and rs.hashes]
+    if source is None or not active:
+        return []
+    rs, replica_sets = active[0], paths.replica_sets(source.key.namespace)
+    path = replica_sets.of(rs.name)
+    kept = keeping(source, kept_name(source.key.name, rs.hashes[0]), await client.get(path))
+    orphan = {"propagationPolicy": "Orphan", "preconditions": {"uid": rs.uid}, "dryRun": ["All"]}
+    found = [
+        _Write("create a replicaset that keeps the template", "POST", replica_sets, kept),
+        _Write(f"delete replicaset {rs.name} and leave its pods running", "DELETE", path, orphan),
+    ]
+    for pod in [pod for pod in rs.pods if pod.counts][:1]:
+        labels = labelling(source, LabelPod(pod.name, pod.uid, Pool.SPOT))
+        where = paths.pods(source.key.namespace).of(pod.name)
+        found.append(_Write(f"label pod {pod.name}", "PATCH", where, labels, "merge"))
+    return found

@@ -57,7 +57,7 @@ class Reading(Generic[R]):
 
 
 class Shelf(Generic[R]):
-    """Records by UID, with indexes; `on_change(old, new)` is called after each change."""
+    """Records by UID, with indexes (a key of None is not filed); `on_change(old, new)` is called after each change."""
 
     def __init__(
         self,
@@ -165,7 +165,8 @@ class Shelf(Generic[R]):
         for name, new_key in reading.keys.items():
             if known is not None and (old_key := self._indexes[name](known)) != new_key:
                 self._unfile(name, old_key, uid)
-            self._index[name][new_key][uid] = record
+            if new_key is not None:
+                self._index[name][new_key][uid] = record
         self._on_change(known, record)
         return record
 
@@ -203,6 +204,8 @@ class Shelf(Generic[R]):
         self._on_change(record, None)
 
     def _unfile(self, name: str, key: Hashable, uid: str) -> None:
+        if key is None:
+            return
         filed = self._index[name][key]
         filed.pop(uid, None)
         if not filed:

@@ -213,4 +213,5 @@ def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> 
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
-    return Rendered(text, found, made_of, policy.template_set)
+    templates = (mapping_at(mapping_at(one, "spec"), "template") for one in (source, manifest))
+    return Rendered(text, found, made_of, policy.template_set, desired.is_same_pod(*templates))

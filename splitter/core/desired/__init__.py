@@ -9,6 +9,7 @@ and tolerations or merge are the templates' filters (templates/README.md). Manif
 
 from splitter.core.desired.compare import (
     canonical_json,
+    is_same_pod,
     rendered_hash,
     template_hash,
     withdrawn,
@@ -56,6 +57,7 @@ __all__ = [
     "enforce",
     "first_ordinal",
     "hosts",
+    "is_same_pod",
     "is_tracking",
     "leave_dead_nodes_after",
     "mapping_at",

@@ -5,10 +5,12 @@ import json
 from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, without
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
+from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, PREFIX
 
 # 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
 _HASH_LENGTH: Final = 16
+# Where a pod may stand: a pod that stands there already does not need it.
+_PLACEMENT: Final = ("affinity", "tolerations", "nodeSelector", "topologySpreadConstraints")
 _WITHDRAWN: Final = "withdrawn-"
 
 
@@ -57,6 +59,26 @@ def template_hash(pod_template: Manifest) -> str:
     metadata = mapping_at(pod_template, "metadata")
     labels = without(mapping_at(metadata, "labels"), "pod-template-hash")
     return _hash({**pod_template, "metadata": {**without(metadata, "creationTimestamp"), "labels": labels}})
+
+
+def is_same_pod(source: Manifest, twin: Manifest) -> bool:
+    """Whether a twin's pod template differs from its source's in placement and in our own marks only.
+
+    Then a running pod of the source is one of the twin's, wherever it stands.
+
+    >>> is_same_pod({"spec": {"a": 1}}, {"spec": {"a": 1, "affinity": {}, "tolerations": []}})
+    True
+    """
+    return _without_placement(source) == _without_placement(twin)
+
+
+def _without_placement(template: Manifest) -> object:
+    metadata, spec = mapping_at(template, "metadata"), mapping_at(template, "spec")
+    texts = {
+        name: {key: text for key, text in mapping_at(metadata, name).items() if not key.startswith(PREFIX)}
+        for name in ("labels", "annotations")
+    }
+    return texts, without(spec, *_PLACEMENT)
 
 
 def canonical_json(value: object) -> str:

@@ -17,10 +17,14 @@ HAND_OVERS: Final = {
     ),
     Reason.TWIN_CREATED: Meaning("Normal", "A twin was missing and was created at 0 replicas."),
     Reason.HANDING_OVER: Meaning(
-        "Normal", "Replicas move from the source's ReplicaSets to the twins, make before break."
+        "Normal", "The source's running pods become the twins' pods; none of them is restarted."
     ),
-    Reason.HANDED_OVER: Meaning("Normal", "All replicas are on the twins."),
-    Reason.GIVING_BACK: Meaning("Normal", "Replicas move back to the source."),
+    Reason.HANDED_OVER: Meaning(
+        "Normal", "All pods belong to the twins. Those in the wrong pool move next, make before break."
+    ),
+    Reason.GIVING_BACK: Meaning(
+        "Normal", "The twins' running pods become the source's pods; none of them is restarted."
+    ),
     Reason.GIVEN_BACK: Meaning(
         "Normal", "The source runs its own pods again; nothing of splitter is left on it."
     ),
@@ -33,6 +37,11 @@ HAND_OVERS: Final = {
         "Normal",
         "The Deployment controller has not seen the last write yet.",
         "If it stays: is kube-controller-manager healthy?",
+    ),
+    Reason.WAITING_FOR_CALM: Meaning(
+        "Normal",
+        "A node under the workload is about to go, or gone. Running pods change their owner when none is.",
+        "If it stays: look at the node that the message names.",
     ),
     Reason.WAITING_FOR_REPLICAS: Meaning(
         "Normal",

@@ -144,6 +144,11 @@ def twin_name(source_name: str, pool: Pool) -> str:
     return f"{source_name}-{pool.value}"
 
 
+def kept_name(source_name: str, template_hash: str) -> str:
+    """Return the name of the ReplicaSet at 0 that keeps the template of pods with this hash."""
+    return f"{source_name}-split{template_hash}"
+
+
 def has_names(key: Key) -> bool:
     """Whether its Split and its twins could be called as they would be: a suffix may be too much.
 

@@ -1,6 +1,6 @@
 """Pods, and the pods that a template would make."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -11,13 +11,15 @@ import orjson
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
 from splitter.core.desired.placing import MAX_REQUIREMENTS
 from splitter.core.model import Pool, Trouble
+from splitter.core.names import is_name
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
-from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL
+from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL, LABEL_SOURCE
 from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
 from splitter.kube.records import PodRecord
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
+TEMPLATE_HASH = "pod-template-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
 # Longer than anybody waits for a pod; what is written there may be any number.
 _LONGEST_GRACE_S = 10**6
@@ -38,7 +40,7 @@ def pod(raw: Raw) -> PodRecord:
         and scheduled["status"] == "False"
         and scheduled.get("reason") == "Unschedulable"
     )
-    annotations = metadata.get("annotations", {})
+    annotations, labels = metadata.get("annotations", {}), metadata.get("labels", {})
     return PodRecord(
         namespace=intern(metadata["namespace"]),
         name=metadata["name"],
@@ -55,14 +57,21 @@ def pod(raw: Raw) -> PodRecord:
         bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
         trouble=None if is_ready else _trouble(status, scheduled),
-        revision=intern(metadata.get("labels", {}).get(REVISION, "")),
-        born=_POOLS.get(metadata.get("labels", {}).get(LABEL_POOL, "")),
+        revision=intern(labels.get(REVISION, "") or _template_hash(labels)),
+        born=_POOLS.get(labels.get(LABEL_POOL, "")),
+        labelled_for=intern(labels.get(LABEL_SOURCE, "")) if LABEL_POOL in labels else "",
         held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         termination_s=_termination_s(spec),
         requests=_requests(spec),
     )
+
+
+def _template_hash(labels: Mapping[str, str]) -> str:
+    """Return the label by which a ReplicaSet selects; whoever writes pods may write there what no name may have."""
+    found = labels.get(TEMPLATE_HASH, "")
+    return found if is_name(found) else ""
 
 
 def _asked_to_end(metadata: Raw) -> datetime | None:

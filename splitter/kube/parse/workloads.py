@@ -34,7 +34,7 @@ from splitter.kube.parse.fields import (
     owners,
     texts,
 )
-from splitter.kube.parse.pods import pod_request
+from splitter.kube.parse.pods import TEMPLATE_HASH, pod_request
 from splitter.kube.parse.statefulsets import (
     LAST_APPLIED,
     first_ordinal,
@@ -67,6 +67,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         labels=labels,
         marked=ANNOTATION_TAKEN_OVER in annotations,
         template_labels=spec["template"]["metadata"].get("labels", {}),
+        hashes=_selected_hashes(spec["selector"]),
         template_hash=template_hash(spec["template"]),
         spec_replicas=count(spec, "replicas", 1),
         status_replicas=count(status, "replicas"),
@@ -74,6 +75,19 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         refusal=_refusal(status),
         created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
+    )
+
+
+_MOST_HASHES = 20
+
+
+def _selected_hashes(selector: Raw) -> tuple[str, ...]:
+    """Return which values of pod-template-hash a ReplicaSet selects."""
+    if (only := selector.get("matchLabels", {}).get(TEMPLATE_HASH)) is not None:
+        return (only,)
+    terms = (term for term in selector.get("matchExpressions", ()) if term["key"] == TEMPLATE_HASH)
+    return next(
+        (tuple(term.get("values") or ())[:_MOST_HASHES] for term in terms if term["operator"] == "In"), ()
     )
 
 
@@ -128,6 +142,7 @@ def twin(raw: Raw) -> TwinRecord:
         max_surge=surge,
         max_unavailable=unavailable,
         deleting="deletionTimestamp" in metadata,
+        paused=bool(spec.get("paused")) and kind == DEPLOYMENT,
         request=pod_request(spec["template"].get("spec", {})),
         edits=edits(raw),
         owned=owned(raw),

@@ -1,0 +1,300 @@
+"""Onboarding and offboarding of a Deployment without a restart: its running pods change their owner.
+
+A ReplicaSet is deleted with its pods left running, and another one with the right selector adopts them. The
+planner calls one of these a pass. Everything is derived from what is there: labels on pods, ReplicaSets at 0
+that keep a template, the twins' counts. So a crash between any two writes is harmless.
+Source: docs/design/adoption.md; each rule there was seen on a real API server.
+"""
+
+from collections.abc import Sequence
+
+from splitter.core import transfer
+from splitter.core.actions import (
+    Action,
+    AdoptPods,
+    ApplyTwin,
+    DeleteReplicaSet,
+    HolderKind,
+    KeepRevision,
+    LabelPod,
+    OrphanPods,
+    PauseTwin,
+    Scale,
+    SetMark,
+    SetPaused,
+)
+from splitter.core.floor import is_rolling
+from splitter.core.handover import Step
+from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinView
+from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.reasons import Reason, State
+from splitter.core.surface import kept_name
+from splitter.core.taking import parked, under_way
+
+# While pods have no owner the next look comes soon, whether or not a watch tells us of them.
+_WINDOW_POLL_S = 0.1
+
+
+def holds_replicas(rs: ReplicaSetView) -> bool:
+    """Whether a ReplicaSet has pods, or is to have some."""
+    return bool(rs.spec_replicas or rs.status_replicas or any(pod.counts for pod in rs.pods))
+
+
+def waits_for_pods(twin: TwinView) -> bool:
+    """Whether a twin is paused and has nothing yet: it was created to adopt pods, or has let them go."""
+    return twin.paused and not any(map(holds_replicas, twin.replica_sets))
+
+
+def onboard(this: Pass) -> Plan:
+    """Prepare the twins for the source's pods, then let the pods go (row 8)."""
+    attached = this.observed.tied(Tie.ATTACHED)
+    active = [rs for rs in attached if holds_replicas(rs)]
+    if len(active) > 1:
+        # An image was set just before the pause: let the Deployment controller finish first.
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
+        resume = SetPaused(paused=False, resource_version=this.source.resource_version)
+        return Plan(Step.ADOPT_PODS, State.HELD, note, (resume, SetMark(None)), (note,))
+    if idle := [rs for rs in attached if not holds_replicas(rs)]:
+        # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
+        note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in idle)}")
+        actions = tuple(parked(this, rs) for rs in idle)
+        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,))
+    if isinstance(this.rendered, Note):
+        return Plan(Step.ADOPT_PODS, State.HELD, this.rendered, notes=(this.rendered,))
+    [home] = active
+    if why := _unrest(home.pods):
+        note = Note(
+            Reason.WAITING_FOR_CALM, f"pods change their owner when no node under them is going: {why}"
+        )
+        return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,), wake_after_s=POLL_S)
+    return _prepared(this, home) or _let_go(this, Step.ADOPT_PODS, under_way(this), [home])
+
+
+def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
+    """Return what has to be written before the pods are let go, one kind of write a pass; None: nothing."""
+    pods = [pod for pod in home.pods if pod.counts]
+    if len(pods) > home.spec_replicas or home.status_replicas > home.spec_replicas:
+        return _waits("waiting for surplus pods to go", under_way(this))
+    spot = sum(pod.on_spot for pod in pods)
+    sizes = {
+        Pool.ON_DEMAND: home.spec_replicas - spot + len(_orphans(this, Pool.ON_DEMAND)),
+        Pool.SPOT: spot + len(_orphans(this, Pool.SPOT)),
+    }
+    for actions in (
+        _kept(this, home),
+        [action for pool in Pool for action in _sized(this, pool, sizes[pool])],
+        [LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)],
+    ):
+        if actions:
+            message = f"{sizes[Pool.ON_DEMAND]} pods stay on on-demand and {spot} on spot, and keep running"
+            note = Note(Reason.HANDING_OVER, message, quiet=True)
+            return Plan(Step.ADOPT_PODS, under_way(this), note, tuple(actions), (note,))
+    if not all(twin.observed for twin in this.observed.twins):
+        return _waits("waiting for the Deployment controller to see the twins", under_way(this))
+    return None
+
+
+def pool_of(pod: PodView) -> Pool:
+    """Return the twin that a running pod belongs to: by the node it is on; without one, on-demand."""
+    return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
+
+
+def _sized(this: Pass, pool: Pool, replicas: int) -> list[Action]:
+    """Return what gives a twin that waits for pods so many replicas.
+
+    It is created with them: at 0 it would scale what it adopts to 0 (seen on 1.36: all pods deleted).
+    """
+    twin = this.observed.twin(pool)
+    if twin is None:
+        return [_created(this, pool, replicas)]
+    if twin.spec_replicas == replicas:
+        return []
+    return [Scale(HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, replicas, twin.resource_version)]
+
+
+def _created(this: Pass, pool: Pool, replicas: int) -> ApplyTwin:
+    if isinstance(this.rendered, Note):
+        raise TypeError("a twin is created of what was rendered")
+    made = this.rendered[pool]
+    return ApplyTwin(pool, made.manifest_json, made.hash, replicas, 1, 0, None, paused=True)
+
+
+def _kept(this: Pass, rs: ReplicaSetView) -> list[Action]:
+    """Return what keeps the template of a ReplicaSet that goes, for the way back and `rollout undo`."""
+    name = kept_name(this.source.key.name, rs.hashes[0])
+    return [] if _parked_as(this, name) else [KeepRevision(name, rs.name)]
+
+
+def _parked_as(this: Pass, name: str) -> ReplicaSetView | None:
+    return next((rs for rs in this.observed.tied(Tie.PARKED) if rs.name == name), None)
+
+
+def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
+    """Return the ReplicaSet at 0 that keeps the template of pods with one of these hashes."""
+    found = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
+    return next((rs for rs in found if rs is not None), None)
+
+
+def _let_go(this: Pass, step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
+    """Delete ReplicaSets and leave their pods running."""
+    count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
+    note = Note(
+        Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
+        f"{count} pods change their owner",
+    )
+    actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
+    return Plan(step, state, note, actions, (note,), wake_after_s=_WINDOW_POLL_S)
+
+
+def settle(this: Pass) -> Plan:
+    """Let the twins adopt what was let go, then resume them (row 9)."""
+    actions: list[Action] = []
+    for pool in Pool:
+        twin, pods = this.observed.twin(pool), _orphans(this, pool)
+        if twin is None:
+            if isinstance(this.rendered, Note):
+                return Plan(Step.SETTLE, State.HELD, this.rendered, notes=(this.rendered,))
+            actions.append(_created(this, pool, len(pods)))
+        elif twin.deleting:
+            return _waits("waiting for a deleted twin to go", State.TAKING_OVER)
+        elif pods and twin.paused:
+            actions += _adopting(this, twin, pods)
+        elif twin.paused and not any(_orphans(this, other) for other in Pool):
+            actions.append(PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
+    state = under_way(this)
+    if not actions:
+        return _waits("waiting for the pods' new ReplicaSets to adopt them", state, _WINDOW_POLL_S)
+    note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), wake_after_s=_WINDOW_POLL_S)
+
+
+def _orphans(this: Pass, pool: Pool) -> list[PodView]:
+    return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
+
+
+def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:
+    """Return what makes a twin adopt these pods; nothing while a ReplicaSet of it is about to."""
+    hashes = tuple(sorted({pod.revision for pod in pods}))
+    if any(set(hashes) <= set(rs.hashes) for rs in twin.replica_sets if rs.spec_replicas):
+        return []
+    if held := [rs for rs in twin.replica_sets if holds_replicas(rs)]:
+        # Some of the pods only: what was let go half, as by a label set again at once, is let go whole.
+        return [OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
+    kept = _kept_of(this, hashes)
+    same = isinstance(this.rendered, Note) or this.rendered[twin.pool].same_pods
+    is_current = kept is None or (same and kept.template_hash == this.source.template_hash)
+    name = _free_name(twin.name, hashes[0], twin.replica_sets)
+    most = twin.spec_replicas + twin.max_surge
+    template_of = None if is_current or kept is None else kept.name
+    return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, template_of)]
+
+
+def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSetView]) -> str:
+    """Return what a ReplicaSet that adopts is called: as Kubernetes would, while nothing else is."""
+    name, taken = f"{owner}-{template_hash}", {rs.name for rs in replica_sets}
+    while name in taken:
+        name += "a"
+    return name
+
+
+def offboard(this: Pass) -> Plan:
+    """Let the twins' pods go, in a moment of calm (rows 19 to 21)."""
+    twins = this.observed.twins
+    if any(twin.deleting for twin in twins):
+        return _waits("waiting for a deleted twin to go", State.GIVING_BACK)
+    active = [rs for twin in twins for rs in twin.replica_sets if holds_replicas(rs)]
+    if not active:
+        note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
+        resume = SetPaused(paused=False, resource_version=this.source.resource_version)
+        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), wake_after_s=POLL_S)
+    older = [
+        rs
+        for twin in twins
+        for rs in twin.replica_sets
+        if holds_replicas(rs) and not _is_current(this, twin, rs)
+    ]
+    largest = max(older, key=lambda rs: (rs.spec_replicas, rs.name), default=None)
+    idle = [rs for twin in twins for rs in twin.replica_sets if not holds_replicas(rs)]
+    for actions in (
+        [
+            PauseTwin(twin.name, paused=True, resource_version=twin.resource_version)
+            for twin in twins
+            if not twin.paused
+        ],
+        # A paused Deployment scales the last ReplicaSet that it has, also an old one, to its replicas.
+        [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in idle],
+        []
+        if largest is None or _kept_of(this, [one for rs in older for one in rs.hashes])
+        else _kept(this, largest),
+    ):
+        if actions:
+            note = Note(Reason.GIVING_BACK, "the twins are about to give their pods back", quiet=True)
+            return Plan(Step.OFFBOARD, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
+    if not all(twin.observed for twin in twins):
+        return _waits(
+            "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
+        )
+    return _let_go(this, Step.OFFBOARD, State.GIVING_BACK, active)
+
+
+def _is_current(this: Pass, twin: TwinView, rs: ReplicaSetView) -> bool:
+    """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now."""
+    if isinstance(this.rendered, Note):
+        return False
+    of_source = twin.made_of == this.rendered[twin.pool].made_of
+    return of_source and rs.template_hash == twin.template_hash
+
+
+def restless(this: Pass) -> bool:
+    """Whether what the twins have to do goes first: cover a loss, or finish a rollout that goes well."""
+    twins = this.observed.twins
+    if any(twin.paused for twin in twins):
+        return False  # it has begun: the shortest way out is on
+    if not transfer.at_zero((), this.observed.tied(Tie.PARKED)):
+        return True  # an earlier version's hand-over, or what a foreign unpause has made
+    return any(_unrest(twin.pods) or _rolls_well(twin) for twin in twins)
+
+
+def _rolls_well(twin: TwinView) -> bool:
+    return is_rolling(twin) and not twin.stalled and not any(pod.trouble for pod in twin.pods)
+
+
+def _unrest(pods: Sequence[PodView]) -> str:
+    """Return which node is about to go, or is gone, under one of the pods.
+
+    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node that
+    goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
+    """
+    for pod in pods:
+        if pod.counts and pod.going and not pod.voluntary:
+            return f"{pod.node}{f': {pod.signal}' if pod.signal else ''}"
+    return ""
+
+
+def bring_home(this: Pass) -> Plan:
+    """Let the source adopt what the twins have let go (row 20)."""
+    pods = [pod for pod in this.observed.orphans if pod.counts]
+    hashes = tuple(sorted({pod.revision for pod in pods}))
+    attached = this.observed.tied(Tie.ATTACHED)
+    if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):
+        return _waits(
+            "waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, _WINDOW_POLL_S
+        )
+    kept = _kept_of(this, hashes)
+    name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
+    most = this.source.replicas + this.source.max_surge
+    action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
+    note = Note(Reason.GIVING_BACK, f"{len(pods)} running pods go back to {this.source.key.name}")
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), wake_after_s=_WINDOW_POLL_S)
+
+
+def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[Action]:
+    """Return what takes our labels off the pods that are back."""
+    pods = (pod for rs in replica_sets for pod in rs.pods if pod.counts and pod.born is not None)
+    return [LabelPod(pod.name, pod.uid, None) for pod in pods]
+
+
+def _waits(message: str, state: State, again_s: float = POLL_S) -> Plan:
+    return Plan(
+        Step.WAIT_CONTROLLER, state, Note(Reason.WAITING_FOR_CONTROLLER, message), wake_after_s=again_s
+    )

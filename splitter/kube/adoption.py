@@ -1,0 +1,66 @@
+"""The writes by which running pods change their owner: a part of the only writer (`apply`).
+
+Each is done as planned and its answer goes into the cache; nothing here decides. Source: docs/adr/0036.
+"""
+
+from http import HTTPStatus
+from typing import assert_never
+
+from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, LabelPod, OrphanPods, PauseTwin
+from splitter.core.model import Observation, SourceView
+from splitter.kube import paths
+from splitter.kube.bodies import adopting, keeping, labelling
+from splitter.kube.cache import Cache
+from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+
+_OURS = {"fieldManager": FIELD_MANAGER}
+# Somebody wrote in between, or the object is another one by now.
+LOST_RACE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
+async def adopt(
+    client: Client, cache: Cache, observed: Observation, source: SourceView, action: AdoptionAction
+) -> None:
+    """Do one of these writes. Raises ApiError; 409: somebody wrote in between, or it was done before."""
+    replica_sets = paths.replica_sets(source.key.namespace)
+    match action:
+        case PauseTwin():
+            paused: Json = {"paused": True if action.paused else None}
+            resumed: Json = {"metadata": {"resourceVersion": action.resource_version}, "spec": paused}
+            path = paths.workload(source.key, action.name)
+            cache.twins.upsert(await client.send("PATCH", path, resumed, patch="merge", query=_OURS))
+        case LabelPod():
+            path = paths.pods(source.key.namespace).of(action.pod)
+            await patch_pod(client, cache, path, labelling(source, action))
+        case KeepRevision():
+            live = await client.get(replica_sets.of(action.replica_set))
+            made = keeping(source, action.name, live)
+            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
+        case OrphanPods():
+            precondition = {"uid": action.uid, "resourceVersion": action.resource_version}
+            body: Json = {"propagationPolicy": "Orphan", "preconditions": precondition}
+            answer = await client.send("DELETE", replica_sets.of(action.name), body)
+            if "spec" in answer:  # it goes when the garbage collector has freed its pods
+                cache.replica_sets.upsert(answer)
+        case AdoptPods():
+            twin = observed.twin(action.pool) if action.pool is not None else None
+            owner = await client.get(paths.workload(source.key, twin.name if twin else source.key.name))
+            template: Json = owner["spec"]["template"]
+            if action.template_of is not None:
+                kept = await client.get(replica_sets.of(action.template_of))
+                template = kept["spec"]["template"]
+            made = adopting(source, action, owner, template)
+            cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
+        case _:
+            assert_never(action)
+
+
+async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:
+    """Patch a pod, unless it went by itself. Raises ApiError."""
+    try:
+        answer = await client.send("PATCH", path, body, patch="merge", query=_OURS)
+    except ApiError as error:
+        if error.status not in LOST_RACE:
+            raise
+        return
+    cache.pods.upsert(answer)
