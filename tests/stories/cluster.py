@@ -51,6 +51,8 @@ class Pod:
     trouble: Trouble | None = None
     cost: str | None = None
     cost_before: str | None = None
+    label: Pool | None = None  # which pool it is labelled for; `pool` is where it may stand
+    hash: str = ""
 
     @property
     def active(self) -> bool:
@@ -78,6 +80,9 @@ class ReplicaSet:
     status_available: int = 0
     refusal: Trouble | None = None
     marked: bool = False  # its Deployment's controller has copied the mark
+    hashes: tuple[str, ...] = ()  # it selects pods with one of these, and
+    selects: Pool | None = None  # of this pool; None: of any
+    deleting: bool = False  # its pods are to be left running
 
 
 @dataclass
@@ -99,6 +104,7 @@ class Deployment:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     rendered_hash: str = ""
+    made_of: str = ""
     edited: bool = False  # somebody has written its template by hand
     history_limit: int = 10
     collisions: int = 0
@@ -184,6 +190,10 @@ class Cluster:
         ours = {self.source.uid, ""}
         return [rs for rs in self.replica_sets.values() if rs.owner in ours and not rs.controlled]
 
+    def orphans(self) -> list[Pod]:
+        """Return the pods that nobody controls."""
+        return [pod for pod in self.pods.values() if pod.active and not pod.owner]
+
     def serves(self, pod: Pod) -> bool:
         """Whether a pod truly answers: ready on a node that is there and Ready, doomed or not."""
         node = self.nodes.get(pod.node or "")
@@ -194,12 +204,20 @@ class Cluster:
         return self.serves(pod) and not self.nodes[pod.node or ""].doomed
 
     def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
-        """Create a ReplicaSet that a Deployment controls."""
-        name = self.name(deployment.name)
-        labels = {APP: "web", TEMPLATE_HASH: name.rpartition("-")[2]}
+        """Create a ReplicaSet that a Deployment controls; its hash follows from the template."""
+        found = template.replace("|", ".")
+        while any(rs.name == f"{deployment.name}-{found}" for rs in self.replica_sets.values()):
+            found += "x"
+        return self.adopting(deployment, f"{deployment.name}-{found}", template, spec, (found,))
+
+    def adopting(
+        self, deployment: Deployment, name: str, template: str, spec: int, hashes: tuple[str, ...]
+    ) -> ReplicaSet:
+        """Create a ReplicaSet that adopts pods with these hashes that nobody controls."""
+        labels = {APP: "web", TEMPLATE_HASH: hashes[0]}
         made = ReplicaSet(
             name,
-            f"uid-{name}",
+            self.name("uid-web"),
             deployment.uid,
             template,
             self.now,
@@ -209,6 +227,8 @@ class Cluster:
             spec=spec,
             desired_replicas=deployment.replicas,
             max_replicas=deployment.replicas + deployment.max_surge,
+            hashes=hashes,
+            selects=deployment.pool,
         )
         self.replica_sets[made.uid] = made
         return made

@@ -197,12 +197,17 @@ def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
 
 def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
     """Do one pass of the ReplicaSet controller: status of what it found, then make or delete pods."""
+    if rs.deleting:
+        return False
+    adopted = [pod for pod in cluster.orphans() if pod.hash in rs.hashes and rs.selects in {None, pod.label}]
+    for pod in adopted:
+        pod.owner = rs.uid
     active = [pod for pod in cluster.pods_of(rs) if pod.active]
     status = (len(active), sum(1 for pod in active if pod.ready_since is not None))
     changed = status != (rs.status_replicas, rs.status_available)
-    if changed:
+    if changed or adopted:
         rs.status_replicas, rs.status_available = status
-        rs.version = cluster.version()
+        rs.version, changed = cluster.version(), True
     refusal = None
     for _ in range(rs.spec - len(active)):
         if cluster.quota is not None and len(cluster.pods) >= cluster.quota:
@@ -210,7 +215,9 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
             break
         name = cluster.name(rs.name)
         pool = next((twin.pool for twin in cluster.twins.values() if twin.uid == rs.owner), None)
-        cluster.pods[name] = Pod(name, f"uid-{name}", rs.uid, pool, rs.template, cluster.now)
+        made = Pod(name, f"uid-{name}", rs.uid, pool, rs.template, cluster.now)
+        made.label, made.hash = rs.selects, rs.hashes[0]
+        cluster.pods[name] = made
         changed = True
     if rs.refusal != refusal:
         rs.refusal, changed = refusal, True
@@ -300,6 +307,16 @@ def _attend(cluster: Cluster, pod: Pod) -> bool:
     return False
 
 
+def collect_garbage(cluster: Cluster) -> bool:
+    """Free the pods of ReplicaSets that go without them, and let those go."""
+    going = [rs for rs in cluster.replica_sets.values() if rs.deleting]
+    for rs in going:
+        for pod in cluster.pods_of(rs):
+            pod.owner = ""
+        del cluster.replica_sets[rs.uid]
+    return bool(going)
+
+
 def next_due(cluster: Cluster) -> list[int]:
     """Return when something may happen by itself."""
     found = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
@@ -326,6 +343,7 @@ def actors(cluster: Cluster) -> list[Callable[[], bool]]:
         return lambda: sync_replica_set(cluster, one) if one.uid in cluster.replica_sets else False
 
     return [
+        lambda: collect_garbage(cluster),
         lambda: run_kubelets(cluster),
         *(replica_set(rs) for rs in cluster.replica_sets.values()),
         *(deployment(one) for one in cluster.deployments),

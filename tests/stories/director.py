@@ -5,8 +5,8 @@
 
 from splitter.core.actions import (
     Action,
+    AdoptPods,
     ApplyTwin,
-    CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -15,8 +15,12 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     HoldRoom,
+    KeepRevision,
+    LabelPod,
     LetRoomGo,
+    OrphanPods,
     Park,
+    PauseTwin,
     PlaceOrdinals,
     Reattach,
     ReleaseSource,
@@ -28,6 +32,7 @@ from splitter.core.actions import (
     SetPaused,
     ShowReplicas,
     StripMark,
+    describe,
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
@@ -246,6 +251,8 @@ class Story:
         cluster = self.cluster
         words = [self._deployment(cluster.source, "source")] if cluster.owned_by(cluster.source) else []
         words += [self._replica_set(rs) for rs in cluster.released() if rs.spec or rs.status_replicas]
+        if orphans := cluster.orphans():
+            words.append(f"no owner {len(orphans)}/{sum(map(cluster.available, orphans))}")
         words += [self._deployment(cluster.twins[pool], pool.value) for pool in Pool if pool in cluster.twins]
         return "  ".join(words) or "nothing runs"
 
@@ -266,8 +273,12 @@ class Story:
 
 def _grouped(actions: list[Action]) -> str:
     costs = sum(isinstance(action, SetDeletionCost) for action in actions)
+    labels = sum(isinstance(action, LabelPod) for action in actions)
     deleted = sum(isinstance(action, DeleteVanishedPod) for action in actions)
-    words = [_said(one) for one in actions if not isinstance(one, SetDeletionCost | DeleteVanishedPod)]
+    words = [
+        _said(one) for one in actions if not isinstance(one, SetDeletionCost | DeleteVanishedPod | LabelPod)
+    ]
+    words += [f"label {labels} pods"] if labels else []
     words += [f"deletion cost of {costs} pods"] if costs else []
     words += [f"delete {deleted} pods of vanished nodes"] if deleted else []
     return "; ".join(words)
@@ -295,8 +306,8 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"park {action.name}"
         case Reattach():
             return f"re-attach {action.name}"
-        case CreateHandBack():
-            return "create a ReplicaSet to give back"
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+            return describe(action)
         case DeleteReplicaSet():
             return f"delete {action.name}"
         case ApplyTwin():

@@ -11,8 +11,9 @@ from typing import Protocol
 
 from splitter.core.actions import (
     Action,
+    AdoptionAction,
+    AdoptPods,
     ApplyTwin,
-    CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -22,8 +23,12 @@ from splitter.core.actions import (
     EvictPod,
     HolderKind,
     HoldRoom,
+    KeepRevision,
+    LabelPod,
     LetRoomGo,
+    OrphanPods,
     Park,
+    PauseTwin,
     PlaceOrdinals,
     Reattach,
     ReleaseSource,
@@ -48,7 +53,7 @@ from splitter.core.surface import (
     saved_value,
 )
 from splitter.report.status import build, remembered
-from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.promises import check_told
 from stories.sight import observe
 
@@ -60,7 +65,7 @@ def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
     template = observed.source.template_hash if observed.source else ""
     restarted = f"@{policy.restarted_at}" if policy.restarted_at else ""
     words = {pool: f"{template}{restarted}|{pool.value}" for pool in Pool}
-    return {pool: Rendered(json.dumps({"template": word}), word) for pool, word in words.items()}
+    return {pool: Rendered(json.dumps({"template": word}), word, word) for pool, word in words.items()}
 
 
 class Judge(Protocol):
@@ -193,7 +198,9 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             _restore_template(cluster, action)
         case StripMark():
             _replica_set(cluster, action.name, None).marked = False
-        case Park() | Reattach() | CreateHandBack() | DeleteReplicaSet():
+        case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+            _adopt(cluster, action)
+        case Park() | Reattach() | DeleteReplicaSet():
             _write_replica_set(cluster, action)
         case SetDeletionCost():
             pod = cluster.pods.get(action.pod)
@@ -248,7 +255,9 @@ def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
         twin,
         template=template,
         rendered_hash=action.hash,
+        made_of=action.hash,
         edited=False,
+        paused=action.paused,
         replicas=action.replicas,
         max_surge=action.max_surge,
         max_unavailable=action.max_unavailable,
@@ -263,7 +272,43 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     cluster.change_spec(twin, template=good.template, rendered_hash=withdrawn(twin.rendered_hash))
 
 
-def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBack | DeleteReplicaSet) -> None:
+def _adopt(cluster: Cluster, action: AdoptionAction) -> None:
+    match action:
+        case PauseTwin():
+            twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
+            if twin is None or action.resource_version != str(twin.version):
+                raise LostRaceError(action.name)
+            cluster.change_spec(twin, paused=action.paused)
+        case LabelPod():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None:
+                pod.label = action.pool
+        case KeepRevision():
+            live = _replica_set(cluster, action.replica_set, None)
+            _free(cluster, action.name)
+            kept = action.name.rpartition("-")[2]
+            made = cluster.adopting(cluster.source, action.name, live.template.partition("|")[0], 0, (kept,))
+            made.controlled, made.desired_replicas = False, None
+            made.labels = {TEMPLATE_HASH: kept, LABEL_SPLIT: SPLIT_PARKED}
+        case OrphanPods():
+            rs = _replica_set(cluster, action.name, action.resource_version)
+            rs.deleting, rs.version = True, cluster.version()
+        case AdoptPods():
+            owner = cluster.source if action.pool is None else cluster.twins.get(action.pool)
+            if owner is None:
+                raise LostRaceError(action.name)
+            _free(cluster, action.name)
+            template = owner.template
+            if action.template_of is not None:
+                template = _replica_set(cluster, action.template_of, None).template
+            cluster.adopting(owner, action.name, template, action.replicas, action.hashes)
+
+
+def _free(cluster: Cluster, name: str) -> None:
+    _expect(all(rs.name != name for rs in cluster.replica_sets.values()), f"{name} exists")
+
+
+def _write_replica_set(cluster: Cluster, action: Park | Reattach | DeleteReplicaSet) -> None:
     match action:
         case Park():
             rs = _replica_set(cluster, action.name, action.resource_version)
@@ -281,13 +326,6 @@ def _write_replica_set(cluster: Cluster, action: Park | Reattach | CreateHandBac
                 rs.desired_replicas, rs.max_replicas = action.counts
             rs.marked = False
             rs.version = cluster.version()
-        case CreateHandBack():
-            name = f"web-split-{cluster.source.template}"
-            _expect(all(rs.name != name for rs in cluster.replica_sets.values()), "exists")
-            made = cluster.make_replica_set(cluster.source, cluster.source.template, 0)
-            made.name, made.controlled, made.desired_replicas = name, False, None
-            made.template_labels = {APP: "web", TEMPLATE_HASH: "split"}
-            made.labels = {TEMPLATE_HASH: "split", LABEL_SPLIT: SPLIT_PARKED}
         case DeleteReplicaSet():
             rs = _replica_set(cluster, action.name, action.resource_version)
             cluster.remove_replica_set(rs)

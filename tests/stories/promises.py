@@ -76,7 +76,8 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
 
 def destined(cluster: Cluster) -> Standing:
     """Return what survives of what answers now."""
-    available = serving = 0
+    orphans = cluster.orphans()
+    available, serving = sum(map(cluster.available, orphans)), sum(map(cluster.serves, orphans))
     # One on its way back gets the source's count as soon as it is adopted.
     released = [
         (rs, min(rs.spec, cluster.source.replicas) if APP in rs.labels else rs.spec)
@@ -118,7 +119,7 @@ def placed(cluster: Cluster) -> int:
 
     What a twin's own controller has taken from one of its ReplicaSets to give it to another goes at once.
     """
-    count = 0
+    count = len(cluster.orphans())
     for rs in cluster.replica_sets.values():
         found = [pod for pod in cluster.pods_of(rs) if pod.active]
         stuck = sum(1 for pod in found if pod.unschedulable_since is not None)
@@ -130,9 +131,13 @@ def placed(cluster: Cluster) -> int:
 
 def potential(cluster: Cluster) -> int:
     """Count what may be there without a further write."""
-    sets = sum(
-        max(rs.spec, sum(pod.active for pod in cluster.pods_of(rs))) for rs in cluster.replica_sets.values()
-    )
+    free = cluster.orphans()
+    sets = len(free)
+    for rs in cluster.replica_sets.values():
+        adopted = sum(pod.hash in rs.hashes and rs.selects in {None, pod.label} for pod in free)
+        active = sum(pod.active for pod in cluster.pods_of(rs))
+        # What it finds without an owner it need not make.
+        sets += active if rs.deleting else max(rs.spec - adopted, active)
     growing = 0
     for deployment in cluster.deployments:
         held = sum(rs.spec for rs in cluster.owned_by(deployment))
@@ -258,7 +263,7 @@ def traces(cluster: Cluster) -> list[str]:
     found += ["mark"] if ANNOTATION_TAKEN_OVER in cluster.source.annotations else []
     found += ["pause"] if cluster.source.paused else []
     found += [
-        f"pod {pod.name} of a twin" for pod in cluster.pods.values() if pod.active and pod.pool is not None
+        f"label on pod {pod.name}" for pod in cluster.pods.values() if pod.active and pod.label is not None
     ]
     running = [rs for rs in cluster.owned_by(cluster.source) if rs.spec]
     if [(rs.spec, rs.template) for rs in running] != [(cluster.source.replicas, cluster.source.template)]:

@@ -28,7 +28,7 @@ KEY = Key("Deployment", "shop", "web")
 def observe(cluster: Cluster) -> Observation:
     """Return everything that one pass may know."""
     source = cluster.source
-    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""}]
+    sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""} and not rs.deleting]
     views = [_replica_set(cluster, rs, _tie(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
@@ -44,6 +44,8 @@ def observe(cluster: Cluster) -> Observation:
         fit_spot=_fit(cluster) if spot else 0,
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
         namespace_annotations={},
+        leaving=any(rs.deleting for rs in cluster.replica_sets.values()),
+        orphans=tuple(_pod(cluster, pod) for pod in cluster.orphans() if pod.label is not None),
     )
 
 
@@ -115,6 +117,8 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         uid=twin.uid,
         resource_version=str(twin.version),
         rendered_hash=twin.rendered_hash,
+        made_of=twin.made_of,
+        paused=twin.paused,
         template_hash=twin.template,
         spec_replicas=twin.replicas,
         status_replicas=twin.status_replicas,
@@ -125,7 +129,9 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         max_unavailable=twin.max_unavailable,
         edits=(Edit(("template",), twin.template),) if twin.edited else (),
         excluded=_excluded(cluster, twin.pool),
-        replica_sets=tuple(_replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin)),
+        replica_sets=tuple(
+            _replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin) if not rs.deleting
+        ),
     )
 
 
@@ -149,6 +155,7 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
         available_replicas=rs.status_available,
         created=cluster.instant(rs.created),
         template_labels=dict(rs.template_labels),
+        hashes=rs.hashes,
         tie=tie,
         orphaned=tie is Tie.PARKED and not rs.owner,
         marked=rs.marked,
@@ -194,6 +201,8 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         unschedulable_since=(
             cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None
         ),
+        born=pod.label,
+        revision=pod.hash,
         deletion_cost=pod.cost,
         cost_before=pod.cost_before,
     )
