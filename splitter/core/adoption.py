@@ -19,12 +19,13 @@ from splitter.core.actions import (
     LabelPod,
     OrphanPods,
     PauseTwin,
+    RestoreTemplate,
     Scale,
-    SetMark,
     SetPaused,
 )
+from splitter.core.desired import is_withdrawn
 from splitter.core.floor import is_rolling
-from splitter.core.handover import Step
+from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinView
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
@@ -35,16 +36,6 @@ from splitter.core.taking import parked, under_way
 _WINDOW_POLL_S = 0.1
 
 
-def holds_replicas(rs: ReplicaSetView) -> bool:
-    """Whether a ReplicaSet has pods, or is to have some."""
-    return bool(rs.spec_replicas or rs.status_replicas or any(pod.counts for pod in rs.pods))
-
-
-def waits_for_pods(twin: TwinView) -> bool:
-    """Whether a twin is paused and has nothing yet: it was created to adopt pods, or has let them go."""
-    return twin.paused and not any(map(holds_replicas, twin.replica_sets))
-
-
 def onboard(this: Pass) -> Plan:
     """Prepare the twins for the source's pods, then let the pods go (row 8)."""
     attached = this.observed.tied(Tie.ATTACHED)
@@ -53,7 +44,7 @@ def onboard(this: Pass) -> Plan:
         # An image was set just before the pause: let the Deployment controller finish first.
         note = Note(Reason.ROLLOUT_IN_PROGRESS, "a rollout began before the pause; it goes on first")
         resume = SetPaused(paused=False, resource_version=this.source.resource_version)
-        return Plan(Step.ADOPT_PODS, State.HELD, note, (resume, SetMark(None)), (note,))
+        return Plan(Step.ADOPT_PODS, State.HELD, note, (resume,), (note,))
     if idle := [rs for rs in attached if not holds_replicas(rs)]:
         # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
         note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in idle)}")
@@ -67,7 +58,7 @@ def onboard(this: Pass) -> Plan:
             Reason.WAITING_FOR_CALM, f"pods change their owner when no node under them is going: {why}"
         )
         return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,), wake_after_s=POLL_S)
-    return _prepared(this, home) or _let_go(this, Step.ADOPT_PODS, under_way(this), [home])
+    return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
 
 
 def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
@@ -135,7 +126,7 @@ def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
     return next((rs for rs in found if rs is not None), None)
 
 
-def _let_go(this: Pass, step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
+def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
     """Delete ReplicaSets and leave their pods running."""
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
@@ -149,6 +140,7 @@ def _let_go(this: Pass, step: Step, state: State, replica_sets: Sequence[Replica
 def settle(this: Pass) -> Plan:
     """Let the twins adopt what was let go, then resume them (row 9)."""
     actions: list[Action] = []
+    left = this.source.replicas  # a twin that found none of its pods makes them: no more than there are to be
     for pool in Pool:
         twin, pods = this.observed.twin(pool), _orphans(this, pool)
         if twin is None:
@@ -160,7 +152,11 @@ def settle(this: Pass) -> Plan:
         elif pods and twin.paused:
             actions += _adopting(this, twin, pods)
         elif twin.paused and not any(_orphans(this, other) for other in Pool):
-            actions.append(PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
+            if waits_for_pods(twin) and twin.spec_replicas > left:
+                actions += _sized(this, pool, left)
+            else:
+                actions.append(PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
+        left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
     state = under_way(this)
     if not actions:
         return _waits("waiting for the pods' new ReplicaSets to adopt them", state, _WINDOW_POLL_S)
@@ -181,12 +177,21 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
         # Some of the pods only: what was let go half, as by a label set again at once, is let go whole.
         return [OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
     kept = _kept_of(this, hashes)
-    same = isinstance(this.rendered, Note) or this.rendered[twin.pool].same_pods
-    is_current = kept is None or (same and kept.template_hash == this.source.template_hash)
+    if kept is not None and not _has_template_of(this, twin, kept):
+        # Else both twins would roll at once when they are resumed. They roll later, one by one, within the room.
+        return [RestoreTemplate(twin.name, kept.name, twin.resource_version)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
     most = twin.spec_replicas + twin.max_surge
-    template_of = None if is_current or kept is None else kept.name
-    return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, template_of)]
+    return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
+
+
+def _has_template_of(this: Pass, twin: TwinView, kept: ReplicaSetView) -> bool:
+    """Whether a twin's template is that of the pods: as rendered, if only the placement differs, or put back."""
+    if is_withdrawn(twin.rendered_hash) or isinstance(this.rendered, Note):
+        return True
+    made = this.rendered[twin.pool]
+    is_current = kept.template_hash == this.source.template_hash
+    return made.same_pods and is_current and twin.rendered_hash == made.hash
 
 
 def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSetView]) -> str:
@@ -234,14 +239,14 @@ def offboard(this: Pass) -> Plan:
         return _waits(
             "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
         )
-    return _let_go(this, Step.OFFBOARD, State.GIVING_BACK, active)
+    return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
 
 
 def _is_current(this: Pass, twin: TwinView, rs: ReplicaSetView) -> bool:
     """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now."""
     if isinstance(this.rendered, Note):
         return False
-    of_source = twin.made_of == this.rendered[twin.pool].made_of
+    of_source = twin.made_of == this.rendered[twin.pool].made_of and not is_withdrawn(twin.rendered_hash)
     return of_source and rs.template_hash == twin.template_hash
 
 

@@ -18,8 +18,8 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.adoption import holds_replicas, restless, unlabelled
-from splitter.core.handover import Step
+from splitter.core.adoption import restless, unlabelled
+from splitter.core.handover import Step, holds_replicas
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State

@@ -36,6 +36,7 @@ class Step(StrEnum):
     CLAIM = "claim"  # what is ours by its name, and was orphaned with the source before this one
     PAUSE = "pause"
     WAIT_CONTROLLER = "wait-controller"
+    WAIT_ROLLOUT = "wait-rollout"  # the source's own, before its pods can change their owner
     ADOPT_PODS = "adopt-pods"  # the twins are prepared, and the source's pods let go
     SETTLE = "settle"  # the twins take them
     PARK = "park"
@@ -77,6 +78,7 @@ class Columns:
     twins_wait: bool = False  # there are none, or each is paused and has no replica yet
     twins_hold: bool = False  # one of them has replicas
     unsettled: bool = False  # one is paused, or is not there though pods wait for it
+    rolling: bool = False  # more than one attached ReplicaSet has replicas
     leaving: bool = False  # a ReplicaSet is going, and leaves its pods
     orphans: bool = False  # pods that we have labelled have no owner
     parked_active: bool = (
@@ -118,7 +120,7 @@ def _step_with_label(c: Columns) -> Step:
     if c.adrift:
         return Step.CLAIM  # 5: deleted with --cascade=orphan, and created anew
     if not c.paused:
-        return Step.PAUSE  # 6
+        return Step.WAIT_ROLLOUT if c.twins_wait and c.rolling else Step.PAUSE  # 6
     if not c.observed or c.returning or c.leaving:
         return Step.WAIT_CONTROLLER  # 7
     if c.attached:
@@ -144,6 +146,16 @@ def _step_without_label(c: Columns) -> Step:
     if c.twins:
         return Step.OFFBOARD  # 19
     return Step.REATTACH if c.parked_active else Step.UNPAUSE  # 20, 21
+
+
+def holds_replicas(rs: ReplicaSetView) -> bool:
+    """Whether a ReplicaSet has pods, or is to have some."""
+    return bool(rs.spec_replicas or rs.status_replicas or any(pod.counts for pod in rs.pods))
+
+
+def waits_for_pods(twin: TwinView) -> bool:
+    """Whether a twin is paused and has nothing yet: it was created to adopt pods, or has let them go."""
+    return twin.paused and not any(map(holds_replicas, twin.replica_sets))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from splitter.core.actions import Action, ApplyTwin, EnsureSplit
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
-from splitter.core.handover import Columns, Mark, Step, next_step
+from splitter.core.handover import Columns, Mark, Step, holds_replicas, next_step, waits_for_pods
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
 from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
@@ -84,13 +84,14 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         parked=bool(parked),
         twins=bool(observed.twins),
         ours_at_zero=transfer.at_zero(observed.twins, parked),
-        twins_wait=all(map(adoption.waits_for_pods, observed.twins)),
-        twins_hold=any(adoption.holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
+        twins_wait=all(map(waits_for_pods, observed.twins)),
+        twins_hold=any(holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
         unsettled=any(twin.paused for twin in observed.twins)
         or (orphans and len(observed.twins) < len(Pool)),
+        rolling=sum(map(holds_replicas, observed.tied(Tie.ATTACHED))) > 1,
         leaving=observed.leaving,
         orphans=orphans,
-        parked_active=any(map(adoption.holds_replicas, parked)),
+        parked_active=any(map(holds_replicas, parked)),
         copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
         adrift=any(rs.orphaned for rs in parked) or (split is not None and not taking.owns(source, split)),
     )
@@ -244,6 +245,7 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.CLAIM: taking.claim,
     Step.PAUSE: taking.pause,
     Step.WAIT_CONTROLLER: taking.wait_controller,
+    Step.WAIT_ROLLOUT: taking.wait_rollout,
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
     Step.PARK: taking.park,

@@ -9,7 +9,7 @@ from datetime import datetime
 from splitter.core import transfer
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Step
+from splitter.core.handover import Step, waits_for_pods
 from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
@@ -135,7 +135,8 @@ def pause(this: Pass) -> Plan:
     """Pause; with something parked it is a fight, counted after the write (row 6)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
-    if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
+    waiting = all(map(waits_for_pods, this.observed.twins))
+    if waiting or not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
     fights = recent_fights(this.observed, this.observed.now)
@@ -164,6 +165,12 @@ def wait_controller(this: Pass) -> Plan:
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
     note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
     return Plan(Step.WAIT_CONTROLLER, state, note, wake_after_s=POLL_S)
+
+
+def wait_rollout(this: Pass) -> Plan:
+    """Let the source's own rollout end, before its pods change their owner (row 6)."""
+    note = Note(Reason.ROLLOUT_IN_PROGRESS, f"waiting for the source's own rollout: {this.source.rollout}")
+    return Plan(Step.WAIT_ROLLOUT, State.HELD, note, notes=(note,))
 
 
 def under_way(this: Pass) -> State:

@@ -319,8 +319,8 @@ def twin(action: ApplyTwin) -> Json:
 
 def with_template(deployment: Json, template: Json, resource_version: str) -> Json:
     """Return a twin with another pod template, marked as out of date: the rendered one comes again later."""
-    metadata = template["metadata"]
-    labels = {key: text for key, text in metadata["labels"].items() if key != "pod-template-hash"}
+    metadata, selected = template["metadata"], deployment["spec"]["selector"].get("matchLabels", {})
+    labels = {key: text for key, text in metadata["labels"].items() if key != TEMPLATE_HASH} | selected
     annotations = dict(deployment["metadata"].get("annotations", {}))
     annotations[ANNOTATION_RENDERED_HASH] = withdrawn(annotations.get(ANNOTATION_RENDERED_HASH, ""))
     return {

@@ -151,7 +151,11 @@ async def _adoption(client: Client, observed: Observation) -> list[_Write]:
     rs, replica_sets = active[0], paths.replica_sets(source.key.namespace)
     path = replica_sets.of(rs.name)
     kept = keeping(source, kept_name(source.key.name, rs.hashes[0]), await client.get(path))
-    orphan = {"propagationPolicy": "Orphan", "preconditions": {"uid": rs.uid, "resourceVersion": rs.resource_version}, "dryRun": ["All"]}
+    orphan = {
+        "propagationPolicy": "Orphan",
+        "preconditions": {"uid": rs.uid, "resourceVersion": rs.resource_version},
+        "dryRun": ["All"],
+    }
     found = [
         _Write("create a replicaset that keeps the template", "POST", replica_sets, kept),
         _Write(f"delete replicaset {rs.name} and leave its pods running", "DELETE", path, orphan),

@@ -10,6 +10,7 @@ and tolerations or merge are the templates' filters (templates/README.md). Manif
 from splitter.core.desired.compare import (
     canonical_json,
     is_same_pod,
+    is_withdrawn,
     rendered_hash,
     template_hash,
     withdrawn,
@@ -59,6 +60,7 @@ __all__ = [
     "hosts",
     "is_same_pod",
     "is_tracking",
+    "is_withdrawn",
     "leave_dead_nodes_after",
     "mapping_at",
     "merge",

@@ -46,6 +46,15 @@ def withdrawn(rendered: str) -> str:
     return rendered if rendered.startswith(_WITHDRAWN) else f"{_WITHDRAWN}{rendered}"
 
 
+def is_withdrawn(rendered: str) -> bool:
+    """Whether a twin bears the template of its pods in place of what was rendered.
+
+    >>> is_withdrawn(withdrawn("f99eda390b97c873"))
+    True
+    """
+    return rendered.startswith(_WITHDRAWN)
+
+
 def template_hash(pod_template: Manifest) -> str:
     """Return a hash that is equal for equal pod templates, as the Deployment controller sees it.
 
