@@ -14,6 +14,7 @@ from splitter.core.actions import (
     AdoptPods,
     ApplyTwin,
     DeleteReplicaSet,
+    DeleteUnboundPod,
     HolderKind,
     KeepRevision,
     LabelPod,
@@ -170,6 +171,8 @@ def _orphans(this: Pass, pool: Pool) -> list[PodView]:
 
 def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:
     """Return what makes a twin adopt these pods; nothing while a ReplicaSet of it is about to."""
+    if ended := _unbound(pods):
+        return ended
     hashes = tuple(sorted({pod.revision for pod in pods}))
     if any(set(hashes) <= set(rs.hashes) for rs in twin.replica_sets if rs.spec_replicas):
         return []
@@ -192,6 +195,11 @@ def _has_template_of(this: Pass, twin: TwinView, kept: ReplicaSetView) -> bool:
     made = this.rendered[twin.pool]
     is_current = kept.template_hash == this.source.template_hash
     return made.same_pods and is_current and twin.rendered_hash == made.hash
+
+
+def _unbound(pods: Sequence[PodView]) -> list[Action]:
+    """Return the end of pods that wait for a node: their new owner makes them anew, for where they may stand."""
+    return [DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
 
 
 def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSetView]) -> str:
@@ -279,6 +287,10 @@ def _unrest(pods: Sequence[PodView]) -> str:
 def bring_home(this: Pass) -> Plan:
     """Let the source adopt what the twins have let go (row 20)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
+    if ended := _unbound(pods):
+        note = Note(Reason.GIVING_BACK, f"{len(ended)} pods have no node yet, and are made anew by the source")
+        again_s = _WINDOW_POLL_S
+        return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), wake_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
     attached = this.observed.tied(Tie.ATTACHED)
     if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):

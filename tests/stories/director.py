@@ -273,12 +273,14 @@ class Story:
 
 def _grouped(actions: list[Action]) -> str:
     costs = sum(isinstance(action, SetDeletionCost) for action in actions)
-    labels = sum(isinstance(action, LabelPod) for action in actions)
+    labels = sum(isinstance(action, LabelPod) and action.pool is not None for action in actions)
+    unlabelled = sum(isinstance(action, LabelPod) and action.pool is None for action in actions)
     deleted = sum(isinstance(action, DeleteVanishedPod) for action in actions)
     words = [
         _said(one) for one in actions if not isinstance(one, SetDeletionCost | DeleteVanishedPod | LabelPod)
     ]
     words += [f"label {labels} pods"] if labels else []
+    words += [f"unlabel {unlabelled} pods"] if unlabelled else []
     words += [f"deletion cost of {costs} pods"] if costs else []
     words += [f"delete {deleted} pods of vanished nodes"] if deleted else []
     return "; ".join(words)
@@ -315,7 +317,9 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             verb = "create" if action.resource_version is None else "update"
             said = f"{verb} {action.pool} twin as {action.hash} at {action.replicas}"
             return f"{said}{rolled if verb == 'update' else ''}"
-        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+        case DeleteUnboundPod():
+            return f"delete {action.pod}, which has no node"
+        case PlaceOrdinals() | EvictPod() | HoldRoom() | LetRoomGo():
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"

@@ -192,7 +192,11 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             twin = next((twin for twin in cluster.twins.values() if twin.uid == action.uid), None)
             if twin is not None and twin.pool is not None:
                 cluster.delete_twin(twin.pool)
-        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+        case DeleteUnboundPod():
+            pod = cluster.pods.get(action.pod)
+            if pod is not None:
+                cluster.terminate(pod)
+        case PlaceOrdinals() | EvictPod() | HoldRoom() | LetRoomGo():
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
