@@ -127,6 +127,13 @@ def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
     return next((rs for rs in found if rs is not None), None)
 
 
+def _own_revision(this: Pass) -> ReplicaSetView | None:
+    """Return the ReplicaSet at 0 that keeps the source's template as it is now."""
+    prefix, current = kept_name(this.source.key.name, ""), this.source.template_hash
+    parked = this.observed.tied(Tie.PARKED)
+    return next((rs for rs in parked if rs.template_hash == current and rs.name.startswith(prefix)), None)
+
+
 def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
     """Delete ReplicaSets and leave their pods running."""
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
@@ -288,7 +295,9 @@ def bring_home(this: Pass) -> Plan:
     """Let the source adopt what the twins have let go (row 20)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
-        note = Note(Reason.GIVING_BACK, f"{len(ended)} pods have no node yet, and are made anew by the source")
+        note = Note(
+            Reason.GIVING_BACK, f"{len(ended)} pods have no node yet, and are made anew by the source"
+        )
         again_s = _WINDOW_POLL_S
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), wake_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
@@ -298,6 +307,11 @@ def bring_home(this: Pass) -> Plan:
             "waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, _WINDOW_POLL_S
         )
     kept = _kept_of(this, hashes)
+    if kept is None or kept.template_hash == this.source.template_hash:
+        # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
+        kept = _own_revision(this) or kept
+        own = () if kept is None else (kept.name.removeprefix(kept_name(this.source.key.name, "")),)
+        hashes = tuple(dict.fromkeys((*own, *hashes)))
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)

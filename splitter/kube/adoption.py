@@ -45,11 +45,10 @@ async def adopt(
         case AdoptPods():
             twin = observed.twin(action.pool) if action.pool is not None else None
             owner = await client.get(paths.workload(source.key, twin.name if twin else source.key.name))
-            template: Json = owner["spec"]["template"]
+            kept = owner
             if action.template_of is not None:
                 kept = await client.get(replica_sets.of(action.template_of))
-                template = kept["spec"]["template"]
-            made = adopting(source, action, owner, template)
+            made = adopting(source, action, owner, kept)
             cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
         case _:
             assert_never(action)

@@ -212,8 +212,6 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
     """
     template = _relabelled(live["spec"]["template"], {TEMPLATE_HASH: name.rpartition("-")[2], **_UNLABELLED})
     labels = template["metadata"]["labels"]
-    annotations = live["metadata"].get("annotations", {})
-    kept = {key: annotations[key] for key in _HISTORY if key in annotations}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -224,7 +222,7 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
                 **{key: text for key, text in labels.items() if key not in source.selector_keys},
                 LABEL_SPLIT: SPLIT_PARKED,
             },
-            "annotations": {**kept, ANNOTATION_SOURCE: source.key.name},
+            "annotations": {**_history(live), ANNOTATION_SOURCE: source.key.name},
             "ownerReferences": [{**_owner(source), "blockOwnerDeletion": False}],
         },
         "spec": {
@@ -238,15 +236,16 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
     }
 
 
-def adopting(source: SourceView, action: AdoptPods, owner: Json, template: Json) -> Json:
+def adopting(source: SourceView, action: AdoptPods, owner: Json, kept: Json) -> Json:
     """Return the ReplicaSet that adopts pods for their new owner, a twin or the source.
 
     The Deployment controller compares templates without the hash, so it takes one with the owner's template for
-    its newest revision.
+    its newest revision. `kept` has the template: the owner itself, or a ReplicaSet that also knows its revision.
     """
     ours = pod_labels(source.key.name, action.pool) if action.pool is not None else _UNLABELLED
-    made = _relabelled(template, {TEMPLATE_HASH: action.hashes[0], **ours})
+    made = _relabelled(kept["spec"]["template"], {TEMPLATE_HASH: action.hashes[0], **ours})
     counts = (action.replicas, action.max_replicas)
+    history = _history(kept) if kept is not owner else {}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -254,7 +253,10 @@ def adopting(source: SourceView, action: AdoptPods, owner: Json, template: Json)
             "name": action.name,
             "namespace": source.key.namespace,
             "labels": made["metadata"]["labels"],
-            "annotations": {name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
+            "annotations": {
+                **history,
+                **{name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
+            },
             "ownerReferences": [
                 {
                     "apiVersion": "apps/v1",
@@ -273,6 +275,11 @@ def adopting(source: SourceView, action: AdoptPods, owner: Json, template: Json)
             "template": made,
         },
     }
+
+
+def _history(live: Json) -> dict[str, str]:
+    annotations = live["metadata"].get("annotations", {})
+    return {key: annotations[key] for key in _HISTORY if key in annotations}
 
 
 def _relabelled(template: Json, changes: Mapping[str, str | None]) -> Json:
