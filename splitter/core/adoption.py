@@ -65,8 +65,10 @@ def onboard(this: Pass) -> Plan:
 def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
     """Return what has to be written before the pods are let go, one kind of write a pass; None: nothing."""
     pods = [pod for pod in home.pods if pod.counts]
-    if len(pods) > home.spec_replicas or home.status_replicas > home.spec_replicas:
-        return _waits("waiting for surplus pods to go", under_way(this))
+    if max(len(pods), home.status_replicas) > home.spec_replicas or (
+        len(pods) < home.spec_replicas and home.refusal is None
+    ):
+        return _waits(f"waiting for {home.name} to have {home.spec_replicas} pods", under_way(this))
     spot = sum(pod.on_spot for pod in pods)
     sizes = {
         Pool.ON_DEMAND: home.spec_replicas - spot + len(_orphans(this, Pool.ON_DEMAND)),
@@ -74,6 +76,7 @@ def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
     }
     for actions in (
         _kept(this, home),
+        _without_rivals(this, [home]),
         [action for pool in Pool for action in _sized(this, pool, sizes[pool])],
         [LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)],
     ):
@@ -121,6 +124,15 @@ def _parked_as(this: Pass, name: str) -> ReplicaSetView | None:
     return next((rs for rs in this.observed.tied(Tie.PARKED) if rs.name == name), None)
 
 
+def _without_rivals(this: Pass, going: Sequence[ReplicaSetView]) -> list[Action]:
+    """Return the end of parked ReplicaSets at 0 that select the same pods: they would adopt and delete them."""
+    hashes = {pod.revision for rs in going for pod in rs.pods} | {one for rs in going for one in rs.hashes}
+    rivals = [
+        rs for rs in this.observed.tied(Tie.PARKED) if hashes & set(rs.hashes) and not holds_replicas(rs)
+    ]
+    return [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
+
+
 def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
     """Return the ReplicaSet at 0 that keeps the template of pods with one of these hashes."""
     found = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
@@ -147,6 +159,10 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
 
 def settle(this: Pass) -> Plan:
     """Let the twins adopt what was let go, then resume them (row 9)."""
+    if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
+        labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
+        note = Note(Reason.HANDING_OVER, f"{len(labels)} pods were made in the last moment", quiet=True)
+        return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=_WINDOW_POLL_S)
     actions: list[Action] = []
     left = this.source.replicas  # a twin that found none of its pods makes them: no more than there are to be
     for pool in Pool:
@@ -241,6 +257,7 @@ def offboard(this: Pass) -> Plan:
             for twin in twins
             if not twin.paused
         ],
+        _without_rivals(this, active),
         # A paused Deployment scales the last ReplicaSet that it has, also an old one, to its replicas.
         [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in idle],
         []

@@ -135,8 +135,8 @@ def _step_without_label(c: Columns) -> Step:
         return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
     if c.returning or c.leaving:
         return Step.WAIT_CONTROLLER  # 13: another attached here would make two
-    if c.orphans and not c.twins_hold:
-        return Step.BRING_HOME
+    if c.orphans:
+        return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME
     if c.attached:
         if c.paused:
             return Step.UNPAUSE  # 14

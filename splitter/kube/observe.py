@@ -27,17 +27,18 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.names import Key
 from splitter.core.nodes import Blocked, PodRequest, free_room
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
-from splitter.core.surface import short_name, split_name
+from splitter.core.surface import split_name
 from splitter.kube import parse
 from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
+from splitter.kube.orphans import orphans_of
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
@@ -79,7 +80,7 @@ class Observer:
         request = records[Pool.SPOT].request if spot is not None else self._held_request(source, split)
         refused = cache.spot_blocked(request, now) if request is not None else None
         own = self._replica_sets(source, now) if source else ()
-        orphans, leaving = self._between_owners(key, source, records.values(), now)
+        orphans, leaving = orphans_of(cache, key, source, records.values())
         members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
@@ -105,7 +106,7 @@ class Observer:
             heard_until=self._heard_until(
                 [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
-            orphans=orphans,
+            orphans=tuple(self._pod(pod, now) for pod in orphans),
             leaving=leaving,
             placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
@@ -193,35 +194,6 @@ class Observer:
         ]
         views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
         return tuple(sorted(views, key=lambda view: view.name))
-
-    def _between_owners(
-        self, key: Key, source: SourceView | None, twins: Iterable[TwinRecord], now: datetime
-    ) -> tuple[tuple[PodView, ...], bool]:
-        """Return the pods that we have labelled and nobody controls, and whether there will be more of them."""
-        if key.kind != DEPLOYMENT:
-            return (), False
-        cache = self._cache
-        labelled = [
-            pod
-            for pod in cache.pods.find("labelled", (key.namespace, short_name(key.name)))
-            if not pod.terminating and not pod.finished and pod.revision
-        ]
-        owners = {source.uid} if source is not None else set()
-        sets = [
-            *cache.replica_sets.find("deployment", (key.namespace, key.name)),
-            *(
-                rs
-                for twin in twins
-                for rs in cache.replica_sets.find("controller", (key.namespace, twin.uid))
-            ),
-        ]
-        owners |= {twin.uid for twin in twins}
-        leaving = any(rs.deleting and rs.controller_uid in owners for rs in sets) or any(
-            # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet.
-            pod.owner_uid is not None and cache.replica_sets.get(key.namespace, pod.owner_uid) is None
-            for pod in labelled
-        )
-        return tuple(self._pod(pod, now) for pod in labelled if pod.owner_uid is None), leaving
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""

@@ -45,7 +45,7 @@ def observe(cluster: Cluster) -> Observation:
         view_broken=len(on_demand) >= 3 and lost * 2 > len(on_demand),
         namespace_annotations={},
         leaving=any(rs.deleting for rs in cluster.replica_sets.values()),
-        orphans=tuple(_pod(cluster, pod) for pod in cluster.orphans() if pod.label is not None),
+        orphans=tuple(_pod(cluster, pod) for pod in cluster.orphans()),
     )
 
 

@@ -1,0 +1,49 @@
+"""Pods of a workload that change their owner: those that have none now, and whether there will be more.
+
+A part of `observe`. A pod counts if it bears our labels for this workload, or was made by one of its
+ReplicaSets in the last moment; a stranger's naked pod that only matches the selector never does.
+"""
+
+from collections.abc import Collection, Iterable
+
+from splitter.core.model import SourceView
+from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.surface import kept_name, short_name
+from splitter.kube.cache import Cache
+from splitter.kube.records import PodRecord, TwinRecord
+
+
+def orphans_of(
+    cache: Cache, key: Key, source: SourceView | None, twins: Collection[TwinRecord]
+) -> tuple[tuple[PodRecord, ...], bool]:
+    """Return the pods of a Deployment that nobody controls, and whether some are about to lose their owner."""
+    if key.kind != DEPLOYMENT:
+        return (), False
+    found = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
+    labelled = [pod for pod in found if not pod.terminating and not pod.finished and pod.revision]
+    owned = [pod for pod in labelled if pod.owner_uid is not None]
+    # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet.
+    dangling = any(cache.replica_sets.get(key.namespace, pod.owner_uid or "") is None for pod in owned)
+    orphans = [pod for pod in labelled if pod.owner_uid is None]
+    return (*orphans, *_made_last(cache, key)), dangling or _is_leaving(cache, key, source, twins)
+
+
+def _is_leaving(cache: Cache, key: Key, source: SourceView | None, twins: Collection[TwinRecord]) -> bool:
+    owners = {twin.uid for twin in twins} | ({source.uid} if source is not None else set())
+    sets = [*cache.replica_sets.find("deployment", (key.namespace, key.name))]
+    for twin in twins:
+        sets += cache.replica_sets.find("controller", (key.namespace, twin.uid))
+    return any(rs.deleting and rs.controller_uid in owners for rs in sets)
+
+
+def _made_last(cache: Cache, key: Key) -> Iterable[PodRecord]:
+    """Yield the pods without an owner that a ReplicaSet of the source made after all others were labelled."""
+    prefix = kept_name(key.name, "")
+    for rs in cache.replica_sets.find("deployment", (key.namespace, key.name)):
+        if not rs.name.startswith(prefix):
+            continue
+        template_hash = rs.name.removeprefix(prefix)
+        for pod in cache.pods.find("unowned", (key.namespace, template_hash)):
+            made_by_it = pod.name.startswith(f"{key.name}-{template_hash}-")
+            if made_by_it and not (pod.labelled_for or pod.terminating or pod.finished):
+                yield pod
