@@ -125,7 +125,7 @@ def _parked_as(this: Pass, name: str) -> ReplicaSetView | None:
 
 
 def _without_rivals(this: Pass, going: Sequence[ReplicaSetView]) -> list[Action]:
-    """Return the end of parked ReplicaSets at 0 that select the same pods: they would adopt and delete them."""
+    """Return the end of parked ReplicaSets at 0 that select the same pods: they would adopt and end them."""
     hashes = {pod.revision for rs in going for pod in rs.pods} | {one for rs in going for one in rs.hashes}
     rivals = [
         rs for rs in this.observed.tied(Tie.PARKED) if hashes & set(rs.hashes) and not holds_replicas(rs)
@@ -204,7 +204,7 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
         return [OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
     kept = _kept_of(this, hashes)
     if kept is not None and not _has_template_of(this, twin, kept):
-        # Else both twins would roll at once when they are resumed. They roll later, one by one, within the room.
+        # Else both twins would roll at once when they are resumed. They roll later, one after the other.
         return [RestoreTemplate(twin.name, kept.name, twin.resource_version)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
     most = twin.spec_replicas + twin.max_surge
@@ -212,7 +212,7 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
 
 
 def _has_template_of(this: Pass, twin: TwinView, kept: ReplicaSetView) -> bool:
-    """Whether a twin's template is that of the pods: as rendered, if only the placement differs, or put back."""
+    """Whether a twin's template is that of the pods: rendered, if only the placement differs, or put back."""
     if is_withdrawn(twin.rendered_hash) or isinstance(this.rendered, Note):
         return True
     made = this.rendered[twin.pool]
@@ -221,7 +221,7 @@ def _has_template_of(this: Pass, twin: TwinView, kept: ReplicaSetView) -> bool:
 
 
 def _unbound(pods: Sequence[PodView]) -> list[Action]:
-    """Return the end of pods that wait for a node: their new owner makes them anew, for where they may stand."""
+    """Return the end of pods that wait for a node: their new owner makes them, for where they may stand."""
     return [DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
 
 
@@ -299,8 +299,8 @@ def _rolls_well(twin: TwinView) -> bool:
 def _unrest(pods: Sequence[PodView]) -> str:
     """Return which node is about to go, or is gone, under one of the pods.
 
-    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node that
-    goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
+    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
+    that goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
     """
     for pod in pods:
         if pod.counts and pod.going and not pod.voluntary:

@@ -9,6 +9,7 @@ from datetime import datetime
 from splitter.core import transfer
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
+from splitter.core.forecast import forecast
 from splitter.core.handover import Step, waits_for_pods
 from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
@@ -58,7 +59,10 @@ def consider(this: Pass) -> Plan:
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
-    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; its pods keep running")
+    expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
+    if this.source.stateful is not None:
+        expected = "each pod is replaced once"
+    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; {expected}")
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
     return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes)

@@ -239,8 +239,8 @@ def keeping(source: SourceView, name: str, live: Json) -> Json:
 def adopting(source: SourceView, action: AdoptPods, owner: Json, kept: Json) -> Json:
     """Return the ReplicaSet that adopts pods for their new owner, a twin or the source.
 
-    The Deployment controller compares templates without the hash, so it takes one with the owner's template for
-    its newest revision. `kept` has the template: the owner itself, or a ReplicaSet that also knows its revision.
+    The Deployment controller compares templates without the hash, so it takes one with the owner's template
+    for its newest revision. `kept` has the template: the owner, or a ReplicaSet that also knows its revision.
     """
     ours = pod_labels(source.key.name, action.pool) if action.pool is not None else _UNLABELLED
     made = _relabelled(kept["spec"]["template"], {TEMPLATE_HASH: action.hashes[0], **ours})

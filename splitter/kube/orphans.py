@@ -16,7 +16,7 @@ from splitter.kube.records import PodRecord, TwinRecord
 def orphans_of(
     cache: Cache, key: Key, source: SourceView | None, twins: Collection[TwinRecord]
 ) -> tuple[tuple[PodRecord, ...], bool]:
-    """Return the pods of a Deployment that nobody controls, and whether some are about to lose their owner."""
+    """Return the pods of a Deployment that nobody controls, and whether there will be more of them."""
     if key.kind != DEPLOYMENT:
         return (), False
     found = cache.pods.find("labelled", (key.namespace, short_name(key.name)))

@@ -57,7 +57,7 @@ class Reading(Generic[R]):
 
 
 class Shelf(Generic[R]):
-    """Records by UID, with indexes (a key of None is not filed); `on_change(old, new)` is called after each change."""
+    """Records by UID, with indexes (no key of None); `on_change(old, new)` is called after each change."""
 
     def __init__(
         self,

@@ -35,14 +35,14 @@ DELETES_TWINS = "deletes twins only"
 OWN_WORKLOADS = "changes only its twins"
 OF_A_SOURCE = "changes of a source only the mark splitter.io/taken-over and the pause"
 TWIN_STAYS = "leaves a twin its labels and its controller"
-WAY_BACK = "creates ReplicaSets only for the way back"
-DELETES_PARKED = "deletes parked ReplicaSets without replicas only"
+WAY_BACK = "creates ReplicaSets only that adopt pods for the Deployment that controls them"
+DELETES_PARKED = "deletes ReplicaSets only that have no replicas"
 CHANGES_SETS = "changes only ReplicaSets that a Deployment controls or that are parked"
 SCALES_PARKED = "scales parked ReplicaSets only"
 PARKS = "parks a ReplicaSet by taking labels off"
 GIVES_BACK = "gives a parked ReplicaSet labels back"
 EVICTS_THIS = "evicts pods with their UID only"
-ONLY_COST = "changes the deletion cost of a pod, and nothing else"
+ONLY_COST = "changes the deletion cost of a pod and the labels splitter.io/pool and splitter.io/source"
 DELETES_PODS = "deletes only its placeholders, pods that stand on a node"
 OWNED_SPLITS = "writes a Split only as a part of the source"
 
@@ -164,6 +164,7 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
         account = Api(sandbox.url, authority, user["users"][0]["user"]["token"])
         names = {
             "parked": shop.replica_sets("web")[0]["metadata"]["name"],
+            "of_twin": shop.replica_sets("web-spot")[0]["metadata"]["name"],
             "attached": shop.replica_sets("plain")[0]["metadata"]["name"],
             "pod": shop.pods("plain")[0]["metadata"]["name"],
             "daemon": shop.pods("daemonset")[0]["metadata"]["name"],
@@ -365,6 +366,34 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
             parked_like(s, ownerReferences=[{**_owner("web", "apps/v1beta1"), "controller": False}]),
         ),
     ),
+    "create a ReplicaSet that adopts under another name": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", adopting_like(s, name="evil-1")),
+    ),
+    "create a ReplicaSet that adopts for a StatefulSet": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", adopting_like(s, kind="StatefulSet")),
+    ),
+    "create a ReplicaSet that adopts for nobody": (
+        WAY_BACK,
+        lambda s: s.create("replicasets", adopting_like(s, controller=False)),
+    ),
+    "orphan the pods of whatever ReplicaSet": (
+        DELETES_PARKED,
+        lambda s: s.delete("replicasets", "{attached}", propagationPolicy="Orphan", preconditions=None),
+    ),
+    "orphan the pods of a ReplicaSet as it may be": (
+        DELETES_PARKED,
+        lambda s: s.delete("replicasets", "{attached}", propagationPolicy="Orphan"),
+    ),
+    "orphan the pods of nobody's ReplicaSet": (
+        DELETES_PARKED,
+        lambda s: s.delete("replicasets", "lone", **orphaning(s, "lone")),
+    ),
+    "delete a twin's ReplicaSet with its pods": (
+        DELETES_PARKED,
+        lambda s: s.delete("replicasets", s.names["of_twin"]),
+    ),
     "delete a ReplicaSet": (DELETES_PARKED, lambda s: s.delete("replicasets", "{attached}")),
     "delete a ReplicaSet of nobody's": (DELETES_PARKED, lambda s: s.delete("replicasets", "lone")),
     "park a ReplicaSet of nobody's": (
@@ -420,6 +449,10 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         ),
     ),
     "relabel a pod": (ONLY_COST, lambda s: s.patch("pods", "{pod}", metadata(labels={"app": None}))),
+    "change a pod's hash": (
+        ONLY_COST,
+        lambda s: s.patch("pods", "{pod}", metadata(labels={"pod-template-hash": "evil"})),
+    ),
     "annotate a pod": (ONLY_COST, lambda s: s.patch("pods", "{pod}", metadata(annotations={"a": "b"}))),
     "put a finalizer on a pod": (
         ONLY_COST,
@@ -454,6 +487,21 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         lambda s: s.patch("splits", "web", metadata(ownerReferences=[_owner("plain")])),
     ),
 }
+
+
+def adopting_like(stage: Stage, name: str = "plain-1", **owned: object) -> JsonObject:
+    """Return a ReplicaSet that would adopt the pods of `plain`, with changes of its owner."""
+    raw = stage.read("replicasets", "{attached}")
+    owner = {**_owner("plain"), **owned}
+    named = {"name": name, "labels": raw["metadata"]["labels"], "ownerReferences": [owner]}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": named, "spec": raw["spec"]}
+
+
+def orphaning(stage: Stage, name: str) -> JsonObject:
+    """Return the options of a deletion that leaves the pods of this very ReplicaSet running."""
+    found = stage.read("replicasets", name)["metadata"]
+    precondition = {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}
+    return {"propagationPolicy": "Orphan", "preconditions": precondition}
 
 
 def _owner(name: str, api: str = "apps/v1") -> JsonObject:
@@ -511,6 +559,12 @@ class TestAttempts:
         stage.patch("deployments", "web", {"spec": {"paused": None}})
         stage.patch("deployments", "web", metadata(annotations={"splitter.io/taken-over": None}))
         stage.patch("replicasets", "{parked}", {"spec": {"replicas": 2}})
+        labels: JsonObject = {"splitter.io/pool": "spot", "splitter.io/source": "plain"}
+        stage.patch("pods", "{pod}", metadata(labels=labels))
+        stage.patch("pods", "{pod}", metadata(labels=dict.fromkeys(labels)))
+        stage.delete("replicasets", "{attached}", **orphaning(stage, "{attached}"))
+        stage.create("replicasets", adopting_like(stage))
+        stage.patch("deployments", "web-spot", {"spec": {"paused": True}})
         stage.create("replicasets", parked_like(stage))
         stage.create("pods", _placeholder(stage))
         uid = stage.read("pods", "{pod}")["metadata"]["uid"]

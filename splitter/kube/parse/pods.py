@@ -69,7 +69,7 @@ def pod(raw: Raw) -> PodRecord:
 
 
 def _template_hash(labels: Mapping[str, str]) -> str:
-    """Return the label by which a ReplicaSet selects; whoever writes pods may write there what no name may have."""
+    """Return the label by which a ReplicaSet selects, if a name may have it: anybody may write any text."""
     found = labels.get(TEMPLATE_HASH, "")
     return found if is_name(found) else ""
 
