@@ -31,7 +31,7 @@ from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinVi
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import kept_name
-from splitter.core.taking import parked, under_way
+from splitter.core.taking import not_calm, parked, under_way
 
 # While pods have no owner the next look comes soon, whether or not a watch tells us of them.
 _WINDOW_POLL_S = 0.1
@@ -54,11 +54,8 @@ def onboard(this: Pass) -> Plan:
     if isinstance(this.rendered, Note):
         return Plan(Step.ADOPT_PODS, State.HELD, this.rendered, notes=(this.rendered,))
     [home] = active
-    if why := _unrest(home.pods):
-        note = Note(
-            Reason.WAITING_FOR_CALM, f"pods change their owner when no node under them is going: {why}"
-        )
-        return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,), wake_after_s=POLL_S)
+    if (unrest := not_calm(home.pods)) is not None:
+        return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), wake_after_s=POLL_S)
     return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
 
 
@@ -289,23 +286,11 @@ def restless(this: Pass) -> bool:
         return False  # it has begun: the shortest way out is on
     if not transfer.at_zero((), this.observed.tied(Tie.PARKED)):
         return True  # an earlier version's hand-over, or what a foreign unpause has made
-    return any(_unrest(twin.pods) or _rolls_well(twin) for twin in twins)
+    return any(not_calm(twin.pods) or _rolls_well(twin) for twin in twins)
 
 
 def _rolls_well(twin: TwinView) -> bool:
     return is_rolling(twin) and not twin.stalled and not any(pod.trouble for pod in twin.pods)
-
-
-def _unrest(pods: Sequence[PodView]) -> str:
-    """Return which node is about to go, or is gone, under one of the pods.
-
-    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
-    that goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
-    """
-    for pod in pods:
-        if pod.counts and pod.going and not pod.voluntary:
-            return f"{pod.node}{f': {pod.signal}' if pod.signal else ''}"
-    return ""
 
 
 def bring_home(this: Pass) -> Plan:

@@ -4,6 +4,7 @@ The planner calls one of these a pass (handover.md, rows 2 to 8). Each is idempo
 replicas.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from splitter.core import transfer
@@ -11,7 +12,16 @@ from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused,
 from splitter.core.eligibility import advice, refusal
 from splitter.core.forecast import forecast
 from splitter.core.handover import Step, waits_for_pods
-from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
+from splitter.core.model import (
+    Note,
+    Observation,
+    PodView,
+    ReplicaSetView,
+    SourceView,
+    SplitView,
+    Tie,
+    seconds_between,
+)
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
@@ -59,6 +69,11 @@ def consider(this: Pass) -> Plan:
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
         return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
+    own = [pod for rs in this.observed.tied(Tie.ATTACHED) for pod in rs.pods]
+    if this.source.stateful is None and (unrest := not_calm(own)) is not None:
+        return Plan(
+            Step.CONSIDER, State.HELD, unrest, _reported(this, unrest), (unrest,), wake_after_s=POLL_S
+        )
     expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
     if this.source.stateful is not None:
         expected = "each pod is replaced once"
@@ -169,6 +184,20 @@ def wait_controller(this: Pass) -> Plan:
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
     note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
     return Plan(Step.WAIT_CONTROLLER, state, note, wake_after_s=POLL_S)
+
+
+def not_calm(pods: Iterable[PodView]) -> Note | None:
+    """Say which node is about to go, or is gone, under one of the pods that are to change their owner.
+
+    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
+    that goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
+    """
+    for pod in pods:
+        if pod.counts and pod.going and not pod.voluntary:
+            why = f"{pod.node}{f': {pod.signal}' if pod.signal else ''}"
+            message = f"its pods change their owner when no node under them is going: {why}"
+            return Note(Reason.WAITING_FOR_CALM, message)
+    return None
 
 
 def wait_rollout(this: Pass) -> Plan:

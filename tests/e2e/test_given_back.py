@@ -58,7 +58,7 @@ class TestAsFound:
     def test_field_by_field(self, shop: Shop) -> None:
         """Every field of the Deployment and of its ReplicaSets is as it was, owned by whoever owned it.
 
-        But for the ReplicaSet of the current template: another one of its name has adopted the pods of both twins.
+        But for the ReplicaSet of the current template: another of its name has adopted the pods of both twins.
         """
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.kubectl("set", "image", "deployment/web", "web=web:2")
@@ -182,7 +182,7 @@ class TestInNumbers:
         assert len(shop.pods()) == self.N
 
     def test_a_change_of_owners_touches_no_pod(self, shop: Shop) -> None:
-        """Frozen before it is labelled, its pods change their owner and no more; given back so, they are the same."""
+        """Frozen before it is labelled, its pods change their owner and no more; so they come back."""
         shop.deploy(
             replicas=self.N, surge=2, unavailable=2, annotations={**ASKED, "splitter.io/freeze": "true"}
         )

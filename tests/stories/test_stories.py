@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from splitter.core.model import Pool
+from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED, mark_value
+from stories.cluster import TEMPLATE_HASH, Deployment, Split
 from stories.director import Story
 from stories.promises import traces, unsettled
 
@@ -188,6 +190,49 @@ class TestGivingBack:
         story.wait(120)
         assert not traces(story.cluster)
         keep(story, "give-back-another-count")
+
+
+class TestUpgrade:
+    """What an earlier version has split: its pods were the source's, and the source's ReplicaSet is parked."""
+
+    @pytest.mark.parametrize("left", [0, 4])
+    def test_goes_on_and_is_given_back(self, left: int) -> None:
+        """At rest, or in the middle of its hand-over: it ends as it began, and no twin's pod restarts."""
+        story = Story(f"Split by an earlier version, with {left} replicas that were to move yet")
+        cluster, source = story.cluster, story.cluster.source
+        [parked] = cluster.owned_by(source)
+        moved = sorted(cluster.pods.values(), key=lambda pod: pod.name)[left:]
+        for pool in Pool:
+            twin = Deployment(
+                f"web-{pool}", f"uid-{pool}", pool, f"v1|{pool}", 0, 1, 0, cluster.version(), history_limit=2
+            )
+            cluster.twins[pool] = twin
+            twin.rendered_hash = twin.made_of = twin.template
+            pods = [pod for pod in moved if cluster.nodes[pod.node or ""].spot is (pool is Pool.SPOT)]
+            twin.replicas = len(pods)
+            owner = cluster.make_replica_set(twin, twin.template, len(pods))
+            for pod in pods:
+                pod.owner, pod.pool, pod.template = owner.uid, pool, twin.template
+                pod.label, pod.hash = pool, owner.hashes[0]
+        parked.spec, parked.controlled, parked.desired_replicas = left, False, None
+        parked.labels = {TEMPLATE_HASH: parked.hashes[0], LABEL_SPLIT: SPLIT_PARKED}
+        cluster.change_spec(source, paused=True, paused_by_us=True)
+        source.annotations[ANNOTATION_TAKEN_OVER] = mark_value(source.uid, cluster.instant(0))
+        cluster.split = Split("uid-split", source.uid, takes_over=True)
+        cluster.split.status = {"state": "TakingOver" if left else "Steady"}
+        before = {pod.name for pod in moved}
+        story.label(**POLICY)
+        story.wait(600)
+        assert not unsettled(cluster, on_demand=4)
+        assert story.promises.least_available == 10
+        if not left:
+            assert set(cluster.pods) == before
+        before = set(cluster.pods)
+        story.unlabel()
+        story.wait(120)
+        assert not traces(cluster)
+        assert set(cluster.pods) == before
+        keep(story, f"split-by-an-earlier-version-{left}")
 
 
 class TestRunning:

@@ -1,0 +1,159 @@
+"""Labelling restarts nobody, and neither does giving back: the same pods run, and no Service loses one."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.support.shop import JsonObject, Shop
+from splitter.sandbox import Instant
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.following import Follower
+
+pytestmark = pytest.mark.e2e
+
+N = 8
+# Half of the pods may stay on each side, whatever the scheduler has chosen.
+FROZEN = {"splitter.io/freeze": "true"}
+SERVICE: JsonObject = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web"},
+    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+}
+
+
+class Addresses:
+    """The ready addresses of a Service, at every change of its EndpointSlices."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._slices: dict[str, frozenset[str]] = {}
+        self._all: list[frozenset[str]] = []
+
+    def changed(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
+        """Take note of a slice as it is now."""
+        del at
+        endpoints = [] if deleted else raw.get("endpoints") or []
+        ready = [one for one in endpoints if one.get("conditions", {}).get("ready", True)]
+        with self._lock:
+            found = frozenset(address for one in ready for address in one["addresses"])
+            self._slices[raw["metadata"]["name"]] = found
+            self._all.append(frozenset().union(*self._slices.values()))
+
+    @property
+    def now(self) -> frozenset[str]:
+        """Return those of this moment."""
+        with self._lock:
+            return self._all[-1] if self._all else frozenset()
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Return those that were ready once and were not at a later change."""
+        with self._lock:
+            ever: frozenset[str] = frozenset()
+            lost: frozenset[str] = frozenset()
+            for ready in self._all:
+                lost |= ever - ready
+                ever |= ready
+            return lost
+
+
+@contextmanager
+def served(shop: Shop) -> Iterator[Addresses]:
+    """Follow the Service of `web` once all of its pods are behind it."""
+    shop.apply(SERVICE)
+    found = Addresses()
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{shop.namespace}/endpointslices"
+    follower = Follower(shop.sandbox.api, path, found.changed)
+    follower.start()
+    try:
+        shop.until(lambda: len(found.now) == N, f"{N} addresses behind the Service")
+        yield found
+    finally:
+        follower.stop()
+
+
+def by_pool(shop: Shop) -> dict[str, set[str]]:
+    """Return the UIDs of the pods by the twin that owns them."""
+    found: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
+    for pod in shop.pods():
+        owner = pod["metadata"]["ownerReferences"][0]["name"]
+        found["spot" if owner.startswith("web-spot-") else "on-demand"].add(pod["metadata"]["uid"])
+    return found
+
+
+def by_node(shop: Shop) -> dict[str, set[str]]:
+    """Return the UIDs of the pods by the kind of the node that they are on."""
+    found: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
+    for pod in shop.pods():
+        kind = "spot" if pod["spec"]["nodeName"].startswith("spot") else "on-demand"
+        found[kind].add(pod["metadata"]["uid"])
+    return found
+
+
+class TestPods:
+    def test_go_to_the_twin_of_their_node_and_back(self, shop: Shop) -> None:
+        """All of them run on, the Service loses none, and no label of ours is left."""
+        shop.deploy(replicas=N, annotations=FROZEN)
+        before = by_node(shop)
+        assert all(before.values()), "the scheduler has spread them"
+        with served(shop) as addresses, shop.watch() as watched:
+            shop.label()
+            shop.says("Frozen")
+            assert by_pool(shop) == before
+            shop.unlabel()
+            shop.wait_given_back()
+            assert watched.lowest() == watched.highest() == N
+            assert addresses.lost == frozenset()
+        assert shop.pod_uids() == before["on-demand"] | before["spot"]
+        assert all("splitter.io/pool" not in pod["metadata"]["labels"] for pod in shop.pods())
+
+    def test_that_belong_elsewhere_move_afterwards(self, shop: Shop) -> None:
+        """Make before break, and no more of them than the policy says."""
+        shop.deploy(replicas=N, annotations=FROZEN)
+        before = by_node(shop)
+        wanted = len(before["on-demand"]) + 1  # one has to move
+        shop.kubectl(
+            "annotate", "deployment/web", "splitter.io/freeze-", f"splitter.io/on-demand-base={wanted}"
+        )
+        with shop.watch() as watched:
+            shop.label()
+            shop.wait_split(on_demand=wanted, spot=N - wanted)
+            assert watched.lowest() >= N
+        assert len(shop.pod_uids() & (before["on-demand"] | before["spot"])) == N - 1
+
+    def test_of_another_image_are_rolled_one_twin_after_the_other(self, shop: Shop) -> None:
+        """What was set while it is split comes back with it: no pod restarts on the way home."""
+        shop.deploy(replicas=N, annotations=FROZEN)
+        shop.label()
+        shop.says("Frozen")
+        shop.kubectl("set", "image", "deployment/web", "web=web:2")
+        shop.until(lambda: set(shop.images()) == {"web:2"}, "both twins to run web:2")
+        shop.until(lambda: len(shop.pods()) == N, "the end of the old ones")
+        before = shop.pod_uids()
+        with shop.watch() as watched:
+            shop.unlabel()
+            shop.wait_given_back()
+            assert watched.lowest() == watched.highest() == N
+        assert shop.pod_uids() == before
+        shop.kubectl("rollout", "undo", "deployment/web")
+        shop.wait_rolled_out()
+        shop.until(lambda: set(shop.images()) == {"web:1"}, "the image before")
+
+
+class TestCalm:
+    def test_no_owner_changes_while_a_node_is_going(self, shop: Shop, fleet: Fleet) -> None:
+        """With a notice under it the workload waits, says why, and goes on when the node is gone."""
+        shop.deploy(replicas=N, annotations={"splitter.io/on-demand-base": str(N)})
+        going = next(
+            pod["spec"]["nodeName"] for pod in shop.pods() if pod["spec"]["nodeName"].startswith("spot")
+        )
+        fleet.notice([going])
+        before = shop.pod_uids()
+        shop.label()
+        shop.says("WaitingForCalm", going)
+        assert shop.pod_uids() == before
+        fleet.kill([going])
+        shop.wait_split(on_demand=N, spot=0)
