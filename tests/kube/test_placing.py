@@ -17,6 +17,7 @@ from splitter.core.model import SourceView, StatefulView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.kube.apply import Writer
+from splitter.kube.bodies import placing_split
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 
@@ -165,6 +166,19 @@ class TestTelling:
         desk.cache.splits.forget(gone.uid)
         await desk.place("db", 0, 1)
         assert desk.store.told == {"db": [(0, 1)]}
+
+
+    async def test_an_owner_that_a_split_invents(self, desk: Desk) -> None:
+        """Is not named: whoever may write Splits may write any UID there. One whose label is gone stays named."""
+        await desk.place("db", 0)
+        assert desk.cache.sources.get("shop", "uid-db") is None
+        forged = placing_split(stateful("forged"), (0,))
+        forged["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
+        forged["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
+        forged["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another-tenants"
+        desk.cache.splits.upsert(forged)
+        await desk.place("cache", 0)
+        assert set(desk.store.told) == {"db", "cache"}
 
 
 KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
