@@ -62,7 +62,8 @@ class Placing:
                 continue
             if record.view.ordinals is not None:
                 ranges = runs(record.view.ordinals)
-                named = {uid for uid in record.view.owner_uids if uid in known or self._is_there(record, uid)}
+                owners = record.view.owner_uids
+                named = [uid for uid in owners if uid in known or self._is_there(record, uid)]
                 found.update((uid, (record.source.name, ranges)) for uid in named)
         if ordinals is not None:
             found[source.uid] = (source.key.name, runs(ordinals))

@@ -167,7 +167,6 @@ class TestTelling:
         await desk.place("db", 0, 1)
         assert desk.store.told == {"db": [(0, 1)]}
 
-
     async def test_an_owner_that_a_split_invents(self, desk: Desk) -> None:
         """Is not named: whoever may write Splits may write any UID there. One without a label stays named."""
         await desk.place("db", 0)
