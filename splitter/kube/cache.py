@@ -127,14 +127,8 @@ class Cache:
             {
                 "owner": lambda record: (record.namespace, record.owner_uid),
                 "node": lambda record: record.node,
-                "unowned": lambda record: (
-                    (record.namespace, record.revision)
-                    if record.owner_uid is None and record.revision
-                    else None
-                ),
-                "labelled": lambda record: (
-                    (record.namespace, record.labelled_for) if record.labelled_for else None
-                ),
+                "unowned": lambda record: record.unowned,
+                "labelled": lambda record: record.labelled,
             },
             self._pod_changed,
         )

@@ -6,8 +6,8 @@ is looked at here, so that a stranger's pod is none of them.
 
 from collections.abc import Iterable, Iterator
 
-from splitter.core.model import StatefulView
 from splitter.core.names import ordinal_of
+from splitter.core.stateful import StatefulView
 from splitter.kube.records import PodRecord
 
 

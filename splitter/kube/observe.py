@@ -21,7 +21,6 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     SplitView,
-    StatefulView,
     Tie,
     Trouble,
     TwinView,
@@ -31,6 +30,7 @@ from splitter.core.names import Key
 from splitter.core.nodes import Blocked, PodRequest, free_room
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
+from splitter.core.stateful import StatefulView
 from splitter.core.surface import split_name
 from splitter.kube import parse
 from splitter.kube.autoscalers import Autoscalers

@@ -58,6 +58,16 @@ class PodRecord:
     termination_s: int
     requests: tuple[tuple[str, int], ...]
 
+    @property
+    def unowned(self) -> tuple[str, str] | None:
+        """Its namespace and pod-template-hash, if nobody controls it."""
+        return (self.namespace, self.revision) if self.owner_uid is None and self.revision else None
+
+    @property
+    def labelled(self) -> tuple[str, str] | None:
+        """Its namespace and the workload that it is labelled for, if it is."""
+        return (self.namespace, self.labelled_for) if self.labelled_for else None
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetRecord:

@@ -29,7 +29,6 @@ from splitter.core.model import (
     Pool,
     SourceView,
     Standing,
-    StatefulView,
     Tie,
 )
 from splitter.core.names import STATEFUL_SET, Key
@@ -38,6 +37,7 @@ from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 NO_TWINS = Note(Reason.TEMPLATE_INVALID, "nobody needs twins here", warning=True)

@@ -18,7 +18,6 @@ from splitter.core.model import (
     Pool,
     SourceView,
     Standing,
-    StatefulView,
     Tie,
     TwinView,
 )
@@ -26,6 +25,7 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.stateful import StatefulView
 from splitter.core.surface import mark_value, saved_value
 
 DB = Key(STATEFUL_SET, "shop", "db")

@@ -24,11 +24,12 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, StatefulView, Tie
+from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.stateful import StatefulView
 from splitter.core.turns import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)

@@ -23,7 +23,6 @@ from splitter.core.model import (
     SourceView,
     SplitView,
     Standing,
-    StatefulView,
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.packed import packed
@@ -33,6 +32,7 @@ from splitter.core.reasons import Reason
 from splitter.core.rollout import partition_of
 from splitter.core.running import run
 from splitter.core.scaling import follow, follow_split, release, save
+from splitter.core.stateful import StatefulView
 from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
 
 DB = Key(STATEFUL_SET, "shop", "db")

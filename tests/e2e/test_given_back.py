@@ -58,7 +58,7 @@ class TestAsFound:
     def test_field_by_field(self, shop: Shop) -> None:
         """Every field of the Deployment and of its ReplicaSets is as it was, owned by whoever owned it.
 
-        But for the ReplicaSet of the current template: another of its name has adopted the pods of both twins.
+        But for the ReplicaSet of the current template: another of its name adopts the pods of both twins.
         """
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         shop.kubectl("set", "image", "deployment/web", "web=web:2")

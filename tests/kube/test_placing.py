@@ -13,9 +13,10 @@ from builders import ago, free_source, observation, split
 from kube.raw import metadata
 from kube.server import Script, connected, refusal
 from splitter.core.actions import DeleteSplit, PlaceOrdinals
-from splitter.core.model import SourceView, StatefulView
+from splitter.core.model import SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
+from splitter.core.stateful import StatefulView
 from splitter.kube.apply import Writer
 from splitter.kube.bodies import placing_split
 from splitter.kube.cache import Cache

@@ -9,10 +9,11 @@ from aiohttp import web
 from builders import NOW, ago, free_source
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import Neighbours, Pool, SourceView, StatefulView
+from splitter.core.model import Neighbours, Pool, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
+from splitter.core.stateful import StatefulView
 from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.client import KIND_MISSING
 from splitter.kube.neighbours import look_around

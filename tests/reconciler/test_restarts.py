@@ -11,8 +11,9 @@ import pytest
 from builders import free_source, observation, pod, replica_set, split
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
-from splitter.core.model import Observation, Standing, StatefulView, Tie
+from splitter.core.model import Observation, Standing, Tie
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue

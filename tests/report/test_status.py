@@ -9,12 +9,13 @@ import yaml
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing, StatefulView
+from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing
 from splitter.core.packed import packed
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
+from splitter.core.stateful import StatefulView
 from splitter.report.status import build
 
 BALANCED = Note(Reason.BALANCED, "all is where it should be")

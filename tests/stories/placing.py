@@ -32,7 +32,6 @@ from splitter.core.model import (
     PodView,
     Pool,
     Standing,
-    StatefulView,
     Tie,
 )
 from splitter.core.names import STATEFUL_SET, Key
@@ -42,6 +41,7 @@ from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
+from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")
 START_S, END_S = 20, 3

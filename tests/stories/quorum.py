@@ -34,11 +34,11 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     Standing,
-    StatefulView,
     Tie,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.stateful import StatefulView
 from splitter.core.surface import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,

@@ -193,7 +193,7 @@ class TestGivingBack:
 
 
 class TestUpgrade:
-    """What an earlier version has split: its pods were the source's, and the source's ReplicaSet is parked."""
+    """What an earlier version has split: twins with pods of their own, and a parked ReplicaSet."""
 
     @pytest.mark.parametrize("left", [0, 4])
     def test_goes_on_and_is_given_back(self, left: int) -> None:
