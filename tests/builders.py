@@ -90,6 +90,7 @@ def replica_set(
         available_replicas=sum(1 for one in counted if one.ready_since is not None),
         created=ago(age_s),
         template_labels={"app": "web", "pod-template-hash": name.rpartition("-")[2]},
+        hashes=(name.rpartition("-")[2],),
         tie=tie,
         refusal=refusal,
         pods=tuple(of),

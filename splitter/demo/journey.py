@@ -103,7 +103,8 @@ class Journey:
 
     def _take_over(self) -> None:
         stage = self._stage
-        with self._step("take over", "Take over: one label each, and annotations for some"):
+        with self._step("take over", "Take over: one label each, and annotations for some") as draft:
+            draft.probes = True
             for name, policy in stage.policies.items():
                 if policy:
                     written = [f"{key}={value}" for key, value in policy.items()]

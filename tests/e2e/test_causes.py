@@ -105,12 +105,12 @@ class TestQuota:
             assert watched.lowest() >= REPLICAS
 
     def test_no_room_for_surge(self, shop: Shop) -> None:
-        """Without room for one replica more a workload is not taken over any further, and never broken."""
+        """Without room for one replica more no pod is moved to the other pool, and none is ended."""
         shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
         quota(shop, REPLICAS)
         with shop.watch() as watched:
             shop.label()
-            told(shop, "QuotaExceeded", "replicas of web-on-demand are refused by a quota")
+            told(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota")
             outlast_grace(shop)
             assert shop.shape().total == REPLICAS
             assert shop.status()["reason"] == "QuotaExceeded"

@@ -29,8 +29,8 @@ def users_own(*, labelled: bool) -> dict[str, Any]:
 
 
 def half_way(shop: Shop) -> bool:
-    """Whether some of its replicas are the twins' already, and some are not."""
-    return bool(shop.twins()) and 1 <= sum(shop.twins() or ()) < REPLICAS
+    """Whether its pods are the twins' already, and some have to move yet."""
+    return sum(shop.twins() or ()) >= REPLICAS and not split_all(shop)
 
 
 def split_all(shop: Shop) -> bool:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
@@ -68,18 +69,24 @@ class TestDisruptionBudget:
         return (status["expectedPods"], status["disruptionsAllowed"]) == (REPLICAS, 1)
 
     def test_counts_as_before(self, shop: Shop) -> None:
-        """It expects N pods before the split, while it is split, and after it; never does it fail open."""
+        """It expects N pods before the split, while it is split, and after it.
+
+        But for the moments in which its pods have no owner: it counts fewer then (docs/limits.md).
+        """
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         self.apply(shop, maxUnavailable=1)
         budgets = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets"
-        expected: set[int] = set()
-        with Watch(shop.sandbox.api, budgets, lambda _at, raw, _gone: expected.add(_expected(raw))):
+        expected: list[int] = []
+        with Watch(shop.sandbox.api, budgets, lambda _at, raw, _gone: expected.append(_expected(raw))):
             shop.label()
             shop.wait_split(on_demand=1, spot=3)
             shop.until(lambda: self.allows_one(shop), "the budget to expect N, and to allow one disruption")
             shop.unlabel()
             shop.wait_given_back()
-        assert expected <= set(range(REPLICAS, REPLICAS + SURGE + 1)), expected
+            shop.until(lambda: self.allows_one(shop), "the budget to expect N again")
+        assert max(expected) <= REPLICAS + SURGE, expected
+        fewer = [before >= REPLICAS > after for before, after in pairwise(expected)]
+        assert sum(fewer) <= 2, expected  # once on the way there, and once on the way back
 
     @pytest.mark.parametrize("pool", ["spot", "on-demand"])
     def test_drain(self, split_shop: Shop, fleet: Fleet, pool: str) -> None:

@@ -1,10 +1,12 @@
 """The rehearsal: whose fault a refusal is, in words, and what is no refusal at all."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from builders import observation, replica_set, source
+from builders import observation, pods, replica_set, source
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.model import Note, Pool, Rendered, Tie
+from splitter.core.model import Note, Pool, Rendered, ReplicaSetView, Tie
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError
 from splitter.kube.rehearse import rehearse, rehearse_roll
@@ -76,36 +78,74 @@ class TestRoll:
             await rehearsed(refusal(status, "", words))
 
 
+ATTACHED = replica_set("web-h1", 2, pods(2), tie=Tie.ATTACHED)
+LIVE = {
+    "metadata": {"name": "web-h1"},
+    "spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}},
+}
+
+
 class TestTakeOver:
     @staticmethod
-    async def rehearsed(*answers: Answer) -> tuple[Note | None, Script]:
-        """Return what is said of a take-over: both twins, the pause, the way back."""
-        script = Script().then(json({}), json({}), json({}), *answers)
+    async def rehearsed(
+        *answers: Answer, sets: Sequence[ReplicaSetView] = (ATTACHED,)
+    ) -> tuple[Note | None, Script]:
+        """Return what is said of a take-over: twins, pause, a ReplicaSet parked and read; then the adoption."""
+        script = Script().then(*[json({})] * 4, json(LIVE), *answers)
         async with connected(script) as client:
-            return await rehearse(client, observation(source(manifest_json=MANIFEST)), TWINS), script
+            return await rehearse(client, observation(source(manifest_json=MANIFEST), sets), TWINS), script
 
-    async def test_a_way_back_that_is_there(self) -> None:
-        """What an earlier split has made for the way back is no objection: it is there to be used."""
-        there = refusal(409, "AlreadyExists", 'replicasets.apps "web-splited2222" already exists')
-        said, script = await self.rehearsed(there)
+    async def test_each_kind_of_write(self) -> None:
+        """By which running pods change their owner, too: all of them dry, and of one ReplicaSet for all."""
+        old = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(9)]
+        said, script = await self.rehearsed(*[json({})] * 3, sets=(*old, ATTACHED))
         assert said is None
-        assert (script.asked[-1].method, script.asked[-1].path.rsplit("/", 1)[1]) == ("POST", "replicasets")
+        asked = [(one.method, one.path.rsplit("/", 1)[1]) for one in script.asked]
+        assert asked == [
+            ("PATCH", "web-on-demand"),
+            ("PATCH", "web-spot"),
+            ("PATCH", "web"),
+            ("PATCH", "web-h1"),
+            ("GET", "web-h1"),
+            ("POST", "replicasets"),
+            ("DELETE", "web-h1"),
+            ("PATCH", "ready-0"),
+        ]
+        assert all(one.query["dryRun"] == "All" for one in script.asked if one.method != "GET")
+        [deletion] = [one for one in script.asked if one.method == "DELETE"]
+        assert deletion.body == {
+            "propagationPolicy": "Orphan",
+            "preconditions": {"uid": "uid-web-h1", "resourceVersion": "rv-web-h1"},
+            "dryRun": ["All"],  # options in a body are all that counts
+        }
 
-    async def test_a_way_back_that_is_forbidden(self) -> None:
-        """A policy against it is one."""
-        said, _ = await self.rehearsed(refusal(422, "", POLICY))
+    async def test_a_template_that_is_kept_already(self) -> None:
+        """What an earlier split has kept is no objection: it is there to be used."""
+        there = refusal(409, "AlreadyExists", 'replicasets.apps "web-splith1" already exists')
+        said, script = await self.rehearsed(there, json({}), json({}))
+        assert said is None
+        assert script.asked[-1].method == "PATCH"
+
+    @pytest.mark.parametrize(
+        ("before", "what"),
+        [
+            (0, "create a replicaset that keeps the template"),
+            (1, "delete replicaset web-h1 and leave its pods running"),
+            (2, "label pod ready-0"),
+        ],
+    )
+    async def test_forbidden(self, before: int, what: str) -> None:
+        """A policy against one of them is known before the pause."""
+        said, _ = await self.rehearsed(*[json({})] * before, refusal(422, "", POLICY))
         assert said is not None
-        assert "refuse to create a replicaset for the way back" in said.message
+        assert said.reason is Reason.WRITE_DENIED
+        assert f"refuse to {what}" in said.message
 
-    async def test_one_replica_set_for_all(self) -> None:
-        """One is parked in the rehearsal, the current one if it is there: there may be hundreds."""
-        sets = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(9)]
-        sets.insert(4, replica_set("current", 10, tie=Tie.ATTACHED))
-        script = Script().then(*[json({})] * 6)
-        async with connected(script) as client:
-            assert await rehearse(client, observation(source(manifest_json=MANIFEST), sets), TWINS) is None
-        asked = [asked.path.rsplit("/", 1)[1] for asked in script.asked]
-        assert asked == ["web-on-demand", "web-spot", "web", "current", "current", "replicasets"]
+    async def test_without_pods(self) -> None:
+        """There is nothing that could change its owner."""
+        said, script = await self.rehearsed(sets=())
+        assert said is None
+        assert len(script.asked) == 3
 
     async def test_somebody_wrote_in_between(self) -> None:
         """A conflict is asked again."""

@@ -67,7 +67,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         labels=labels,
         marked=ANNOTATION_TAKEN_OVER in annotations,
         template_labels=spec["template"]["metadata"].get("labels", {}),
-        hashes=_selected_hashes(spec["selector"]),
+        hashes=_selected_hashes(spec.get("selector") or {}),
         template_hash=template_hash(spec["template"]),
         spec_replicas=count(spec, "replicas", 1),
         status_replicas=count(status, "replicas"),
