@@ -7,6 +7,7 @@ Source: docs/design/adoption.md; each rule there was seen on a real API server.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from splitter.core import transfer
 from splitter.core.actions import (
@@ -199,6 +200,10 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
     if held := [rs for rs in twin.replica_sets if holds_replicas(rs)]:
         # Some of the pods only: what was let go half, as by a label set again at once, is let go whole.
         return [OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in held]
+    if not twin.rendered_hash and not isinstance(this.rendered, Note):
+        # It was robbed of its owner or its label, or edited: it is written whole again, and waits on.
+        whole = _created(this, twin.pool, twin.spec_replicas)
+        return [replace(whole, resource_version=twin.resource_version)]
     kept = _kept_of(this, hashes)
     if kept is not None and not _has_template_of(this, twin, kept):
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.

@@ -11,7 +11,7 @@ from splitter.core import transfer
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.forecast import forecast
-from splitter.core.handover import Step, waits_for_pods
+from splitter.core.handover import Step
 from splitter.core.model import (
     Note,
     Observation,
@@ -154,8 +154,7 @@ def pause(this: Pass) -> Plan:
     """Pause; with something parked it is a fight, counted after the write (row 6)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
-    waiting = all(map(waits_for_pods, this.observed.twins))
-    if waiting or not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
+    if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
     fights = recent_fights(this.observed, this.observed.now)

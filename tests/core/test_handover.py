@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import cache
 from itertools import product
 
 import pytest
@@ -17,7 +18,6 @@ from splitter.core.handover import (
     Step,
     break_,
     free_replicas,
-    hand_back_of,
     holder_of_replica_set,
     holder_of_twin,
     make,
@@ -40,8 +40,7 @@ REST = Columns(
     parked=True,
     twins=True,
     ours_at_zero=False,
-    hand_back=True,
-    hand_back_done=False,
+    twins_hold=True,
 )
 """A workload that is split and at rest."""
 FRESH = Columns(
@@ -58,28 +57,52 @@ FRESH = Columns(
     parked=False,
     twins=False,
     ours_at_zero=True,
-    hand_back=False,
-    hand_back_done=False,
+    twins_wait=True,
 )
 """A source that has just got its label."""
+WAITING = replace(REST, parked=False, twins_hold=False, twins_wait=True, unsettled=True)
+"""Its twins are paused, and wait for pods."""
 GIVEN = replace(REST, label=False)
 """The label was removed from a workload at rest."""
 
 
-def every() -> Iterator[Columns]:
-    """Yield every combination of the columns that an observation can give."""
-    flags = [field.name for field in fields(Columns) if field.name != "mark"]
+ADOPTION = ("twins_wait", "twins_hold", "unsettled", "rolling", "leaving", "orphans", "parked_active")
+# What may be true of pods that change their owner, as far as the table tells it apart.
+PODS = (
+    *(("twins_wait",), ("twins_hold",), ("twins_wait", "unsettled"), ("twins_hold", "unsettled")),
+    *(("orphans", "twins_wait", "unsettled"), ("orphans", "twins_hold", "unsettled"), ("orphans",)),
+    *(("leaving", "twins_wait", "unsettled"), ("leaving", "twins_hold"), ("leaving", "orphans")),
+    *(("parked_active",), ("parked_active", "twins_hold"), ("rolling", "twins_wait")),
+)
+
+
+@cache
+def every() -> tuple[Columns, ...]:
+    """Return every combination of the columns that an observation can give."""
+    return tuple(_combinations())
+
+
+def _combinations() -> Iterator[Columns]:
+    flags = [field.name for field in fields(Columns) if field.name not in {"mark", *ADOPTION}]
+    none = dict.fromkeys(ADOPTION, False)
     for mark, values in product(Mark, list(product([False, True], repeat=len(flags)))):
-        columns = replace(REST, mark=mark, **dict(zip(flags, values, strict=True)))
-        if columns.split and columns.report:
+        plain = Columns(mark=mark, **dict(zip(flags, values, strict=True)), **none)
+        if plain.split and plain.report:
             continue  # one Split, of one kind
-        if columns.conflict and not (columns.split or columns.report):
+        if plain.conflict and not (plain.split or plain.report):
             continue  # a Conflict is recorded in a Split
-        if columns.adrift and not (columns.split or columns.report or columns.parked):
+        if plain.adrift and not (plain.split or plain.report or plain.parked):
             continue
-        if (columns.hand_back or columns.hand_back_done) and not columns.parked:
-            continue
-        yield columns
+        yield plain
+        if plain.report or plain.copied or plain.adrift:
+            continue  # they have nothing to do with pods that change their owner
+        for true in PODS:
+            columns = replace(plain, **dict.fromkeys(true, True))
+            if columns.twins_hold and not columns.twins:
+                continue
+            if columns.parked_active and not columns.parked:
+                continue
+            yield columns
 
 
 class TestEveryRow:
@@ -89,7 +112,7 @@ class TestEveryRow:
         ("row", "columns", "step"),
         [
             ("2 given back in Conflict", replace(FRESH, split=True, conflict=True), Step.NOTHING),
-            ("2 Conflict, still ours", replace(REST, conflict=True), Step.HAND_BACK),
+            ("2 Conflict, still ours", replace(REST, conflict=True), Step.OFFBOARD),
             ("3 new label", FRESH, Step.CONSIDER),
             ("3 refused before", replace(FRESH, report=True), Step.CONSIDER),
             ("3 paused by its user", replace(FRESH, paused=True), Step.CONSIDER),
@@ -112,7 +135,21 @@ class TestEveryRow:
             ("6 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
             ("7 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),
             ("7 one on its way back", replace(REST, returning=True), Step.WAIT_CONTROLLER),
+            (
+                "6 the source rolls by itself",
+                replace(FRESH, split=True, mark=Mark.OURS, rolling=True),
+                Step.WAIT_ROLLOUT,
+            ),
+            ("7 a ReplicaSet is going", replace(REST, leaving=True), Step.WAIT_CONTROLLER),
             ("8 something attached", replace(REST, attached=True), Step.PARK),
+            (
+                "8 the source's own pods",
+                replace(FRESH, split=True, mark=Mark.OURS, paused=True),
+                Step.ADOPT_PODS,
+            ),
+            ("8 paused twins wait for them", replace(WAITING, attached=True), Step.ADOPT_PODS),
+            ("9 pods without an owner", replace(WAITING, orphans=True), Step.SETTLE),
+            ("9 a twin is paused", replace(REST, unsettled=True), Step.SETTLE),
             ("9-12 ours", REST, Step.RUN),
             ("13 one on its way back", replace(GIVEN, returning=True), Step.WAIT_CONTROLLER),
             ("14 attached and paused", replace(GIVEN, attached=True), Step.UNPAUSE),
@@ -123,9 +160,16 @@ class TestEveryRow:
                 replace(GIVEN, attached=True, paused=False, ours_at_zero=True),
                 Step.CLEAN_UP,
             ),
-            ("19 none to give back", replace(GIVEN, hand_back=False), Step.CREATE_HAND_BACK),
-            ("20 complete", replace(GIVEN, hand_back_done=True), Step.REATTACH),
-            ("21 otherwise", GIVEN, Step.HAND_BACK),
+            ("13 a ReplicaSet is going", replace(GIVEN, leaving=True), Step.WAIT_CONTROLLER),
+            ("14 pods without an owner", replace(GIVEN, orphans=True, twins_hold=False), Step.BRING_HOME),
+            ("14 and a twin has some yet", replace(GIVEN, orphans=True), Step.OFFBOARD),
+            ("19 the twins have the pods", GIVEN, Step.OFFBOARD),
+            (
+                "20 no twin is there",
+                replace(GIVEN, twins=False, twins_hold=False, parked_active=True),
+                Step.REATTACH,
+            ),
+            ("21 nor anything else", replace(GIVEN, twins=False, twins_hold=False), Step.UNPAUSE),
             ("a refusal whose label went", replace(FRESH, label=False, report=True), Step.CLEAN_UP),
             ("a stranger", replace(FRESH, label=False), Step.NOTHING),
         ],
@@ -141,7 +185,7 @@ class TestEveryCombination:
 
     def test_exactly_one_step(self) -> None:
         """The table is total and deterministic."""
-        combinations = list(every())
+        combinations = every()
         assert len(combinations) > 15_000
         for columns in combinations:
             assert isinstance(next_step(columns), Step)
@@ -149,6 +193,7 @@ class TestEveryCombination:
     def test_without_a_label_nothing_is_taken(self) -> None:
         """PAUSE, PARK, RUN, CONSIDER, ADOPT and CREATE_SPLIT need the label, and no Conflict."""
         taking = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
+        taking |= {Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.SETTLE}
         for columns in every():
             if next_step(columns) in taking:
                 assert columns.label, columns
@@ -160,9 +205,9 @@ class TestEveryCombination:
             Step.UNPAUSE,
             Step.CLEAN_UP,
             Step.SHRINK_OURS,
-            Step.CREATE_HAND_BACK,
+            Step.OFFBOARD,
+            Step.BRING_HOME,
             Step.REATTACH,
-            Step.HAND_BACK,
         }
         for columns in every():
             if next_step(columns) in giving:
@@ -193,18 +238,26 @@ class TestEveryCombination:
     def test_parks_only_behind_an_observed_pause(self) -> None:
         """An unobserved pause and a released ReplicaSet make N new pods."""
         for columns in every():
-            if next_step(columns) in {Step.PARK, Step.RUN}:
+            if next_step(columns) in {Step.PARK, Step.ADOPT_PODS, Step.SETTLE, Step.RUN}:
                 assert columns.paused, columns
                 assert columns.observed, columns
                 assert columns.mark is Mark.OURS, columns
                 assert columns.split, columns
 
-    def test_never_unpauses_with_nothing_attached(self) -> None:
-        """Unpaused with nothing attached, the Deployment controller makes N new pods."""
+    def test_never_unpauses_while_pods_are_elsewhere(self) -> None:
+        """Unpaused with nothing attached, the Deployment controller makes N new pods beside the twins'."""
         for columns in every():
             if next_step(columns) is Step.UNPAUSE:
-                assert columns.attached, columns
-                assert not columns.returning, columns
+                elsewhere = columns.twins or columns.parked_active
+                assert columns.attached or not elsewhere, columns
+                on_the_way = columns.orphans or columns.leaving or columns.returning
+                assert not on_the_way, columns
+
+    def test_nothing_runs_beside_pods_that_change_their_owner(self) -> None:
+        """Counts are wrong while pods have no owner: nothing is scaled, and nothing is cleaned up."""
+        for columns in every():
+            if columns.orphans and columns.unsettled:
+                assert next_step(columns) not in {Step.RUN, Step.CLEAN_UP, Step.SHRINK_OURS}, columns
 
     def test_cleans_up_only_at_zero(self) -> None:
         """No twin or parked ReplicaSet with replicas is ever deleted."""
@@ -213,23 +266,6 @@ class TestEveryCombination:
                 assert columns.ours_at_zero, columns
                 assert columns.attached, columns
                 assert not columns.paused, columns
-
-
-class TestTheReplicaSetToGiveBack:
-    """Which parked ReplicaSet grows on the way back."""
-
-    def test_has_the_template_of_the_source(self) -> None:
-        """Any other would be rolled away at once."""
-        old, current = replica_set("web-old", template="v0"), replica_set("web-current")
-        assert hand_back_of(observation(sets=[old, current])) == current
-        assert hand_back_of(observation(sets=[old])) is None
-
-    def test_is_the_largest_then_the_oldest(self) -> None:
-        """The largest needs the fewest new pods; of equals the oldest, in each pass alike."""
-        large = replica_set("web-large", 3)
-        older, younger = replica_set("web-b", 1, age_s=20), replica_set("web-a", 1, age_s=10)
-        assert hand_back_of(observation(sets=[younger, large, older])) == large
-        assert hand_back_of(observation(sets=[younger, older])) == older
 
 
 class TestCounting:

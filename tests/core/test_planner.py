@@ -7,7 +7,6 @@ import pytest
 from builders import ago, free_source, observation, pods, rendered, replica_set, source, split, twin, twin_of
 from splitter.core.actions import (
     ApplyTwin,
-    CreateHandBack,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -134,7 +133,7 @@ class TestTaking:
         old = replica_set("web-0", spec=0, tie=Tie.ATTACHED, template="v0")
         older_running = replica_set("web-00", of=pods(1), tie=Tie.ATTACHED, template="v00")
         current = replica_set("web-1", spec=0, tie=Tie.ATTACHED)
-        found = planned(observation(sets=[current, older_running, old]))
+        found = planned(at_rest(replica_sets=(current, older_running, old)))
         assert [action.name for action in found.actions if isinstance(action, Park)] == [
             "web-0",
             "web-00",
@@ -311,19 +310,16 @@ class TestTurns:
 class TestGiving:
     """Back to where it was."""
 
-    def test_a_replica_set_is_made_when_none_has_the_template(self) -> None:
-        """The template changed while split."""
-        observed = at_rest(source=source(labelled=False, template_hash="v2"))
-        assert planned(observed, "v2").actions == (CreateHandBack(),)
-
-    def test_goes_back_complete(self) -> None:
+    def test_without_any_twin_what_is_parked_goes_back(self) -> None:
         """Labels and hash return in one patch, behind a precondition."""
-        full = replica_set(of=pods(10))
-        found = planned(
-            observation(source(labelled=False), [full], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
-        )
+        found = planned(observation(source(labelled=False), [replica_set(of=pods(10))]))
         labels = (("app", "web"), ("pod-template-hash", "1"))
         assert found.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
+
+    def test_without_any_pod_the_source_makes_its_own(self) -> None:
+        """Nothing of ours is there."""
+        found = planned(observation(source(labelled=False), [replica_set(spec=0)]))
+        assert found.actions == (SetPaused(paused=False, resource_version="rv-web"),)
 
     def test_old_revisions_go_back_before_the_traces_go(self) -> None:
         """Those with a template that is attached already are deleted: two would make a roll."""
@@ -344,21 +340,6 @@ class TestGiving:
             observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         )
         assert kinds(found) == [DeleteTwin, DeleteTwin, SetMark]
-
-    def test_a_twin_stuck_in_a_roll_goes_on_first(self) -> None:
-        """Its surge replicas would fill the room for ever (docs/adr/0012, found by a random life)."""
-        old = replica_set("a", 2, pods(2))
-        new = replica_set("b", 2, pods(starting=2), template="v2")
-        stuck = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, spec_replicas=2, max_surge=2)
-        observed = observation(
-            source(5, labelled=False, template_hash="v3", max_surge=2),
-            [replica_set("web-3", of=pods(3), template="v3")],
-            on_demand=stuck,
-            spot=twin(Pool.SPOT),
-        )
-        found = planned(observed, "v3")
-        assert kinds(found) == [ApplyTwin]
-        assert found.step is Step.HAND_BACK
 
     def test_in_conflict_the_split_stays(self) -> None:
         """It says so until the label goes."""
@@ -421,16 +402,25 @@ class TestTrimming:
         return at_rest(source=source(revisions_kept=1), replica_sets=tuple(sets))
 
     def test_the_oldest_go(self) -> None:
-        """The way back stays beside them, however old it is."""
-        found = planned(self.parked("v1", "v-3", "v-2", "v-1"))
+        """By their age, as the Deployment controller would have it."""
+        found = planned(self.parked("v-3", "v-2", "v-1"))
         assert found.actions == (
+            DeleteReplicaSet("web-0", "uid-web-0", "rv-web-0"),
             DeleteReplicaSet("web-1", "uid-web-1", "rv-web-1"),
-            DeleteReplicaSet("web-2", "uid-web-2", "rv-web-2"),
         )
+
+    def test_what_keeps_the_template_of_running_pods_stays(self) -> None:
+        """They go back with it, however old it is."""
+        running = [replace(pod, revision="h1") for pod in pods(4)]
+        kept = replica_set("web-splith1", spec=0, template="v-9", age_s=2000)
+        observed = self.parked("v-2", "v-1")
+        observed = replace(observed, replica_sets=(kept, *observed.replica_sets))
+        found = planned(replace(observed, on_demand=twin(Pool.ON_DEMAND, running)))
+        assert found.actions == (DeleteReplicaSet("web-0", "uid-web-0", "rv-web-0"),)
 
     def test_within_the_limit_nothing_goes(self) -> None:
         """As many as the Deployment controller would keep."""
-        assert planned(self.parked("v-1", "v1")).actions == ()
+        assert planned(self.parked("v-1")).actions == ()
 
     def test_what_still_has_pods_stays(self) -> None:
         """A hand-over is under way."""
@@ -562,7 +552,7 @@ class TestOneWriteForEach:
     """What is written once for each object, of which a tenant may have any number, is written in parts."""
 
     def test_a_pass_writes_so_much(self) -> None:
-        """The first ones in their order, the current ReplicaSet last of all, and the next part at once."""
+        """The first ones in their order, never the one with the pods, and the next part at once."""
         old = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(50)]
         current = replica_set("current", 10, tie=Tie.ATTACHED)
         found = planned(observation(sets=[current, *old]))
@@ -571,8 +561,7 @@ class TestOneWriteForEach:
         assert found.wake_after_s is not None
         assert found.wake_after_s < 0.1
         rest = planned(observation(sets=[current, *old[:5]]))
-        assert [one.name for one in rest.actions if isinstance(one, Park)][-1] == "current"
-        assert len(rest.actions) == 6
+        assert [one.name for one in rest.actions if isinstance(one, Park)] == [one.name for one in old[:5]]
 
     def test_too_many_to_begin_with(self) -> None:
         """Nobody keeps so many revisions; more of them would keep the one loop busy."""

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core import transfer
 from splitter.core.actions import HolderKind, Scale
@@ -139,9 +137,9 @@ class TestPreconditions:
 
 
 class TestTowardsTheSource:
-    """Giving back: the mirror image, to exactly N."""
+    """Giving a StatefulSet back: the mirror image, to exactly N."""
 
-    def test_the_hand_back_grows_within_the_surge(self) -> None:
+    def test_it_grows_within_the_surge(self) -> None:
         """Ten on the twins: three of the source's own first."""
         observed = observation(sets=[replica_set(spec=0)], **pair(4, 6))
         assert moves(transfer.towards_source(observed, source())) == {"web-1": 3}
@@ -150,21 +148,6 @@ class TestTowardsTheSource:
         """The safe half serves longest."""
         observed = observation(sets=[replica_set(of=pods(3))], **pair(4, 6))
         assert moves(transfer.towards_source(observed, source())) == {"web-spot": 3}
-
-    def test_the_hand_back_replaces_its_own_doomed(self) -> None:
-        """It grows by what is doomed, and shrinks to exactly N before it goes back."""
-        observed = observation(sets=[replica_set(of=pods(9, doomed=1))], **pair())
-        assert moves(transfer.towards_source(observed, source())) == {"web-1": 11}
-
-    @pytest.mark.parametrize(
-        ("parked", "on_demand", "complete"), [(10, 0, True), (9, 1, False), (10, 1, False), (11, 0, False)]
-    )
-    def test_complete_means_exactly_n_and_nothing_else(
-        self, parked: int, on_demand: int, complete: bool
-    ) -> None:
-        """Re-adoption sets the ReplicaSet to N at once, so it must have N."""
-        observed = observation(sets=[replica_set(of=pods(parked))], **pair(on_demand))
-        assert transfer.hand_back_complete(observed, source()) is complete
 
 
 class TestDrain:

@@ -134,7 +134,8 @@ def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     shop.until(lambda: "SplitCoverLong/web" not in prometheus.alerts(), "the alert on cover to go")
 
     covered_s = (split.value("splitter_cover_seconds_total") or 0) - began_s
-    assert SHORT_SOAK_S <= covered_s <= outage_s
+    # Pods are ready since a whole second: their soak may seem to have begun up to one before.
+    assert SHORT_SOAK_S - 1 <= covered_s <= outage_s
     assert (split.value("splitter_decisions_total", 'reason="SpotInterrupted"') or 0) >= 1
     assert (
         prometheus.value('sum(increase(splitter_decisions_total{reason="SpotInterrupted"}[5m]))') or 0

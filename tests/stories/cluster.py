@@ -105,6 +105,7 @@ class Deployment:
     annotations: dict[str, str] = field(default_factory=dict)
     rendered_hash: str = ""
     made_of: str = ""
+    robbed: bool = False  # of its owner: it counts as out of date
     edited: bool = False  # somebody has written its template by hand
     history_limit: int = 10
     collisions: int = 0
@@ -327,7 +328,7 @@ class Cluster:
         for rs in [rs for rs in self.replica_sets.values() if rs.owner == old.uid]:
             rs.owner, rs.version = self.source.uid if rs.controlled else "", self.version()
         for twin in self.twins.values():
-            twin.rendered_hash, twin.version = "", self.version()
+            twin.robbed, twin.version = True, self.version()
         if self.split is not None:
             self.split.owner = ""
 

@@ -261,6 +261,7 @@ def _apply_twin(cluster: Cluster, action: ApplyTwin) -> None:
         rendered_hash=action.hash,
         made_of=action.hash,
         edited=False,
+        robbed=False,
         paused=action.paused,
         replicas=action.replicas,
         max_surge=action.max_surge,

@@ -116,7 +116,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         name=twin.name,
         uid=twin.uid,
         resource_version=str(twin.version),
-        rendered_hash=twin.rendered_hash,
+        rendered_hash="" if twin.robbed else twin.rendered_hash,
         made_of=twin.made_of,
         paused=twin.paused,
         template_hash=twin.template,
