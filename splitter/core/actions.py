@@ -175,6 +175,7 @@ class RestoreTemplate:
     twin: str
     replica_set: str
     resource_version: str
+    tried: bool = True  # the one that it takes the place of; False: no pod was made of that yet
 
 
 @dataclass(frozen=True, slots=True)

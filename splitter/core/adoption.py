@@ -172,7 +172,9 @@ def settle(this: Pass) -> Plan:
         elif twin.deleting:
             return _waits("waiting for a deleted twin to go", State.TAKING_OVER)
         elif pods and twin.paused:
-            actions += _adopting(this, twin, pods)
+            actions += _sized(this, pool, min(twin.spec_replicas, max(len(pods), left))) or _adopting(
+                this, twin, pods
+            )
         elif twin.paused and not any(_orphans(this, other) for other in Pool):
             if waits_for_pods(twin) and twin.spec_replicas > left:
                 actions += _sized(this, pool, left)
@@ -207,7 +209,7 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
     kept = _kept_of(this, hashes)
     if kept is not None and not _has_template_of(this, twin, kept):
         # Else both twins would roll at once when they are resumed. They roll later, one after the other.
-        return [RestoreTemplate(twin.name, kept.name, twin.resource_version)]
+        return [RestoreTemplate(twin.name, kept.name, twin.resource_version, tried=False)]
     name = _free_name(twin.name, hashes[0], twin.replica_sets)
     most = twin.spec_replicas + twin.max_surge
     return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]

@@ -119,7 +119,7 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
-    if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
+    if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
 

@@ -188,7 +188,8 @@ def _spec(this: Pass, pool: Pool) -> int:
 
 def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
     persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
-    if this.observed.split is not None and this.observed.split.state == State.TAKING_OVER:
+    split = this.observed.split
+    if split is not None and split.state == State.TAKING_OVER and this.source.stateful is None:
         # Its user asks for spot just now, and nothing was lost there yet: no soak before the first move.
         persisted = replace(persisted, proven=persisted.last_loss is None)
     decision = decide(

@@ -293,7 +293,8 @@ class Writer:
         else:
             revision = await self._client.get(paths.replica_sets(key.namespace).of(action.replica_set))
             template = revision["spec"]["template"]
-        body = with_template(await self._client.get(path), template, action.resource_version)
+        live = await self._client.get(path)
+        body = with_template(live, template, action.resource_version, tried=action.tried)
         answer = await self._client.send("PUT", path, body, query=_OURS)
         self._cache.twin_applied(answer)
 

@@ -324,12 +324,13 @@ def twin(action: ApplyTwin) -> Json:
     return body
 
 
-def with_template(deployment: Json, template: Json, resource_version: str) -> Json:
+def with_template(deployment: Json, template: Json, resource_version: str, *, tried: bool = True) -> Json:
     """Return a twin with another pod template, marked as out of date: the rendered one comes again later."""
     metadata, selected = template["metadata"], deployment["spec"]["selector"].get("matchLabels", {})
     labels = {key: text for key, text in metadata["labels"].items() if key != TEMPLATE_HASH} | selected
     annotations = dict(deployment["metadata"].get("annotations", {}))
-    annotations[ANNOTATION_RENDERED_HASH] = withdrawn(annotations.get(ANNOTATION_RENDERED_HASH, ""))
+    rendered = annotations.get(ANNOTATION_RENDERED_HASH, "") if tried else ""
+    annotations[ANNOTATION_RENDERED_HASH] = withdrawn(rendered)
     return {
         **deployment,
         "metadata": {

@@ -90,7 +90,7 @@ class TestTakeOver:
     async def rehearsed(
         *answers: Answer, sets: Sequence[ReplicaSetView] = (ATTACHED,)
     ) -> tuple[Note | None, Script]:
-        """Return what is said of a take-over: a ReplicaSet is read; twins, pause, parking; then the adoption."""
+        """Return what is said of a take-over: a ReplicaSet is read; twins, pause, park; then the adoption."""
         script = Script().then(*([json(LIVE)] if sets else []), *[json({})] * (4 if sets else 3), *answers)
         async with connected(script) as client:
             return await rehearse(client, observation(source(manifest_json=MANIFEST), sets), TWINS), script

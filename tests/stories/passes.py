@@ -274,7 +274,7 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     good = _replica_set(cluster, action.replica_set, None)
     if twin is None or action.resource_version != str(twin.version):
         raise LostRaceError(action.twin)
-    restored = withdrawn(twin.rendered_hash)
+    restored = withdrawn(twin.rendered_hash if action.tried else "")
     cluster.change_spec(twin, template=good.template, rendered_hash=restored, edited=False)
 
 

@@ -90,7 +90,8 @@ def destined(cluster: Cluster) -> Standing:
     for deployment in cluster.deployments:
         owned = cluster.owned_by(deployment)
         active = [rs for rs in owned if rs.spec > 0]
-        rolls = not deployment.paused and any(rs.template != deployment.template for rs in active)
+        # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
+        rolls = any(rs.template != deployment.template for rs in active)
         wanted = deployment.replicas
         if rolls:
             kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
