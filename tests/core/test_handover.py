@@ -97,7 +97,7 @@ def _combinations() -> Iterator[Columns]:
         if plain.report or plain.copied or plain.adrift:
             continue  # they have nothing to do with pods that change their owner
         for true in PODS:
-            columns = replace(plain, **dict.fromkeys(true, True))
+            columns = replace(plain, **dict.fromkeys(true, True))  # type: ignore[arg-type]
             if columns.twins_hold and not columns.twins:
                 continue
             if columns.parked_active and not columns.parked:

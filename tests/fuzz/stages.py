@@ -98,6 +98,7 @@ def replica_set(name: str = "web-1", replicas: int = 4, *, parked: bool = True, 
         "ownerReferences": [{**owner(DEPLOYMENT, of), "controller": not parked}],
     }
     raw["spec"]["replicas"] = replicas
+    raw["spec"]["selector"] = {"matchLabels": {"app": "web", "pod-template-hash": name.rpartition("-")[2]}}
     raw["spec"]["template"]["spec"] |= {"volumes": []}
     raw["spec"]["template"]["spec"]["containers"][0]["image"] = image
     raw["status"] = _counts(fields.get("up", replicas))
@@ -129,10 +130,46 @@ def pod(name: str, of: Raw, node: str | None = WELL, labels: Mapping[str, str] |
     return raw
 
 
-def pods(of: Raw, *places: str | None) -> World:
-    """Return pods of an object, one on each of these nodes."""
+def pods(of: Raw, *places: str | None, pool: str = "") -> World:
+    """Return pods of an object, one on each of these nodes; labelled for a pool, if one is named."""
     name = of["metadata"]["name"]
-    return [("pod", pod(f"{name}-{number}", of, node)) for number, node in enumerate(places)]
+    labels = {"app": "web", "pod-template-hash": name.rpartition("-")[2]}
+    labels |= {"splitter.io/pool": pool, "splitter.io/source": "web"} if pool else {}
+    return [("pod", pod(f"{name}-{number}", of, node, labels)) for number, node in enumerate(places)]
+
+
+def orphans(*places: str | None, pool: str = "on-demand") -> World:
+    """Return pods that a ReplicaSet has let go, labelled for a pool."""
+    found = pods(replica_set("web-1", 0), *places, pool=pool)
+    for _, raw in found:
+        del raw["metadata"]["ownerReferences"]
+    return found
+
+
+def waiting(on_demand: int = 4, spot: int = 0) -> World:
+    """Return both twins, paused and without any pod, and what keeps the template of the pods to come."""
+    made: World = [("replicaset", replica_set("web-split1", 0))]
+    for pool, replicas in (("on-demand", on_demand), ("spot", spot)):
+        [(kind, raw), *_] = twin(pool, spec=replicas)
+        raw["spec"]["paused"] = True
+        made.append((kind, raw))
+    return made
+
+
+def paused(found: World) -> World:
+    """Return twins as they are, paused."""
+    for kind, raw in found:
+        if kind == "twin":
+            raw["spec"]["paused"] = True
+    return found
+
+
+def going(found: World) -> World:
+    """Return ReplicaSets that are about to leave their pods."""
+    for kind, raw in found:
+        if kind == "replicaset":
+            raw["metadata"] |= {"deletionTimestamp": "2026-01-05T09:59:59Z", "finalizers": ["orphan"]}
+    return found
 
 
 def twin(
@@ -156,7 +193,7 @@ def twin(
         ]
         return [("twin", raw), *members]
     own = replica_set(f"web-{pool}-1", replicas, parked=False, of=f"web-{pool}", image=image, up=len(places))
-    return [("twin", raw), ("replicaset", own), *pods(own, *places)]
+    return [("twin", raw), ("replicaset", own), *pods(own, *places, pool=pool)]
 
 
 def twins(on_demand: Iterable[str | None] = (WELL,), spot: Iterable[str | None] = (SPOT,) * 3) -> World:
@@ -265,9 +302,9 @@ def _parked(*places: str | None) -> World:
     return [("replicaset", raw), *pods(raw, *places)]
 
 
-def _attached(*places: str | None, **fields: Any) -> World:  # noqa: ANN401
+def _attached(*places: str | None, pool: str = "", **fields: Any) -> World:  # noqa: ANN401
     raw = replica_set("web-1", len(places), parked=False, **fields)
-    return [("replicaset", raw), *pods(raw, *places)]
+    return [("replicaset", raw), *pods(raw, *places, pool=pool)]
 
 
 _FREE = {"mark": False, "paused": False}
@@ -305,7 +342,41 @@ STAGES: Mapping[str, Stage] = {
     "claim": _on(Step.CLAIM, acts.EnsureSplit, spl={"its": False}, also=twins),
     "pause": _on(Step.PAUSE, acts.SetPaused, src={"paused": False}, also=twins),
     "wait": _on(Step.WAIT_CONTROLLER, src={"seen": False}, also=lambda: _attached(*_FOUR)),
-    "park": _on(Step.PARK, acts.Park, also=lambda: _attached(*_FOUR)),
+    "idle ones first": _on(
+        Step.ADOPT_PODS,
+        acts.Park,
+        also=lambda: [
+            *_attached(*_FOUR),
+            ("replicaset", replica_set("web-0", 0, parked=False, image="web:0")),
+        ],
+    ),
+    "keep the template": _on(Step.ADOPT_PODS, acts.KeepRevision, also=lambda: _attached(*_FOUR)),
+    "make paused twins": _on(
+        Step.ADOPT_PODS, acts.ApplyTwin, also=lambda: [*_attached(*_FOUR), *waiting()[:1]]
+    ),
+    "size the twins": _on(Step.ADOPT_PODS, acts.Scale, also=lambda: [*_attached(*_FOUR), *waiting(2, 2)]),
+    "label the pods": _on(Step.ADOPT_PODS, acts.LabelPod, also=lambda: [*_attached(*_FOUR), *waiting()]),
+    "let go": _on(
+        Step.ADOPT_PODS, acts.OrphanPods, also=lambda: [*_attached(*_FOUR, pool="on-demand"), *waiting()]
+    ),
+    "not calm": _on(
+        Step.ADOPT_PODS, also=lambda: [*_attached(*_FOUR[1:], DOOMED, pool="on-demand"), *waiting()]
+    ),
+    "leaving": _on(
+        Step.WAIT_CONTROLLER, also=lambda: [*going(_attached(*_FOUR, pool="on-demand")), *waiting()]
+    ),
+    "adopt the pods": _on(Step.SETTLE, acts.AdoptPods, also=lambda: [*orphans(*_FOUR), *waiting()]),
+    "pods with no twin": _on(Step.SETTLE, acts.ApplyTwin, also=lambda: [*orphans(*_FOUR), *waiting()[:1]]),
+    "resume the twins": _on(Step.SETTLE, acts.PauseTwin, also=lambda: paused(twins())),
+    "source rolls": _on(
+        Step.WAIT_ROLLOUT,
+        src={"paused": False},
+        also=lambda: [
+            *_attached(*_FOUR),
+            ("replicaset", replica_set("web-2", 1, parked=False, image="web:2", up=0)),
+        ],
+    ),
+    "park": _on(Step.PARK, acts.Park, also=lambda: [*_attached(*_FOUR), *twins()]),
     "make twins": _on(Step.RUN, acts.ApplyTwin, also=lambda: _parked(*_FOUR)),
     "hand over": _on(Step.RUN, acts.Scale, also=lambda: [*_parked(*_FOUR), *twins((), ())]),
     "emergency": _on(Step.RUN, acts.Scale, also=lambda: twins((WELL,), (DOOMED,) * 3)),
@@ -313,14 +384,16 @@ STAGES: Mapping[str, Stage] = {
     "vanished": _on(Step.RUN, acts.DeleteVanishedPod, also=lambda: twins(_FOUR, (GONE,) * 3)),
     "roll": _on(Step.RUN, acts.ApplyTwin, also=twins),
     "bad template": _on(Step.RUN, acts.RestoreTemplate, also=_half_rolled),
-    "give back": _on(
-        Step.HAND_BACK,
-        acts.Scale,
-        src=_BACK,
-        also=lambda: [("replicaset", replica_set("web-1", 0)), *twins()],
+    "pause the twins": _on(Step.OFFBOARD, acts.PauseTwin, src=_BACK, also=twins),
+    "let go again": _on(Step.OFFBOARD, acts.OrphanPods, src=_BACK, also=lambda: paused(twins())),
+    "cover first": _on(Step.OFFBOARD, acts.Scale, src=_BACK, also=lambda: twins((WELL,), (DOOMED,) * 3)),
+    "bring home": _on(
+        Step.BRING_HOME, acts.AdoptPods, src=_BACK, also=lambda: [*orphans(*_FOUR), *waiting()]
     ),
-    "nothing to give back to": _on(Step.CREATE_HAND_BACK, acts.CreateHandBack, src=_BACK, also=twins),
-    "reattach": _on(Step.REATTACH, acts.Reattach, src=_BACK, also=lambda: [*_parked(*_FOUR), *twins((), ())]),
+    "unbound ones": _on(
+        Step.BRING_HOME, acts.DeleteUnboundPod, src=_BACK, also=lambda: [*orphans(*_FOUR, None), *waiting()]
+    ),
+    "reattach": _on(Step.REATTACH, acts.Reattach, src=_BACK, also=lambda: _parked(*_FOUR)),
     "unpause": _on(Step.UNPAUSE, acts.SetPaused, src=_BACK, also=lambda: [*_attached(*_FOUR), *twins()]),
     "shrink": _on(
         Step.SHRINK_OURS,
@@ -366,6 +439,7 @@ STAGES: Mapping[str, Stage] = {
         acts.ReleaseSource,
         acts.DeleteTwin,
     ),
+    "members go home": _of(_S, lambda: in_twins(label=False), Step.HAND_BACK, acts.Scale),
     "wait for a count": _of(_S, lambda: in_twins(saved=0, marked=False, label=False), Step.WAIT_COUNT),
     "place": _of(
         _S, lambda: [("statefulset", stateful_set()), *members(*_FOUR)], Step.CONSIDER, acts.PlaceOrdinals
