@@ -142,14 +142,13 @@ class _Doorway:
                 settings.own_namespace,
                 identity,
                 settings.lease_duration_s,
-                reconnected=self._follow_anew,
+                reconnected=self._reopen,
             )
             self._writing = client.under(self._election)
         self._renderer = BoundedRenderer(renderer_of(settings, self._cache.template_sets.by_name))
         self._reconciler: Reconciler | None = None  # of this term
         self._health = health.Health()
         self._terms: asyncio.Task[None] | None = None
-        self._watches: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
         self.failure: BaseException | None = None
@@ -183,7 +182,8 @@ class _Doorway:
         metrics.count_watches(self._restarts)
         metrics.leads(now=False)
         self._spawn(self._look_after_health())
-        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+        for reflector in self._reflectors:
+            self._spawn(reflector.run())
         await self._fill()
         self._cache.find_vanished()
         # What was imported and listed stays: looking for garbage in it would stop every pass for 0.1 s, again
@@ -207,17 +207,13 @@ class _Doorway:
             message = f"cannot listen ({error}); choose other ports: http_port, metrics_port (0: none)"
             raise SplitterError(Reason.INVALID_SETTINGS, message) from error
 
-    def _follow_anew(self) -> None:
-        """List and watch everything again: the API server was away for this process.
+    def _reopen(self, anew: bool) -> None:  # noqa: FBT001 (the election's only word)
+        """Open all watches again: the API server was away for this process.
 
         A stream that was cut off without a word looks like one in which nothing happens.
         """
-        for watch in self._watches:
-            watch.cancel()
-            self._tasks.remove(watch)
         for reflector in self._reflectors:
-            reflector.synced.clear()
-        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+            reflector.reopen(anew=anew)
 
     async def _fill(self) -> None:
         needed = [reflector for reflector in self._reflectors if reflector.awaited]
