@@ -138,8 +138,8 @@ test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled 
 	$(BIN)/pytest -m e2e tests/e2e/test_life.py $(PYTEST)
 
 .PHONY: fuzz
-fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (30 minutes)
-	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-2200} $(BIN)/pytest tests/fuzz/test_requests.py -n 2 $(PYTEST)
+fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (half an hour)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-800} $(BIN)/pytest tests/fuzz/test_requests.py -n 2 $(PYTEST)
 
 .PHONY: test-campaigns
 test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real application: that they still work
@@ -148,6 +148,10 @@ test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real appl
 .PHONY: explore
 explore: $(READY) ## Every order of events around a hand-over that a quarter of an hour allows
 	SPLITTER_EXPLORE=full $(BIN)/pytest -s tests/model $(PYTEST)
+
+.PHONY: lives
+lives: $(READY) ## 20,000 random lives of a workload (20 minutes on 2 cores; SPLITTER_LIVES=first:end for others)
+	SPLITTER_LIVES=$${SPLITTER_LIVES:-0:20000} $(BIN)/pytest tests/stories/test_random_lives.py -n 2 $(PYTEST)
 
 .PHONY: chart
 chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built on the first run: 3 minutes)

@@ -58,6 +58,8 @@ def rules_of(settings: Settings) -> Rules:
             step_interval_s=settings.step_interval_s,
             fast_s=settings.fast_s,
             release_s=settings.release_s,
+            restarts_per_hour=settings.member_restarts_per_hour,
+            vanished_s=settings.vanished_node_wait_s,
         ),
         excluded_namespaces=tuple(settings.excluded_namespaces),
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,

@@ -79,8 +79,8 @@ class Settings(BaseModel):
     fast_s: Seconds = Field(
         default=60, ge=0, description="The soak of one replica once spot as a whole has proven itself."
     )
-    release_s: Seconds = Field(
-        default=60, ge=0, description="Doomed replicas are let go after being covered for so long."
+    release_s: Seconds | None = Field(
+        default=None, ge=0, description="Doomed replicas go when covered for so long; unset: 60 s or less."
     )
     step_interval_s: Seconds = Field(
         default=60, ge=0, description="At least so long between two steps that lower on-demand."
@@ -93,10 +93,7 @@ class Settings(BaseModel):
     )
     workers: int = Field(default=8, ge=1, le=256, description="Workloads reconciled at the same time.")
     emergency_workers: int = Field(
-        default=64,
-        ge=1,
-        le=1024,
-        description="As many more, for workloads under which a node goes; a pass mostly waits.",
+        default=64, ge=1, le=1024, description="As many more, for workloads under which a node goes."
     )
     max_concurrent_moves: int = Field(
         default=10,
@@ -107,10 +104,7 @@ class Settings(BaseModel):
         default=300, ge=1, description="Every workload is looked at after so long, event or not."
     )
     look_again_s: Seconds = Field(
-        default=60,
-        ge=1,
-        description="A refusal that something else mends (a policy, a quota, another object) is looked at "
-        "again after so long.",
+        default=60, ge=1, description="A refusal that something else mends is looked at again after this."
     )
     node_coalesce_s: Seconds = Field(
         default=0.05, ge=0, le=0.1, description="Node events within this time after the first are one pass."
@@ -121,6 +115,14 @@ class Settings(BaseModel):
     delete_pods_of_vanished_nodes: bool = Field(
         default=True,
         description="Delete, gracefully, pods whose Node object is gone: replaced a minute sooner.",
+    )
+    vanished_node_wait_s: Seconds = Field(
+        default=40,
+        ge=0,
+        description="Placement: pods of a Node deleted while Ready are removed after so long.",
+    )
+    member_restarts_per_hour: int = Field(
+        default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
     )
     placeholder_image: str = Field(
         default="registry.k8s.io/pause:3.10", description="Image of placeholders: sleeps, as its own user."
@@ -134,8 +136,7 @@ class Settings(BaseModel):
         default=(), description='Labels of your own spot nodes, "key=value" or "key"; before all presets.'
     )
     on_demand_selectors: tuple[str, ...] = Field(
-        default=(),
-        description='Labels of your own on-demand nodes, "key=value" or "key"; before all presets.',
+        default=(), description="Labels of your own on-demand nodes, written and read like those."
     )
     provider_presets: tuple[str, ...] = Field(
         default=(),

@@ -18,6 +18,7 @@ from splitter import __version__
 from splitter.cli.completion import prepare
 from splitter.cli.exits import Exit, MendableError
 from splitter.core.errors import SplitterError
+from splitter.report.printable import printable
 
 # Each verb and the module that registers it, in the order in which --help shows them.
 VERBS = {
@@ -97,5 +98,6 @@ def main() -> None:
         # kubectl calls its plugins by their whole name; people write the name with a space.
         app(prog_name="kubectl splitter" if called.startswith("kubectl-") else "splitter")
     except (SplitterError, MendableError) as error:
-        sys.stderr.write(f"splitter: {error}\n")
+        told = "\n".join(map(printable, str(error).splitlines()))
+        sys.stderr.write(f"splitter: {told}\n")
         raise SystemExit(Exit.MENDABLE) from None

@@ -25,6 +25,7 @@ from splitter.core.surface import (
     LABEL_SPLIT,
 )
 from splitter.kube.as_user import Told, annotate, told
+from splitter.report.printable import printable
 
 
 def _now() -> str:
@@ -131,7 +132,9 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit
                 code = Exit.MENDABLE
             elif seen.refused:
                 instead = _put(ask.refused, target.key)
-                sys.stderr.write(f"{target.words} is labelled and not split; {instead}. {seen.refused}\n")
+                sys.stderr.write(
+                    f"{target.words} is labelled and not split; {instead}. {printable(seen.refused)}\n"
+                )
                 code = Exit.NOT_SPLIT
             elif await annotate(client, target.key, {ask.annotation: ask.value()}):
                 see = f"splitter status {target.short} -n {target.key.namespace}"

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    notice_s: float = typer.Option(10, min=0, help="Seconds from the spot nodes' notice to their loss."),
+    notice_s: float = typer.Option(30, min=0, help="Seconds from the spot nodes' notice to their loss."),
     soak_s: float = typer.Option(5, min=1, help="How long spot must have been ready before cover goes."),
     grace_s: float = typer.Option(15, min=0, help="How long a shortage of spot may last."),
     step_interval_s: float = typer.Option(3, min=0, help="At least so long between two steps back to spot."),

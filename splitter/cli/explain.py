@@ -26,6 +26,7 @@ from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
+from splitter.report.printable import printable
 
 _COLUMNS = 80
 _POLICY = (
@@ -80,7 +81,7 @@ def explain(
     if split is None:
         sys.stderr.write(f"{target.words} {_why_not(target, source)}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
-    typer.echo("\n".join(explained(split)))
+    typer.echo("\n".join(map(printable, explained(split))))
 
 
 async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:

@@ -19,6 +19,7 @@ from splitter.core.actions import describe
 from splitter.core.names import Key
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
+from splitter.report.printable import printable
 
 
 class Output(StrEnum):
@@ -58,7 +59,7 @@ def plan(
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
     for one in found:
-        typer.echo("\n".join(line for whole in _lines(one) for line in fitted(whole, width)))
+        typer.echo("\n".join(line for whole in map(printable, _lines(one)) for line in fitted(whole, width)))
     if not found:
         typer.echo("no workload is labelled or split here")
 

@@ -11,10 +11,11 @@ from rich.text import Text
 
 from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
-from splitter.core.names import Key
+from splitter.core.names import Key, is_name
 from splitter.core.reasons import Reason, State
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import splits
+from splitter.report.printable import printable
 
 _HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
 _STATE = _HEADINGS.index("STATE")
@@ -47,13 +48,14 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
 
 
 def key_of(split: Json) -> Key:
-    """Return which workload a Split is about."""
+    """Return which workload a Split is about; by its own name where it says no name that there can be."""
     metadata = split.get("metadata") or {}
     source = (split.get("spec") or {}).get("source") or {}
+    name = source.get("name")
     return Key(
         str(source.get("kind", "Deployment")),
         str(metadata.get("namespace", "default")),
-        str(source.get("name") or metadata.get("name", "")),
+        name if is_name(name) else str(metadata.get("name", "")),
     )
 
 
@@ -75,7 +77,7 @@ def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
         counts = status.get(field) or {}
         return f"{counts.get('ready', '-')}/{counts.get('wanted', '-')}"
 
-    return (
+    row = (
         f"{key.namespace}/{name}" if namespaced else name,
         f"{status.get('ready', '-')}/{status.get('desired', '-')}",
         pool("onDemand"),
@@ -84,6 +86,7 @@ def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
         str(status.get("state", "-")),
         str(status.get("reason", "-")),
     )
+    return tuple(map(printable, row))
 
 
 def table(
@@ -95,7 +98,7 @@ def table(
     if width is not None and not wide:
         room = max(_NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
         widths[0] = min(widths[0], room)
-    messages = [str(status_of(split).get("message", "-")) for split in splits]
+    messages = [printable(str(status_of(split).get("message", "-"))) for split in splits]
     lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
     lines += [
         _line(row, widths, message if wide else "") for row, message in zip(rows, messages, strict=True)

@@ -246,6 +246,11 @@ Action = (
 )
 
 
+def is_raise(action: Action) -> bool:
+    """Whether it asks for more replicas somewhere."""
+    return isinstance(action, Scale) and action.replicas > action.was
+
+
 def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a kind of action)
     """Return what an action does, in words that kubectl users know.
 

@@ -129,7 +129,8 @@ def of_refusal(message: str) -> Trouble:
 def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trouble | None:
     """Return why none of a pool's healthy nodes takes such a pod, however empty they are.
 
-    None when one would, or when no node of the pool is healthy: then capacity is what is missing. The
+    None when one would, or when no node of the pool is healthy: then capacity is what is missing. And when
+    there are more nodes than such a pod is held against (`PodRequest.most_nodes`): then nobody knows. The
     scheduler's message cannot tell: it counts the other pool's nodes and those that are going as well,
     and (1.36) names no taint.
     """
@@ -145,6 +146,8 @@ def of_nodes(pod: PodRequest, nodes: Iterable[NodeState], *, spot: bool) -> Trou
                 return None
             kinds[kind] = node
         count[kind] += 1
+        if count.total() > pod.most_nodes:
+            return None
     if not kinds:
         return None
     there = f"{count.total()} healthy {'spot' if spot else 'on-demand'} nodes"
@@ -190,11 +193,10 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
         for key, value in pod.node_selector.items()
         if all(node.labels.get(key) != value for node in nodes)
     ]
-    every = [term.expressions for term in pod.affinity]
-    common = [one for one in every[0] if all(one in expressions for expressions in every)] if every else []
-    for one in common:
+    every = [dict.fromkeys(term.expressions) for term in pod.affinity]
+    for one in (one for one in every[0] if all(one in expressions for expressions in every)) if every else ():
         if not any(NodeTerm((one,)).matches(node) for node in nodes):
-            values = f" ({', '.join(one.values)})" if one.values else ""
+            values = f" ({_listed(one.values)})" if one.values else ""
             found.append(f"{one.key} {one.operator}{values}")
     return sorted(found)
 

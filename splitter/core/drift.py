@@ -13,6 +13,7 @@ from typing import Final
 
 from deepdiff import DeepDiff
 
+from splitter.core.keyed import KeyedLists
 from splitter.core.model import Edit, Rendered
 from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
@@ -83,7 +84,8 @@ def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
     if not edits:
         return ()
     ours = json.loads(rendered.manifest_json)
-    found = [(edit, _value_at(ours, edit.path)) for edit in edits]
+    lists = KeyedLists()
+    found = [(edit, _value_at(ours, edit.path, lists)) for edit in edits]
     return _shown(
         [_called(part) for part in edit.path]
         for edit, value in found
@@ -91,14 +93,13 @@ def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
     )
 
 
-def _value_at(value: object, path: Sequence[str]) -> object:
+def _value_at(value: object, path: Sequence[str], lists: KeyedLists) -> object:
     """Follow a path; None where it leads nowhere."""
     for part in path:
         if isinstance(value, dict):
             value = value.get(part)
         elif isinstance(value, list):
-            keys = json.loads(part).items()
-            value = next((item for item in value if isinstance(item, dict) and keys <= item.items()), None)
+            value = lists.find(value, part)
         else:
             return None
     return value

@@ -19,14 +19,16 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.handover import Step, hand_back_of, is_rolling
+from splitter.core.floor import is_rolling
+from splitter.core.handover import Step, hand_back_of
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rollout import kept_numbers
-from splitter.core.running import moving, restored_costs, rolled
+from splitter.core.running import moving, rolled
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.taking import wait_controller
+from splitter.core.write_order import restored_costs
 
 
 def unpause(this: Pass) -> Plan:

@@ -7,10 +7,12 @@ those that want less down to the floor; the planner calls `break_` only when not
 Nothing here knows what an API object looks like.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll, staying_pods
 from splitter.core.model import Observation, PodView, ReplicaSetView, Standing, Tie, TwinView
 
 
@@ -46,6 +48,7 @@ class Step(StrEnum):
     FOLLOW = "follow"  # somebody has scaled the source: the new N
     FOLLOW_SPLIT = "follow-split"  # or its Split
     SHOW = "show"  # N on the Split
+    WAIT_COUNT = "wait-count"  # label and mark are gone, and the source stands at 0: its user has to say N
     RELEASE = "release"
     PLACE = "place"  # in placement mode: ordinals in force, members where they are wanted
     UNPLACE = "unplace"
@@ -156,7 +159,7 @@ class Holder:
     free: int = 0  # replicas that a shrink takes first and that serve nobody
     rank: int = 0  # BREAK takes from the lowest rank first
     resource_version: str = ""
-    order: tuple[bool, ...] | None = None  # of a StatefulSet: who serves, first whom a shrink takes
+    serving: tuple[int, ...] | None = None  # of a StatefulSet: who serves, from the top: 0 goes first
     rolls: bool = False  # of a StatefulSet: its controller may take one more at any moment
 
     def cost(self, given: int) -> int:
@@ -164,26 +167,27 @@ class Holder:
 
         A roll goes on from the top that is left: a broken one is given for nothing, and the next one broken.
         """
-        order = self.order or ()
-        surely = [max(0, min(sum(kept), len(kept) - self.rolls)) for kept in (order, order[given:])]
-        return max(sum(order[:given]), surely[0] - surely[1])
+        serving = self.serving or ()
+        taken = bisect_left(serving, given)
+        before = max(0, min(len(serving), self.spec - self.rolls))
+        after = max(0, min(len(serving) - taken, self.spec - given - self.rolls))
+        return max(taken, before - after)
 
     def shrink(self, spare: int) -> tuple[int, int]:
         """Return how many replicas it can give of those above its target, and how many of them serve."""
         excess = max(0, self.spec - self.target)
-        if self.order is None:
+        if self.serving is None:
             free = min(excess, self.free)
             serving = min(excess - free, spare)
             return free + serving, serving
-        costs = [self.cost(given) for given in range(excess + 1)]
-        given = max(given for given, cost in enumerate(costs) if cost <= max(0, spare))
-        return given, costs[given]
+        # Giving more never costs fewer. Nothing here walks over the replicas: their number is a tenant's.
+        given = bisect_right(range(excess + 1), max(0, spare), key=self.cost) - 1
+        return given, self.cost(given)
 
 
 def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
     """Count a parked ReplicaSet."""
-    staying = staying_pods(rs.pods, rs.spec_replicas, rs.first_ordinal)
-    available = min(sum(pod.available for pod in staying), rs.spec_replicas, rs.available_replicas)
+    available = kept_by_replica_set(rs, rs.spec_replicas)
     if rs.rolls:
         available = max(0, min(available, rs.spec_replicas - 1))
     return Holder(
@@ -193,7 +197,7 @@ def holder_of_replica_set(rs: ReplicaSetView, target: int, rank: int) -> Holder:
         available=available,
         target=target,
         free=free_replicas(rs.pods, rs.spec_replicas),
-        order=shrink_order(rs.pods, rs.spec_replicas, rs.first_ordinal),
+        serving=serving_from_the_top(rs.pods, rs.spec_replicas, rs.first_ordinal),
         rolls=rs.rolls,
         rank=rank,
         resource_version=rs.resource_version,
@@ -207,36 +211,23 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
     ReplicaSets' specs count too. In a roll it may surge above its spec and has no free replicas.
     """
     replica_sets_spec = sum(rs.spec_replicas for rs in twin.replica_sets)
-    # A write not yet seen by its controller may begin a roll.
-    rolling = is_rolling(twin) or not twin.observed
+    rolling = may_roll(twin)
     serving = any(pod.counts and pod.ready_since is not None for pod in twin.pods)
-    available = min(
-        sum(pod.available for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal)),
-        twin.spec_replicas,
-        twin.available_replicas,
-        replica_sets_spec,
-    )
     surged = twin.spec_replicas + (twin.max_surge if rolling and twin.spec_replicas else 0)
     return Holder(
         name=twin.name,
         spec=twin.spec_replicas,
         held=max(surged, twin.status_replicas, replica_sets_spec, _counted(twin.pods)) - stuck(twin.pods),
-        available=max(0, min(available, twin.spec_replicas - twin.max_unavailable)) if rolling else available,
+        available=kept_by_twin(twin, twin.spec_replicas),
         target=target,
         on_demand=on_demand,
         # Which replicas a shrink takes in mid-roll is the controller's choice, unless none of them serves.
         free=0 if rolling and serving else free_replicas(twin.pods, twin.spec_replicas),
-        order=shrink_order(twin.pods, twin.spec_replicas, twin.first_ordinal),
+        serving=serving_from_the_top(twin.pods, twin.spec_replicas, twin.first_ordinal),
         rolls=rolling and twin.first_ordinal is not None,
         rank=rank,
         resource_version=twin.resource_version,
     )
-
-
-def is_rolling(twin: TwinView) -> bool:
-    """Whether it holds replicas of another template than its own, or of more than one ReplicaSet."""
-    holding = [rs for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas]
-    return len(holding) > 1 or any(rs.template_hash != twin.template_hash for rs in holding)
 
 
 def _counted(pods: Sequence[PodView]) -> int:
@@ -267,23 +258,18 @@ def _serves(pod: PodView) -> bool:
     return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
 
 
-def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> Sequence[PodView]:
-    """Return the pods that their controller is to keep: of a StatefulSet, known by their ordinals."""
-    if first_ordinal is None:
-        return pods
-    kept = range(first_ordinal, first_ordinal + spec)
-    return [pod for pod in pods if pod.ordinal in kept]
-
-
-def shrink_order(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> tuple[bool, ...] | None:
-    """Return which replicas of a StatefulSet serve, highest ordinal first: that is how it shrinks.
+def serving_from_the_top(
+    pods: Sequence[PodView], spec: int, first_ordinal: int | None
+) -> tuple[int, ...] | None:
+    """Return which replicas of a StatefulSet serve, counted from the highest ordinal: that is how it shrinks.
 
     Neither readiness nor a deletion cost changes that. None for what is no StatefulSet.
     """
     if first_ordinal is None:
         return None
-    serving = {pod.ordinal for pod in pods if _serves(pod)}
-    return tuple(ordinal in serving for ordinal in range(first_ordinal + spec - 1, first_ordinal - 1, -1))
+    top = first_ordinal + spec - 1
+    staying = staying_pods(pods, spec, first_ordinal)
+    return tuple(sorted({top - pod.ordinal for pod in staying if pod.ordinal is not None and _serves(pod)}))
 
 
 def room(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
@@ -331,8 +317,3 @@ def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> 
             shrunk[holder.name] = holder.spec - given
             spare -= serving
     return shrunk
-
-
-def floor_of(replicas: int, surge: int, unavailable: int) -> int:
-    """Return F, the available replicas that no write of ours goes below (promise 1)."""
-    return max(0, replicas if surge >= 1 else replicas - unavailable)

@@ -22,10 +22,11 @@ from splitter.core.actions import (
     LetRoomGo,
     PlaceOrdinals,
 )
-from splitter.core.eligibility import placement_advice, refusal
+from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import (
     Member,
@@ -39,7 +40,14 @@ from splitter.core.placement import (
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, source_label_state
+from splitter.core.surface import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    source_label_state,
+)
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -69,7 +77,9 @@ def consider(this: Pass) -> Plan:
     """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}
+        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(
+            this.source.key
+        )
         says_so = this.observed.split is not None
         report = () if silent or says_so else (EnsureSplit(takes_over=False),)
         again_s = this.rules.look_again_s
@@ -91,16 +101,14 @@ def _objection(this: Pass) -> Note | None:
         return label
     if not this.in_force.valid:
         return this.in_force.problems[0]
+    if (problem := name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
+        return problem
     return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
 
 def keep(this: Pass) -> Plan:
     """Keep the ordinals in force, remove what no node has any more, move at most one member."""
     placed = _placed(this)
-    if placed.vanished and not this.rules.delete_pods_of_vanished_nodes:
-        message = "pods whose nodes are no more wait for Kubernetes to collect them: the settings say so"
-        waits = Note(Reason.WAITING_FOR_REPLICAS, message)
-        placed = replace(placed, verdict=waits, notes=(), vanished=(), moving=False)
     try:
         actions = _actions(this, placed)
     except ValueError as problem:
@@ -111,6 +119,10 @@ def keep(this: Pass) -> Plan:
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
     found = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    rolling = _rolling(this.source)
+    if rested and rolling:
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
+        found = replace(found, state=State.ROLLING, verdict=note)
     return _planned(this, placed, found)
 
 
@@ -139,11 +151,13 @@ def _planned(this: Pass, placed: Placed, found: Plan) -> Plan:
 def _placed(this: Pass) -> Placed:
     split = this.observed.split
     persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
+    persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)
 
 
 def placement_input(this: Pass) -> PlacementInput:
-    """Return the members of the StatefulSet as `placement` looks at them."""
+    """Return the members of the StatefulSet as `placement` looks at them: at most `limits.MAX_MEMBERS`."""
     observed, source = this.observed, this.source
     first = source.stateful.first_ordinal if source.stateful is not None else 0
     # Of a name that is seen twice for a moment, the one that was made last.
@@ -154,7 +168,8 @@ def placement_input(this: Pass) -> PlacementInput:
     split = observed.split
     made_of = room_hash(json.loads(source.manifest_json), this.rules.room) if this.rules.room else ""
     members = tuple(
-        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach())) for k in range(first, last)
+        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach()), _staged(source, pods.get(k)))
+        for k in range(first, last)
     )
     return PlacementInput(
         now=observed.now,
@@ -162,14 +177,40 @@ def placement_input(this: Pass) -> PlacementInput:
         desired=source.replicas,
         members=members,
         in_force=(split.ordinals or ()) if split is not None else (),
-        surplus=tuple(pod for k, pod in sorted(pods.items(), key=_order) if k not in range(first, last)),
+        surplus=tuple(
+            pod for k, pod in sorted(pods.items(), key=_order) if k is None or not first <= k < last
+        ),
         placeholder=_placeholder(observed),
         made_of=made_of,
         rolling=_rolling(source),
+        update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
+        min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
+        told=_is_told(observed),
+        unplaceable=why_unplaceable(observed, source),
+        removes_vanished=this.rules.delete_pods_of_vanished_nodes,
         blocked=observed.blocked,
         fit_spot=observed.fit_spot,
         view_broken=observed.view_broken,
         refused=observed.refused,
+    )
+
+
+def _is_told(observed: Observation) -> bool:
+    """Whether the admission policy goes by what the Split says."""
+    split = observed.split
+    if split is None or split.ordinals is None:
+        return False
+    return observed.told_nodes and observed.told == runs(split.ordinals)
+
+
+def _staged(source: SourceView, pod: PodView | None) -> str:
+    """Say what a restart would bring to a pod that its owner keeps back: with OnDelete, a new template."""
+    stateful = source.stateful
+    if stateful is None or pod is None or not stateful.on_delete or pod.revision == stateful.revision:
+        return ""
+    return (
+        "updateStrategy OnDelete keeps a new template back until somebody deletes the pod, and a move would"
+        f" hand it out; delete {pod.name} when you want that"
     )
 
 
@@ -198,9 +239,10 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     """Return the placeholder that holds room, if one does: not one that ends."""
     for pod in observed.placeholders:
         pool, _, rest = pod.held_for.partition("/")
-        ordinal, _, made_of = rest.partition("/")
-        if pod.counts and pool in {one.value for one in Pool} and ordinal.isdecimal():
-            return Placeholder(Pool(pool), int(ordinal), made_of, pod)
+        number, _, made_of = rest.partition("/")
+        ordinal = ordinal_of(number)
+        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
+            return Placeholder(Pool(pool), ordinal, made_of, pod)
     return None
 
 
@@ -208,16 +250,13 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
-    told = this.observed.told_nodes and this.observed.told == runs(in_force)
-    if set(placed.ordinals) != in_force or not told:
+    if set(placed.ordinals) != in_force or not _is_told(this.observed):
         return (PlaceOrdinals(placed.ordinals),)
-    actions: list[Action] = []
-    if this.rules.delete_pods_of_vanished_nodes:
-        actions += [
-            DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once=True)
-            for pod in placed.vanished
-            if pod.node is not None
-        ]
+    actions: list[Action] = [
+        DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
+        for pod in placed.vanished
+        if pod.node is not None
+    ]
     actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
     if placed.evict is not None:
         actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
@@ -247,6 +286,9 @@ def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
     )
     if held is not None and (not stays or placed.evict is not None):
         return (LetRoomGo(held.pod.name, held.pod.uid),)
+    # One that has failed holds nothing but the name, and nobody else deletes it.
+    if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
+        return tuple(LetRoomGo(pod.name, pod.uid) for pod in spent)
     if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
         return ()
     reach = this.observed.neighbours.reach.get(wanted.ordinal, Reach())

@@ -1,7 +1,6 @@
-"""The words of the domain as frozen data: what was observed, what is wanted.
+"""The words of the domain as frozen data: what was observed, what is wanted. Nothing here decides.
 
-Everything here is built by `kube.observe` (from the cluster) or by tests (`tests/builders.py`) and
-read by the planner. Nothing here decides. Instants are aware UTC datetimes; counts are replicas.
+Built by `kube.observe` or by tests, read by the planner. Instants are aware UTC; counts are replicas.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from enum import StrEnum, unique
 from typing import Literal
 
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Reach, Runs
+from splitter.core.placeable import EvictionRefusal, Reach, Restart, Runs
 from splitter.core.reasons import Reason
 
 
@@ -69,6 +68,19 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """Scaling a twin, as a sentence begins with it."""
+
+    pool: Pool
+    was: int
+    replicas: int
+
+    def __str__(self) -> str:
+        """Say it."""
+        return f"scale {self.pool} {self.was} -> {self.replicas} ({self.replicas - self.was:+d})"
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """One sentence for people: becomes an Event, a log field and a status message."""
 
@@ -77,6 +89,7 @@ class Note:
     warning: bool = False
     quiet: bool = False  # a step of many: logged and listed, but no Event of its own
     about: str = ""  # the same news whatever the numbers in it: said once, by this word and the reason
+    move: Move | None = None  # what the sentence begins with: said only when it is written
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:
@@ -114,6 +127,7 @@ class PodView:
     node_uid: str | None = None
     on_spot: bool = False
     vanished: bool = False  # its Node object was seen, and is gone
+    vanished_since: datetime | None = None  # when that was found, where nothing had told of it before
     successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
@@ -122,12 +136,16 @@ class PodView:
     trouble: Trouble | None = None  # of a pod that is not ready: what kubelet or scheduler say
     created: datetime | None = None
     terminating: bool = False
+    terminating_since: datetime | None = None  # None: not asked for, or not known yet
     finished: bool = False
     unschedulable_since: datetime | None = None
     signal: str = ""
     deadline: datetime | None = None
+    notice_s: float | None = None  # of a doomed node: from its notice to its end, where no deadline is told
+    termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's
     born: Pool | None = None  # for which pool the admission policy made it, in placement mode
+    revision: str = ""  # of a StatefulSet's: the template that it was made of
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
@@ -164,10 +182,7 @@ class Tie(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetView:
-    """A ReplicaSet of the source or of a twin.
-
-    Of StatefulSets: the source itself, as if parked; and of a twin, its pods of one revision.
-    """
+    """A ReplicaSet of source or twin; a StatefulSet as if parked, a twin's pods of one revision as if one."""
 
     name: str
     uid: str
@@ -257,6 +272,8 @@ class StatefulView:
     partition: int = 0
     revision: str = ""  # the one that its pods are rolled to
     on_delete: bool = False  # its pods get a new template only when somebody deletes them
+    update_at_once: int = 1  # so many members its own update takes at a time
+    min_ready_s: float = 0.0  # a member is available when it has been ready for so long
     deletes_claims: bool = False  # a scale-down deletes its volumes
     claim_templates: tuple[str, ...] = ()
     updating: str = ""  # how far its own rolling update is; empty: there is none
@@ -334,6 +351,7 @@ class Neighbours:
     """Other objects of the namespace that matter for a split."""
 
     taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
+    taken_claims: Mapping[Pool, tuple[int, str]] = field(default_factory=dict)  # replicas below it, its name
     autoscaled_twin: str = ""  # who is aimed at a twin's name: an autoscaler, as kind/name
     untolerant_autoscaler: str = ""  # one aimed at the source that loses its tolerance while it is split
     one_node_claim: str = ""  # a volume of the template that only one node may mount at a time
@@ -365,6 +383,7 @@ class Observation:
     told: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     told_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
+    restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
 
     def twin(self, pool: Pool) -> TwinView | None:

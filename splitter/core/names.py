@@ -6,7 +6,7 @@ of names that the API server would accept, or it is not made: `../../shop/deploy
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 DEPLOYMENT: Final = "Deployment"
 STATEFUL_SET: Final = "StatefulSet"
@@ -15,15 +15,26 @@ STATEFUL_SET: Final = "StatefulSet"
 # has no dot in its name; one with a dot is nowhere, and asking for it harms nobody.)
 NAME_MAX: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+# Both the first one and how many there are is an int32: so no ordinal has more digits than their sum.
+_ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
-def is_name(text: object) -> bool:
+def is_name(text: object) -> TypeGuard[str]:
     """Whether an object can be called so.
 
     >>> is_name("web-2.shop"), is_name("../web"), is_name("a/b"), is_name("")
     (True, False, False, False)
     """
     return isinstance(text, str) and len(text) <= NAME_MAX and _NAME.fullmatch(text) is not None
+
+
+def ordinal_of(text: str) -> int | None:
+    """Return the number of a StatefulSet's pod; None of any text that is none, such as too many digits.
+
+    >>> ordinal_of("12"), ordinal_of("012"), ordinal_of("9" * 5000)
+    (12, None, None)
+    """
+    return int(text) if _ORDINAL.fullmatch(text) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,20 @@
 decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from splitter.core.actions import Action, ApplyTwin, Scale, SetMark
+from splitter.core.actions import (
+    Action,
+    ApplyTwin,
+    DeleteVanishedPod,
+    HolderKind,
+    Scale,
+    SetMark,
+    is_raise,
+)
 from splitter.core.handover import Step
+from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.placement import RoomRules
 from splitter.core.reasons import State
@@ -17,6 +26,8 @@ from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
+# After a part of what is due: not in the same pass, so that others have their turn.
+_AT_ONCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,32 @@ class Plan:
     @property
     def raises(self) -> tuple[Scale, ...]:
         """The writes that ask for more replicas somewhere."""
-        return tuple(one for one in self.actions if isinstance(one, Scale) and one.replicas > one.was)
+        return tuple(one for one in self.actions if isinstance(one, Scale) and is_raise(one))
+
+
+def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
+    """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
+    counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
+
+    def told(note: Note) -> Note:
+        move = note.move
+        if move is None:
+            return note
+        twin = observed.twin(move.pool)
+        count = counts.get(twin.name) if twin is not None else None
+        why = note.message.removeprefix(str(move))
+        if count is None:
+            held = f"hold {move.pool} at {move.was}, {move.replicas} wanted{why}"
+            return Note(note.reason, held, quiet=True)
+        done = replace(move, replicas=count)
+        return replace(note, message=f"{done}{why}", move=done)
+
+    notes = [(note, told(note)) for note in found.notes]
+    said = tuple(now for before, now in notes if before.move is None or now.move is not None)
+    verdict = told(found.verdict)
+    if verdict.move is None and found.verdict.move is not None:
+        verdict = next((note for note in said if note.move is not None), verdict)
+    return replace(found, verdict=verdict, notes=said)
 
 
 def begins(found: Plan) -> bool:
@@ -93,6 +129,35 @@ def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
     again_s = min(found.wake_after_s or look_again_s, look_again_s)
     return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
+
+
+def in_part(found: Plan) -> Plan:
+    """Return as much of a plan as one pass may write; the next one, at once, plans what is left.
+
+    A pass may end after any of its writes, so the first ones are a pass of their own. Else a workload with
+    hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
+    """
+    if len(found.actions) <= MAX_WRITES:
+        return found
+    return replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=_AT_ONCE_S)
+
+
+def held_as_it_is(found: Plan, large: Note) -> Plan:
+    """Return what is done of a plan for a workload that is split and over a limit: losses are made up for.
+
+    That costs a few numbers at any size: raises, and the removal of pods that no node has any more. No
+    StatefulSet's twin is raised over what any StatefulSet may have.
+    """
+    kept = tuple(one for one in found.actions if _makes_up(one))
+    notes = (*found.notes, large) if kept else (large,)
+    return replace(found, state=State.HELD, verdict=large, actions=kept, notes=notes)
+
+
+def _makes_up(action: Action) -> bool:
+    if not isinstance(action, Scale):
+        return isinstance(action, DeleteVanishedPod)
+    most = MAX_MEMBERS if action.kind is HolderKind.STATEFUL_SET else action.replicas
+    return action.was < action.replicas <= most
 
 
 @dataclass(frozen=True, slots=True)

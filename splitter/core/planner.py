@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from splitter.core import giving, in_place, running, scaling, taking, transfer, zeroing
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit
-from splitter.core.division import caps_conflict
+from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.handover import Columns, Mark, Step, hand_back_of, next_step
+from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules
+from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import (
     ANNOTATION_TAKEN_OVER,
@@ -24,6 +25,7 @@ from splitter.core.surface import (
     USER_ANNOTATIONS,
     Level,
     defaults_for,
+    has_names,
     parse_mark,
     parse_policy,
     source_label_state,
@@ -100,25 +102,56 @@ def plan(
     this = Pass(observed, source, in_force, rendered, rules)
     placed = in_place.is_in_place(observed, source, in_force.policy)
     act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
-    found = act(this)
+    large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
+    found = act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         found = _with_raises(this, step, found)
-    found = with_troubles(observed, found, this.policy.grace_s)
+    found = _with_division(this, found)
+    found = in_part(found if large is None else held_as_it_is(found, large))
+    found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
-        found = replace(found, objection=objection_while_split(observed, source, this.policy))
+        found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
     if this.policy.dry_run and step is not Step.NOTHING and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
 
 
+def _too_large(this: Pass) -> Note | None:
+    """Say what of a workload that is split is over a limit: its members are not even looked at, one by one.
+
+    Steps that only write a number down go on, since that is how it becomes smaller; so does giving it back.
+    """
+    if not (why := too_large(this.source)):
+        return None
+    message = (
+        f"{why}. It stays split as it is: losses are covered within the limits, and nothing else is moved"
+        " before it is smaller or its label is removed"
+    )
+    return Note(Reason.TOO_LARGE, message, warning=True)
+
+
 def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
-    """Return the step that is due, by the table of its kind."""
+    """Return the step that is due, by the table of its kind.
+
+    A source whose name is too long for what would be called after it is refused, whatever it looks like.
+    """
+    if LABEL_SPLIT in source.labels and not has_names(source.key):
+        return Step.CONSIDER
     if in_place.is_in_place(observed, source, policy):
         return in_place.next_step(observed, source)
     if source.stateful is not None:
         return zeroing.next_step(zeroing.columns_of(observed, source))
     return next_step(columns_of(observed, source))
+
+
+def _with_division(this: Pass, found: Plan) -> Plan:
+    """Say how N is divided in a step that has nothing to do with it, as while a controller is waited for."""
+    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    if back or not this.observed.twins or found.wanted_on_demand or found.wanted_spot:
+        return found
+    base = base_replicas(this.source.replicas, this.policy)
+    return replace(found, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
 
 
 def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:
@@ -217,6 +250,7 @@ _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
     Step.FOLLOW: scaling.follow,
     Step.FOLLOW_SPLIT: scaling.follow_split,
     Step.SHOW: scaling.show,
+    Step.WAIT_COUNT: scaling.wait_for_count,
     Step.RELEASE: scaling.release,
     Step.PLACE: in_place.keep,
     Step.UNPLACE: in_place.unplace,

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     WAITING_FOR_ROOM = "WaitingForRoom"
     EVICTION_REFUSED = "EvictionRefused"
     MOVE_UNDONE = "MoveUndone"
+    RESTART_LIMIT = "RestartLimit"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 
@@ -85,6 +86,7 @@ class Reason(StrEnum):
     STRATEGY_RECREATE = "StrategyRecreate"
     SELECTOR_NOT_RELEASABLE = "SelectorNotReleasable"
     TWIN_NAME_TAKEN = "TwinNameTaken"
+    CLAIM_NAME_TAKEN = "ClaimNameTaken"
     IS_TWIN = "IsTwin"
     NAME_TOO_LONG = "NameTooLong"
     NAMESPACE_EXCLUDED = "NamespaceExcluded"

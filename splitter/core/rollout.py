@@ -11,7 +11,8 @@ from datetime import datetime
 
 from splitter.core.desired import withdrawn
 from splitter.core.division import base_replicas
-from splitter.core.handover import floor_of, is_rolling, stuck
+from splitter.core.floor import floor_of, is_rolling
+from splitter.core.handover import stuck
 from splitter.core.model import (
     Note,
     Policy,

@@ -9,40 +9,32 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core import transfer, turns
+from splitter.core import transfer, turns, zeroing
 from splitter.core.actions import (
     Action,
     ApplyTwin,
     DeleteReplicaSet,
-    DeleteVanishedPod,
     RestoreTemplate,
     Scale,
-    SetDeletionCost,
 )
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step, hand_back_of
 from splitter.core.model import (
     Note,
-    PodView,
     Pool,
     Rendered,
-    ReplicaSetView,
-    Standing,
     Tie,
     TwinView,
     seconds_between,
 )
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import Decision, RebalanceState, decide
+from splitter.core.rebalance import Decision, RebalanceState, decide, losses
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
+from splitter.core.steady import settled
 from splitter.core.surface import twin_name
-
-# What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
-OUR_COST = "-1000"
-# A lost pod may look ready for a minute still, and must go before one that is only about to go.
-LOST_COST = "-1001"
+from splitter.core.write_order import ordered
 
 
 def run(this: Pass) -> Plan:
@@ -56,13 +48,13 @@ def run(this: Pass) -> Plan:
         note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for a deleted twin to go")
         return Plan(Step.RUN, State.MOVING, note, wake_after_s=POLL_S)
     if not transfer.at_zero((), observed.tied(Tie.PARKED)):
-        counted = _hand_over(this)
+        counted = _hand_over(this, on_demand, spot)
     else:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
     counted = _awake_at_grace(this, counted)
     if counted.actions or isinstance(this.rendered, Note):
-        return _with_template_problem(this, counted)
-    return _trimmed(this, _roll(this, counted, on_demand, spot, this.rendered))
+        return settled(_with_template_problem(this, counted), on_demand, spot)
+    return _trimmed(this, settled(_roll(this, counted, on_demand, spot, this.rendered), on_demand, spot))
 
 
 def _trimmed(this: Pass, found: Plan) -> Plan:
@@ -119,22 +111,44 @@ def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
     return Plan(Step.RUN, State.TAKING_OVER, note, actions, (note,))
 
 
-def _hand_over(this: Pass) -> Plan:
+def _hand_over(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
     base = base_replicas(this.source.replicas, this.policy)
     wanted = (base, this.source.replicas - base)
+    state, cover = _covered(this, on_demand, spot)
     if this.policy.freeze:
         note = Note(Reason.FROZEN, "frozen in the middle of the hand-over; counts stay as they are")
-        return Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
-    moved = transfer.towards_twins(this.observed, this.source, this.policy)
-    return moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
+        counted = Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
+    else:
+        moved = transfer.towards_twins(this.observed, this.source, this.policy, cover)
+        moved = replace(moved, scales=zeroing.spared(this.source, moved.scales))
+        counted = moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
+    return replace(counted, rebalance=state)
+
+
+def _covered(this: Pass, on_demand: TwinView, spot: TwinView) -> tuple[RebalanceState, int]:
+    """Return what to remember of spot in a hand-over, and what on-demand holds for what was lost there.
+
+    Lowering that cover is `decide`'s, once nothing parked has pods: spot has to soak first.
+    """
+    persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    counted = rebalance_input(this.observed, this.source, on_demand, spot, this.policy).within_spec()
+    state = losses(counted, this.policy, persisted.not_after(counted.now), this.rules.tuning)
+    # Spot is not short while it is still being asked for, step by step.
+    state = replace(state, short_since=persisted.short_since, decided=None)
+    base = base_replicas(this.source.replicas, this.policy)
+    if state.lost:
+        return state, max(0, this.source.replicas - base - counted.spot_ready)
+    held = state.last_loss is not None and not state.proven
+    return state, max(0, on_demand.spec_replicas - base) if held else 0
 
 
 def moving(
     this: Pass, moved: transfer.Transfer, state: State, reason: Reason, wanted: tuple[int, int]
 ) -> Plan:
     """Return the plan of one batch of a hand-over, either way."""
-    actions = _guarded(this, moved.scales)
-    notes = (_scaled(reason, moved.scales),) if moved.scales else ()
+    actions = ordered(this, moved.scales)
+    scales = [one for one in actions if isinstance(one, Scale)]
+    notes = (_scaled(reason, scales),) if scales else ()
     verdict = (
         notes[0]
         if notes
@@ -192,8 +206,9 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         Reason.BALANCED, f"{on_demand.spec_replicas} on on-demand, {spot.spec_replicas} on spot, as wanted"
     )
     verdict = decision.notes[0] if decision.notes else balanced
-    actions = (*_restored(on_demand, spot, scales), *_guarded(this, scales))
-    state = decision.state
+    actions = (*_restored(this, on_demand, spot, scales), *ordered(this, scales))
+    written = [one.replicas for one in actions if isinstance(one, Scale) and one.name == on_demand.name]
+    state = replace(decision.state, decided=written[0] if written else on_demand.spec_replicas)
     if decision.on_demand < on_demand.spec_replicas and not _lowers(actions, on_demand):
         state = replace(state, last_step=persisted.last_step)  # a step that has to wait is none yet
     at_rest = not scales and (on_demand.spec_replicas, spot.spec_replicas) == (
@@ -221,10 +236,14 @@ def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
     )
 
 
-def _restored(on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Put a twin's last available template back before it is raised while spot is going or gone."""
+def _restored(this: Pass, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Put a twin's last available template back while spot is going or gone and replicas are missing.
+
+    Beside the raise, and again when that was written and this was refused.
+    """
     raised = any(scale.name == on_demand.name and scale.replicas > scale.was for scale in scales)
-    good = last_available(on_demand) if spot.is_losing and raised else None
+    missing = raised or transfer.total_available(this.observed) < this.source.replicas
+    good = last_available(on_demand) if spot.is_losing and missing else None
     if good is None:
         return ()
     return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
@@ -245,6 +264,15 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     calm = not decision.state.lost and not any(pod.serves_but_doomed for pod in on_demand.pods)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
+    for twin in (on_demand, spot):
+        wanted[twin.name] = zeroing.with_own_volumes(this.observed, twin, wanted[twin.name])
+        if wanted[twin.name] < twin.spec_replicas and not transfer.may_lower(
+            this.observed,
+            this.source,
+            {twin.name: wanted[twin.name], on_demand.name: wanted[on_demand.name]},
+            twin,
+        ):
+            wanted[twin.name] = twin.spec_replicas
     return tuple(
         Scale(
             transfer.kind_of_twins(this.observed),
@@ -254,11 +282,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
             twin.resource_version if wanted[twin.name] < twin.spec_replicas else None,
         )
         for twin in (on_demand, spot)
-        if wanted[twin.name] > twin.spec_replicas
-        or (
-            wanted[twin.name] < twin.spec_replicas
-            and transfer.may_lower(this.observed, this.source, twin, wanted[twin.name])
-        )
+        if wanted[twin.name] != twin.spec_replicas
     )
 
 
@@ -272,68 +296,6 @@ def _majority(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinVie
         return decision.on_demand
     held = max(spot.spec_replicas, spot.status_replicas)
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
-
-
-def _guarded(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
-
-    A holder is lowered only when every pod of it that is going carries the deletion cost already: a
-    cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
-    the raises go out alone: what can wait for the next pass must not keep a worker from the next
-    workload's raise.
-    """
-    holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
-    holders |= {rs.name: rs.pods for rs in this.observed.tied(Tie.PARKED)}
-    costs: list[Action] = []
-    uncosted: set[str] = set()
-    vanished: list[Action] = []
-    for name, pods in holders.items():
-        for pod in pods:
-            if not pod.counts:
-                continue
-            if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
-                at_once = pod.ordinal is not None
-                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
-                if not at_once and any(other.counts and not other.vanished for other in pods):
-                    # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
-                    # that becomes so before the scale-down gets there.
-                    uncosted.add(name)
-            elif (cost := _cost(pod)) is not None:
-                costs.append(cost)
-                uncosted.add(name)
-    raises = [scale for scale in scales if scale.replicas > scale.was]
-    if raises and (costs or vanished):
-        return tuple(raises)
-    lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
-    return (*raises, *costs, *lowerings, *vanished)
-
-
-def _cost(pod: PodView) -> SetDeletionCost | None:
-    if pod.ordinal is not None:
-        return None  # a StatefulSet does not look at it
-    cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
-    if pod.going and pod.deletion_cost != cost:
-        ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
-        before = pod.cost_before if ours else pod.deletion_cost
-        return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
-    if not pod.going and pod.standing is Standing.SOUND and pod.cost_before is not None:
-        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
-    return None
-
-
-def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | None:
-    """Return what gives pods back the deletion costs that their users had set, or none.
-
-    None while a ReplicaSet still has pods to delete: without our costs it would take others.
-    """
-    found: list[Action] = []
-    for rs in replica_sets:
-        pods = [pod for pod in rs.pods if pod.counts]
-        ours = [pod for pod in pods if pod.cost_before is not None]
-        if ours and len(pods) > rs.spec_replicas:
-            return None
-        found += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
-    return found
 
 
 def _with_template_problem(this: Pass, counted: Plan) -> Plan:

@@ -78,6 +78,19 @@ def follow_split(this: Pass) -> Plan:
     return Plan(Step.FOLLOW_SPLIT, _state(this), note, (action,), (note,))
 
 
+def wait_for_count(this: Pass) -> Plan:
+    """Leave the twins as they are: they serve, and nobody says how many the source is to have instead."""
+    replicas, where = _lost(this)
+    held = sum(twin.spec_replicas for twin in this.observed.twins)
+    message = (
+        "splitter's label and annotations were removed together while the source stands at 0, so splitter may"
+        f" not write it any more; its twins go on running {held} replicas. Scale the source, to {replicas} as"
+        f" {where} says, and the twins shrink beside it; or delete the twins"
+    )
+    note = Note(Reason.GIVING_BACK, message, warning=True)
+    return Plan(Step.WAIT_COUNT, State.HELD, note, notes=(note,), wake_after_s=this.rules.look_again_s)
+
+
 def show(this: Pass) -> Plan:
     """Write N into the Split, so that an autoscaler finds it there."""
     note = Note(

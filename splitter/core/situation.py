@@ -4,10 +4,11 @@ The planner calls this in each pass in which nothing parked has pods. It only co
 counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
-from splitter.core.handover import doomed_or_lost, staying_pods
+from splitter.core.floor import staying_pods
+from splitter.core.handover import doomed_or_lost
 from splitter.core.model import (
     Observation,
     PodView,
@@ -29,15 +30,15 @@ def rebalance_input(
         for twin in (on_demand, spot)
     )
     ready_since = _ready_since(observed, spot, spot_pods)
+    losing = _losing(spot)
+    doomed = [pod for pod in spot_pods if pod.standing is Standing.DOOMED]
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
         max_surge=source.max_surge,
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
-        on_demand_ready=min(
-            sum(pod.available for pod in od_pods), on_demand.available_replicas, _specs(on_demand)
-        ),
+        on_demand_ready=_ready(on_demand, od_pods),
         on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
@@ -58,16 +59,35 @@ def rebalance_input(
         ),
         spot_hindered=hindered(spot),
         spot_unplaceable=unplaceable(spot),
-        spot_doomed=sum(1 for pod in spot_pods if pod.standing is Standing.DOOMED),
-        lost_node_uids=_lost_nodes(spot),
+        spot_doomed=len(doomed),
+        spot_stop_at=min(
+            (
+                pod.deadline - timedelta(seconds=pod.termination_s)
+                for pod in doomed
+                if pod.deadline is not None
+            ),
+            default=None,
+        ),
+        spot_stop_after_s=min(
+            (
+                pod.notice_s - pod.termination_s
+                for pod in doomed
+                if pod.deadline is None and pod.notice_s is not None
+            ),
+            default=None,
+        ),
+        lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
+        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
         view_broken=observed.view_broken,
     )
 
 
-def _specs(twin: TwinView) -> int:
-    return sum(rs.spec_replicas for rs in twin.replica_sets)
+def _ready(twin: TwinView, pods: list[PodView]) -> int:
+    """Count the available replicas, as many as status and each ReplicaSet admit."""
+    kept = sum(min(sum(pod.available for pod in rs.pods), rs.spec_replicas) for rs in twin.replica_sets)
+    return max(0, min(sum(pod.available for pod in pods), twin.available_replicas, kept))
 
 
 def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
@@ -77,7 +97,7 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         for pod in pods
         if pod.available and pod.ready_since is not None
     )
-    return tuple(found[: max(0, min(spot.available_replicas, _specs(spot)))])
+    return tuple(found[: _ready(spot, pods)])
 
 
 def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
@@ -85,14 +105,10 @@ def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
     return since is not None and not is_hindered(pod) and seconds_between(since, observed.now) > grace_s
 
 
-def _lost_nodes(spot: TwinView) -> tuple[str, ...]:
-    """Return the spot nodes that go or are gone under a bound pod, terminating ones included.
+def _losing(spot: TwinView) -> list[PodView]:
+    """Return the pods under which a spot node goes or is gone, terminating ones included.
 
     A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.
     """
-    found = {
-        pod.node_uid
-        for pod in spot.pods
-        if pod.node_uid is not None and pod.on_spot and not pod.voluntary and pod.going
-    }
-    return tuple(sorted(found))
+    known = (pod for pod in spot.pods if pod.node_uid is not None)
+    return [pod for pod in known if pod.on_spot and not pod.voluntary and pod.going]

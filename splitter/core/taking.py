@@ -6,13 +6,14 @@ replicas.
 
 from datetime import datetime
 
+from splitter.core import transfer
 from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused, StripMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, ReplicaSetView, SourceView, SplitView, Tie, seconds_between
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.surface import LABEL_SPLIT, mark_value, name_problem, source_label_state
+from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
@@ -22,6 +23,7 @@ _ABOUT_OTHERS = frozenset(
     {
         Reason.WRITE_DENIED,
         Reason.TWIN_NAME_TAKEN,
+        Reason.CLAIM_NAME_TAKEN,
         Reason.AUTOSCALER_ON_TWIN,
         Reason.VOLUME_READ_WRITE_ONCE,
         Reason.AUTOSCALER_ON_SOURCE,
@@ -65,9 +67,9 @@ def consider(this: Pass) -> Plan:
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
     """Return what makes a Split that only reports, where there is none.
 
-    None in an excluded namespace, nor where another workload's stands.
+    None in an excluded namespace, nor where another workload's stands, nor of a name that none can have.
     """
-    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN}:
+    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(this.source.key):
         return ()
     return _split(this, takes_over=False)
 
@@ -167,6 +169,9 @@ def under_way(this: Pass) -> State:
     """Return TakingOver until the hand-over is done; what comes later is a move like any other."""
     split = this.observed.split
     done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    # Both a hand-over and what comes later may be held; only the former has something left to move.
+    held = split is not None and split.state == State.HELD
+    done = done or (held and transfer.at_zero((), this.observed.tied(Tie.PARKED)))
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 
 

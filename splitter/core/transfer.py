@@ -6,21 +6,20 @@ without a precondition, lowerings with the resourceVersion they were computed fr
 anything but counts. Source: handover.md, "MAKE", "BREAK" and "Composition with rebalancing.md".
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.causes import is_hindered
 from splitter.core.division import base_replicas
+from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
 from splitter.core.handover import (
     Holder,
     break_,
     doomed_or_lost,
-    floor_of,
     hand_back_of,
     holder_of_replica_set,
     holder_of_twin,
-    is_rolling,
     make,
     room,
 )
@@ -48,20 +47,26 @@ class Transfer:
     message: str
 
 
-def towards_twins(observed: Observation, source: SourceView, policy: Policy) -> Transfer:
+def towards_twins(observed: Observation, source: SourceView, policy: Policy, cover: int) -> Transfer:
     """Move replicas from the parked ReplicaSets to the twins, whose wanted counts are base(N) and the rest.
 
-    Doomed or lost replicas of any holder are replaced at once on on-demand. Spot that stays short for
-    longer than the grace has its missing share covered there too, so that on-boarding always ends.
+    Doomed or lost replicas of any holder are replaced at once on on-demand. `cover` replicas stand there for
+    spot that was lost, also when no pod tells of it any more. Spot that stays short for longer than the grace
+    has its missing share covered there too, so that on-boarding always ends.
     """
     base = base_replicas(source.replicas, policy)
+    spot = observed.spot.pods if observed.spot is not None else ()
+    on_spot = doomed_or_lost([pod for pod in spot if not pod.vanished])
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
     short = _short_of(observed, policy.grace_s)
-    on_demand = min(base + going + short, source.replicas + going) if source.replicas else 0
+    on_demand = base + max(on_spot + short, cover) + going - on_spot
+    on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
     if policy.on_demand_max is not None:
         on_demand = min(on_demand, max(base, policy.on_demand_max))
     holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
-    return _batch(observed, source, holders, going)
+    # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
+    vanished = sum(pod.counts and pod.vanished for pod in spot)
+    return _batch(observed, source, holders, going + vanished)
 
 
 def towards_source(observed: Observation, source: SourceView) -> Transfer:
@@ -96,23 +101,12 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     that many away without asking us.
     """
     attached = observed.tied(Tie.ATTACHED)
-    own = sum(_surviving(rs, source.replicas) for rs in attached)
+    own = sum(kept_by_replica_set(rs, min(rs.spec_replicas, source.replicas)) for rs in attached)
     if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
         own = min(own, source.replicas - source.max_unavailable)
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
     return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
-
-
-def _surviving(rs: ReplicaSetView, replicas: int) -> int:
-    """Count the available replicas that a ReplicaSet of the source's own keeps, whichever it takes first.
-
-    Its doomed pods carry no deletion cost of ours: scaled down, it may keep those and take the sound ones.
-    """
-    ready = sum(1 for pod in rs.pods if pod.counts and pod.ready_since is not None)
-    available = sum(pod.available for pod in rs.pods)
-    spec = min(rs.spec_replicas, replicas)  # the Deployment controller may not have scaled it yet
-    return max(0, min(available - max(0, ready - spec), spec, rs.available_replicas))
 
 
 def hand_back_complete(observed: Observation, source: SourceView) -> bool:
@@ -153,30 +147,40 @@ def total_available(observed: Observation) -> int:
 
 
 def lags(twin: TwinView) -> bool:
-    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet."""
-    held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
-    return not is_rolling(twin) and held > twin.spec_replicas
+    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet.
 
-
-def may_lower(observed: Observation, source: SourceView, twin: TwinView, replicas: int) -> bool:
-    """Whether a lowering that `decide` found safe is safe in the middle of a roll too.
-
-    `decide` takes unready replicas for free. Of a rolling twin the Deployment controller may take
-    serving ones instead, down to spec - maxUnavailable.
+    Only a Deployment surges in a roll. While the controller of a StatefulSet has not seen the last write, all
+    pods look as if they were in a roll.
     """
+    held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+    surge = twin.max_surge if is_rolling(twin) and twin.first_ordinal is None else 0
+    return held > twin.spec_replicas + surge
+
+
+def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
+    """Whether a lowering that `decide` found safe is safe by what the twins surely keep, too.
+
+    `wanted` is what each twin named there is to have, this one included: two lowerings of one pass share one
+    surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may take
+    serving ones instead.
+    """
+    replicas = wanted.get(twin.name, twin.spec_replicas)
     if twin.first_ordinal is not None:
-        holder = holder_of_twin(twin, replicas, 0, on_demand=False)
-        going = holder.cost(twin.spec_replicas - replicas)
-        left = total_available(observed) - going
-        return not going or left >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
-    if not is_rolling(twin):
+        if not holder_of_twin(twin, replicas, 0, on_demand=False).cost(twin.spec_replicas - replicas):
+            return True
+    elif not is_rolling(twin):
         # What is ready and not in the status yet looks free to go, and serves.
         counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
-        return sum(pod.available for pod in twin.pods) <= counted
-    rolling = holder_of_twin(twin, replicas, 0, on_demand=False)
-    kept = max(0, min(rolling.available, replicas - twin.max_unavailable))
-    others = total_available(observed) - rolling.available
-    return others + kept >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+        if sum(pod.available for pod in twin.pods) > counted:
+            return False
+        if not may_roll(twin) and kept_by_twin(twin, replicas) == kept_by_twin(twin, twin.spec_replicas):
+            return True
+    kept = sum(
+        kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
+        for one in observed.twins
+    )
+    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.tied(Tie.PARKED))
+    return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
 def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:

@@ -6,11 +6,13 @@ move them (`transfer`). `next_step` is tried top down, the first row that matche
 level-triggered and idempotent. Source: handover.md, "StatefulSets".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from splitter.core import transfer
+from splitter.core.actions import Scale
 from splitter.core.handover import Mark, Step
-from splitter.core.model import Observation, SourceView
+from splitter.core.model import Observation, SourceView, TwinView
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
 
 
@@ -97,11 +99,26 @@ def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early re
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         return Step.RELEASE if c.split or c.report else Step.NOTHING
-    if not c.saved and c.zero and (not c.twins_at_zero or c.mark is not Mark.NONE):
+    if not c.saved and c.zero and (c.mark is not Mark.NONE or (c.label and not c.twins_at_zero)):
         return Step.SAVE  # N was lost, and is needed on the way back
+    if not c.saved and c.zero and not c.twins_at_zero:
+        return Step.WAIT_COUNT  # nothing of ours is on it any more: we may not write it, nor take its 0 for N
     # Replaced by a manifest that knows nothing of us, it runs its own N again: only the twins have to go.
     if c.written:
         return Step.FOLLOW
     if c.saved and c.asked:
         return Step.FOLLOW_SPLIT
     return Step.RELEASE if c.home or (c.twins_at_zero and not c.saved) else Step.HAND_BACK
+
+
+def spared(source: SourceView, scales: Sequence[Scale]) -> tuple[Scale, ...]:
+    """Leave out what would lower a source whose volumes go with its pods: `whenScaled: Delete`, set since."""
+    if source.stateful is None or not source.stateful.deletes_claims:
+        return tuple(scales)
+    return tuple(one for one in scales if one.name != source.key.name or one.replicas > one.was)
+
+
+def with_own_volumes(observed: Observation, twin: TwinView, wanted: int) -> int:
+    """Return no raise to a member that would mount a claim of somebody else's, and delete it when it goes."""
+    below, _ = observed.neighbours.taken_claims.get(twin.pool, (wanted, ""))
+    return min(wanted, max(below, twin.spec_replicas))

@@ -17,8 +17,8 @@ SHORTEST_USEFUL_NOTICE_S = 5.5
 class DemoOptions:
     """The demo's own times, and splitter's, in seconds."""
 
-    notice_s: float = 10.0
-    """From the nodes' notice to their loss."""
+    notice_s: float = 30.0
+    """From the nodes' notice to their loss: the shortest that a cloud gives (Google, Azure; AWS 120)."""
     soak_s: float = 5.0
     grace_s: float = 15.0
     step_interval_s: float = 3.0

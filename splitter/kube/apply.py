@@ -10,6 +10,7 @@ client it is given is under the permit of the lease (docs/adr/0021).
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
@@ -41,14 +42,9 @@ from splitter.core.actions import (
     SetPaused,
     ShowReplicas,
     StripMark,
+    is_raise,
 )
-from splitter.core.model import (
-    Note,
-    Observation,
-    Pool,
-    Rendered,
-    SourceView,
-)
+from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.kube import paths
@@ -88,25 +84,39 @@ class Writer:
         self._client = client
         self._cache = cache
         self._placing = Placing(client, cache)
+        self._unanswered: set[str] = set()  # UIDs of holders of which nobody knows if the last scale was done
 
-    async def apply(self, observed: Observation, actions: tuple[Action, ...]) -> int:
-        """Do the actions in order; returns how many were written. Raises ApiError at the first failure."""
-        source = observed.source
+    async def apply(
+        self, observed: Observation, actions: tuple[Action, ...], written: list[Action] | None = None
+    ) -> None:
+        """Do the actions in order, and add each to `written` once it is answered; those on pods are left out.
+
+        Raises ApiError at the first failure. After it only raises are tried: they must not wait for a
+        template that the API server refuses.
+        """
+        source, answered = observed.source, written if written is not None else []
         if source is None:
-            return 0
-        for on_pods, batch in groupby(actions, key=_is_on_pod):
+            return
+        for on_pods, batch in groupby(enumerate(actions), key=lambda one: _is_on_pod(one[1])):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
                 done = await asyncio.gather(
-                    *(self._do(action, observed, source) for action in batch), return_exceptions=True
+                    *(self._do(action, observed, source) for _, action in batch), return_exceptions=True
                 )
                 if (
                     failed := next((one for one in done if isinstance(one, BaseException)), None)
                 ) is not None:
                     raise failed
                 continue
-            for action in batch:
-                await self._do(action, observed, source)
-        return len(actions)
+            for place, action in batch:
+                try:
+                    await self._do(action, observed, source)
+                except ApiError:
+                    for other in filter(is_raise, actions[place + 1 :]):
+                        with suppress(ApiError):
+                            await self._do(other, observed, source)
+                            answered.append(other)
+                    raise
+                answered.append(action)
 
     async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""
@@ -310,16 +320,24 @@ class Writer:
             await self._send_to_source(source, scaled_source(action, source.replicas))
             return
         holders = observed.replica_sets if action.kind is HolderKind.REPLICA_SET else observed.twins
-        metadata: Json = {"uid": next(holder.uid for holder in holders if holder.name == action.name)}
-        if action.resource_version is not None:
-            metadata["resourceVersion"] = action.resource_version
+        holder = next(holder for holder in holders if holder.name == action.name)
+        metadata: Json = {"uid": holder.uid}
+        if action.resource_version is not None or holder.uid in self._unanswered:
+            metadata["resourceVersion"] = action.resource_version or holder.resource_version
         body: Json = {"metadata": metadata, "spec": {"replicas": action.replicas}}
-        if action.kind is HolderKind.REPLICA_SET:
-            path = paths.replica_sets(source.key.namespace).of(action.name)
-            await self._patch_replica_set(path, body, "merge")
-            return
-        path = paths.workload(source.key, action.name)
-        self._cache.twins.upsert(await self._client.send("PATCH", path, body, patch="merge", query=_OURS))
+        try:
+            if action.kind is HolderKind.REPLICA_SET:
+                where = paths.replica_sets(source.key.namespace)
+                await self._patch_replica_set(where.of(action.name), body, "merge")
+            else:
+                path = paths.workload(source.key, action.name)
+                sent = self._client.send("PATCH", path, body, patch="merge", query=_OURS)
+                self._cache.twins.upsert(await sent)
+        except ApiError as error:
+            if error.status == 0 or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                self._unanswered.add(holder.uid)  # it may be written: a raise from what was seen may lower it
+            raise
+        self._unanswered.discard(holder.uid)
 
     async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}

@@ -25,6 +25,7 @@ from splitter.core.nodes import (
     PodRequest,
     Room,
     gone,
+    is_same_machine,
     kind_of,
     slim,
 )
@@ -47,6 +48,7 @@ from splitter.kube.records import (
 from splitter.kube.rooms import Rooms
 from splitter.kube.store import Shelf
 from splitter.kube.template_sets import TemplateSets
+from splitter.kube.unseen import unseen
 from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
@@ -84,8 +86,7 @@ class Cache:
         self._assess = assess
         self._wake = wake
         self._autoscaler_status = autoscaler_status
-        # Of a twin by its UID: which fields were ours after our last apply.
-        self._applied: dict[str, str] = {}
+        self._applied: dict[str, str] = {}  # by a twin's UID: which fields were ours after our last apply
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
@@ -94,15 +95,14 @@ class Cache:
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
-        # UIDs, by name, of nodes that bear the name of one that vanished.
-        self.successors: dict[str, str] = {}
+        self.successors: dict[str, str] = {}  # by the name of one that vanished: the UID of the next
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(
             parse.split,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
             self._split_changed,
         )
-        self.placements = Placements(partial(wake, urgent=False))
+        self.placements = Placements(partial(wake, urgent=False), self._knows)
         self.twins = Shelf(
             parse.twin,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
@@ -226,22 +226,7 @@ class Cache:
                 continue
             if pod.node in self.vanished or self.nodes.one("name", pod.node) is not None:
                 continue
-            replica_set = self.replica_sets.get(pod.namespace, pod.owner_uid or "")
-            owner_uid = replica_set.controller_uid if replica_set else pod.owner_uid
-            twin = self.twins.get(pod.namespace, owner_uid or "")
-            on_spot = twin.pool is Pool.SPOT if twin is not None else self._was_for_spot(pod)
-            capacity = CapacityClass.SPOT if on_spot else CapacityClass.ON_DEMAND
-            self.vanished[pod.node] = gone(NodeState(pod.node, f"unseen-{pod.node}", capacity))
-
-    def _was_for_spot(self, pod: PodRecord) -> bool:
-        """Whether a member of a StatefulSet in placement mode was meant for spot, as far as can be told."""
-        source = self.sources.get(pod.namespace, pod.owner_uid or "")
-        split = self.splits.one("source", source.view.key) if source is not None else None
-        ordinal = pod.name.rpartition("-")[2]
-        placed = split is not None and split.view.ordinals is not None and ordinal.isdecimal()
-        if split is None or not placed:
-            return False
-        return pod.born is Pool.SPOT or int(ordinal) not in (split.view.ordinals or ())
+            self.vanished[pod.node] = unseen(pod.node)
 
     def workloads(self) -> set[Key]:
         """Every workload that may be ours: labelled, reported on, or owner of something of ours."""
@@ -298,7 +283,8 @@ class Cache:
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:
-            if self.vanished.pop(new.state.name, None) is not None:
+            before = self.vanished.pop(new.state.name, None)
+            if before is not None and not is_same_machine(before, new.state):
                 self.successors[new.state.name] = new.uid
             if old is not None and old.state == new.state:
                 return  # a heartbeat
@@ -332,10 +318,11 @@ class Cache:
                 self._wake(split.source, urgent=False)
 
     def wake_owners_on(self, node_name: str) -> None:
-        """Ask for an urgent pass of each workload that has a pod on a node."""
+        """Ask for a pass of each workload that has a pod on a node; an urgent one if it is split."""
         for pod in self.pods.find("node", node_name):
-            if (key := self._source_of_pod(pod)) is not None:
-                self._wake(key, urgent=True)
+            if not pod.finished and (key := self._source_of_pod(pod)) is not None:
+                ours = self.splits.find("source", key) or self.twins.find("source", key)
+                self._wake(key, urgent=bool(ours))
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:
@@ -383,9 +370,10 @@ class Cache:
         if record.owner_name is None:
             return None
         key = Key(DEPLOYMENT, record.namespace, record.owner_name)
-        if self.sources.find("key", key) or self.splits.find("source", key):
-            return key
-        return None
+        return key if self._knows(key) else None
+
+    def _knows(self, key: Key) -> bool:
+        return bool(self.sources.find("key", key) or self.splits.find("source", key))
 
 
 def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:

@@ -23,6 +23,7 @@ from kubernetes.aio.client import ApiClient
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from splitter import __version__
+from splitter.kube.documents import read_json
 from splitter.kube.paths import ResourcePath
 
 PATCHES = {
@@ -226,7 +227,7 @@ class Client:
             content = await _content(response, path)
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise _error(path, response.status, content)
-            answer: Json = orjson.loads(content) if content else {}
+            answer: Json = read_json(content) if content else {}
         except _GONE_WRONG as error:
             raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
         if not path.is_answered_by(answer):

@@ -7,15 +7,16 @@ is looked at here, so that a stranger's pod is none of them.
 from collections.abc import Iterable, Iterator
 
 from splitter.core.model import StatefulView
+from splitter.core.names import ordinal_of
 from splitter.kube.records import PodRecord
 
 
 def members_of(pods: Iterable[PodRecord], name: str) -> Iterator[tuple[int, PodRecord]]:
     """Yield each pod of the StatefulSet `name` with its number, by name."""
     for pod in sorted(pods, key=lambda record: record.name):
-        owner, _, ordinal = pod.name.rpartition("-")
-        if owner == name and ordinal.isdecimal():
-            yield int(ordinal), pod
+        owner, _, text = pod.name.rpartition("-")
+        if owner == name and (ordinal := ordinal_of(text)) is not None:
+            yield ordinal, pod
 
 
 def rolls(pods: Iterable[PodRecord], name: str, stateful: StatefulView) -> bool:

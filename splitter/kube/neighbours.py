@@ -5,7 +5,7 @@
 does not know are no answer and no error. Of the autoscalers `autoscalers` keeps a list.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME as POLICY
@@ -16,7 +16,7 @@ from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.kube import paths
 from splitter.kube.autoscalers import Autoscaler
 from splitter.kube.client import KIND_MISSING, ApiError, Client
-from splitter.kube.volumes import reach_of
+from splitter.kube.volumes import reach_of, taken_claims
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 
@@ -27,17 +27,21 @@ async def look_around(
     autoscalers: Iterable[Autoscaler],
     nodes: Sequence[NodeState] = (),
     twins_seen: Collection[str] = (),
+    *,
+    annotations: Mapping[str, str] | None = None,
 ) -> Neighbours:
     """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
 
     `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
     `twins_seen` are the names of its twins that a watch has brought: those are ours, and not asked for.
+    `annotations` are its namespace's.
     """
     key = source.key
     aimed = [one for one in autoscalers if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
     return Neighbours(
         taken_names=await _taken_names(client, key, sorted(twins.difference(twins_seen))),
+        taken_claims=await taken_claims(client, source, {**(annotations or {}), **source.annotations}),
         autoscaled_twin=next((one.who for one in aimed if one.aim in twins and not one.resizes), ""),
         untolerant_autoscaler=next((one.who for one in aimed if one.aim == key.name and not one.tolerant), "")
         if source.stateful is None
@@ -87,7 +91,7 @@ async def _unplaceable(client: Client, namespace: str) -> str:
 async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the names that an object which is not ours has already."""
     taken = []
-    for name in names:
+    for name in filter(is_name, names):  # of a name that is nearly too long a twin's is
         found = await client.find(paths.workload(key, name))
         if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
             taken.append(name)

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
-from typing import assert_never
 
 from splitter.core.causes import of_nodes
 from splitter.core.limits import too_large
@@ -22,7 +21,6 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     SplitView,
-    Standing,
     StatefulView,
     Tie,
     Trouble,
@@ -30,7 +28,7 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.names import Key
-from splitter.core.nodes import Blocked, Health, NodeState, PodRequest, free_room, gone
+from splitter.core.nodes import Blocked, PodRequest, free_room
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.surface import split_name
@@ -41,7 +39,8 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.paths import workload
-from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord
+from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
+from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -55,9 +54,10 @@ class Observer:
     def __init__(self, client: Client, cache: Cache, room: RoomRules | None = None) -> None:
         self._client = client
         self._cache = cache
+        self._pods = PodViews(cache)
         self._room = room  # what placeholders are made of, in placement mode
         self._autoscalers = Autoscalers(client)
-        self._looked_around: dict[Key, tuple[datetime, Neighbours]] = {}
+        self._looked_around: dict[Key, tuple[datetime, Neighbours, int]] = {}
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
         """Return what is known now. Raises ApiError when a live look-up fails.
@@ -65,8 +65,8 @@ class Observer:
         `promised` counts the spot replicas that other workloads were given in the last seconds.
         """
         cache = self._cache
-        source = await self._source(key)
         split = cache.splits.one("source", key)
+        source = _of_mode(await self._source(key), split)
         records = {
             record.pool: record
             for record in cache.twins.find("source", key)
@@ -132,16 +132,19 @@ class Observer:
         if split is None or not split.takes_over:
             return await self._look_around(source, twins, now, _FIRST_S)
         looked = self._looked_around.get(key)
-        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S
-        calm = split.state == State.STEADY and not any(twin.is_losing for twin in twins)
+        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S or looked[2] < source.replicas
+        placed = split.ordinals is not None
+        # A placed member waits for what only a look around tells: that the policy is there again.
+        at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
+        calm = split.state in at_rest and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         claims = source.stateful is not None and source.stateful.claim_templates
-        volumes = split.ordinals is not None and claims
+        volumes = placed and claims
         if due and (calm or (volumes and looked is None)):
             with suppress(ApiError):  # it is split already: the pass has more urgent business than this
                 at_most_s = _FIRST_S if looked is None else _AGAIN_S
                 around = await self._look_around(source, twins, now, at_most_s)
-                looked = self._looked_around[key] = (now, around)
+                looked = self._looked_around[key] = (now, around, source.replicas)
         return looked[1] if looked is not None else Neighbours()
 
     async def _look_around(
@@ -152,7 +155,9 @@ class Observer:
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
-        return await look_around(self._client, source, scaling, nodes, [twin.name for twin in twins])
+        names = [twin.name for twin in twins]
+        said = getattr(self._cache.namespaces.one("name", source.key.namespace), "annotations", {})
+        return await look_around(self._client, source, scaling, nodes, names, annotations=said)
 
     def _placeholders(self, split: SplitRecord, now: datetime) -> tuple[PodView, ...]:
         """Return what holds room for a move of a workload in placement mode."""
@@ -166,19 +171,25 @@ class Observer:
         self, pods: Iterable[PodView], refused: Blocked | None, now: datetime
     ) -> datetime | None:
         """Return when time alone ends something that was heard: no event will tell."""
+        pods = list(pods)
         nodes = {pod.node for pod in pods if pod.node is not None}
-        times = (self._cache.silent_from(nodes, now), refused.until if refused is not None else None)
+        times = (
+            self._cache.silent_from(nodes, now),
+            refused.until if refused is not None else None,
+            *(pod.vanished_since + BELIEVED_AFTER for pod in pods if pod.successor and pod.vanished_since),
+        )
         return min((at for at in times if at is not None), default=None)
 
     def _replica_sets(self, source: SourceView, now: datetime) -> tuple[ReplicaSetView, ...]:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
         found = [
-            self._replica_set(record, now, _tie(record, source))
+            record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        return tuple(sorted(found, key=lambda view: view.name))
+        views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
+        return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
         """Return a StatefulSet as the holder of its own pods."""
@@ -252,7 +263,7 @@ class Observer:
             updated = replica_sets[0].status_replicas
         else:
             owned = self._cache.replica_sets.find("controller", (record.namespace, record.uid))
-            replica_sets = tuple(self._replica_set(rs, now) for rs in owned if not rs.deleting)
+            replica_sets = tuple(self._replica_set(rs, now) for rs in few(owned) if not rs.deleting)
         return TwinView(
             pool=record.pool,
             name=record.name,
@@ -284,42 +295,7 @@ class Observer:
         return of_nodes(record.request, nodes, spot=record.pool is Pool.SPOT)
 
     def _pod(self, record: PodRecord, now: datetime) -> PodView:
-        node = self._cache.nodes.one("name", record.node) if record.node else None
-        vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
-        state = self._cache.node_state(node, now) if node else vanished
-        successor = ""
-        if node is not None and record.bound_since is not None and record.bound_since < node.created:
-            # Bound to a node of this name that was there before: clouds use names again. Who did not see it
-            # go believes the pod: a kubelet that registers reads the pods of its name, starts them and says
-            # how they are; to Kubernetes nothing is wrong with them, so nobody would ever let them go.
-            successor = self._cache.successors.get(node.state.name, "")
-            if successor:
-                state = replace(gone(node.state), uid=f"before-{node.uid}")
-        return PodView(
-            name=record.name,
-            uid=record.uid,
-            standing=_standing(record, state),
-            node=record.node,
-            node_uid=state.uid if state else None,
-            on_spot=state is not None and state.is_spot,
-            vanished=vanished is not None or bool(successor),
-            successor=successor,
-            voluntary=state is not None and state.voluntary,
-            hinted=state is not None and state.health is Health.HINTED,
-            ready_since=record.ready_since,
-            unready_since=record.unready_since,
-            trouble=record.trouble,
-            created=record.created,
-            terminating=self._cache.is_ending(record),
-            born=record.born,
-            held_for=record.held_for,
-            finished=record.finished,
-            unschedulable_since=record.unschedulable_since,
-            signal=state.signal if state else "",
-            deadline=state.deadline if state else None,
-            deletion_cost=record.deletion_cost,
-            cost_before=record.cost_before,
-        )
+        return self._pods.of(record, now)
 
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
         """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
@@ -333,6 +309,18 @@ class Observer:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
         enough = source.replicas if source is not None else 0
         return free_room(request, self._cache.spot_rooms(now), promised, enough)
+
+
+def _of_mode(source: SourceView | None, split: SplitRecord | None) -> SourceView | None:
+    """Return a source as its mode reads it: who is split by placement has no saved N, whatever it bears.
+
+    An old export, a clone or a backup may bring the annotation of its days as twins.
+    """
+    placed = split is not None and split.view.ordinals is not None
+    if source is None or source.stateful is None or source.stateful.saved is None or not placed:
+        return source
+    stateful = replace(source.stateful, saved=None, left=0)
+    return replace(source, replicas=stateful.spec_replicas, stateful=stateful)
 
 
 def _revision(
@@ -369,22 +357,6 @@ def _tie(record: ReplicaSetRecord, source: SourceView) -> Tie:
     if all(key in record.labels for key in source.selector_keys):
         return Tie.RETURNING
     return Tie.PARKED
-
-
-def _standing(record: PodRecord, state: NodeState | None) -> Standing:
-    if record.node is None:
-        return Standing.UNBOUND
-    if state is None:
-        return Standing.UNSEEN
-    match state.health:
-        case Health.DOOMED:
-            return Standing.DOOMED
-        case Health.GONE:
-            return Standing.LOST
-        case Health.HEALTHY | Health.HINTED:
-            return Standing.SOUND
-        case _:
-            assert_never(state.health)
 
 
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:

@@ -6,7 +6,7 @@ volume is a name or nothing, and never a piece of a URL: a path of anything else
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -37,8 +37,9 @@ class ResourcePath:
 
     def __post_init__(self) -> None:
         """Refuse every piece that is not what it has to be."""
-        words = all(_WORD.fullmatch(word) for word in (self.plural, self.part) if word)
-        names = all(is_name(name) for name in (self.namespace, self.name) if name)
+        word = _WORD.fullmatch
+        words = (not self.plural or word(self.plural)) and (not self.part or word(self.part))
+        names = (not self.namespace or is_name(self.namespace)) and (not self.name or is_name(self.name))
         lacks_plural = not self.plural and (self.namespace or self.name)
         lacks_name = self.part and not self.name
         if lacks_plural or lacks_name or not (words and names and _API.fullmatch(self.api)):
@@ -62,9 +63,9 @@ class ResourcePath:
 
     def of(self, name: str, part: str = "") -> Self:
         """Return where one object of this collection is. Raises ValueError for what no object is called."""
-        if not is_name(name):
+        if not name:
             raise ValueError("a name that no object can have makes no path")
-        return replace(self, name=name, part=part)
+        return type(self)(self.api, self.plural, self.namespace, name, part)
 
     @property
     def is_ours(self) -> bool:

@@ -1,7 +1,8 @@
 """What the admission policy has been told, as the API server has it: one Placement a namespace.
 
 A part of the cache. `placing` writes them; a change by anybody else wakes those of whom it says something
-else than before, and their next pass mends it. Placements of other names are copies, which nobody reads.
+else than before, if they are known, and their next pass mends it. Placements of other names are copies, which
+nobody follows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,8 +24,9 @@ Sets = Mapping[str, tuple[str, Runs]]
 class Placements:
     """The Placements of all namespaces that are followed."""
 
-    def __init__(self, wake: Callable[[Key], None]) -> None:
+    def __init__(self, wake: Callable[[Key], None], knows: Callable[[Key], bool]) -> None:
         self._wake = wake
+        self._knows = knows
         self._spot_labels: set[str] = set()
         self._answered: dict[str, tuple[int, frozenset[str]]] = {}  # by namespace: what we asked for last
         self._shelf = Shelf(
@@ -37,6 +39,7 @@ class Placements:
             client,
             placements(namespace),
             self._shelf,
+            fields=f"metadata.name={NAME}",
             without="placement mode does not work before manifests/crd.yaml is applied",
             awaited=True,
         )
@@ -54,8 +57,7 @@ class Placements:
         """Take note of the labels of a spot node; once seen they stay, for such nodes may come back."""
         if new := set(spot_labels) - self._spot_labels:
             self._spot_labels |= new
-            for key in self.keys():
-                self._wake(key)
+            self._wake_known(self.keys())
 
     def spot_labels(self, namespace: str) -> frozenset[str]:
         """Return the labels of all spot nodes that were seen, now or when it was last told."""
@@ -94,5 +96,9 @@ class Placements:
         before, after = (set(record.sets.items()) if record is not None else set() for record in (old, new))
         if (record := new or old) is not None:
             concerned = before ^ after if self.knows_nodes(record.namespace) else before | after
-            for _, (name, _) in concerned:
-                self._wake(Key(STATEFUL_SET, record.namespace, name))
+            self._wake_known({Key(STATEFUL_SET, record.namespace, name) for _, (name, _) in concerned})
+
+    def _wake_known(self, keys: Iterable[Key]) -> None:
+        """Wake those that are there, or have a Split: whoever may write it can name any number of others."""
+        for key in filter(self._knows, keys):
+            self._wake(key)

@@ -15,7 +15,7 @@ from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME, PLACEMENT_KIND
 from splitter.core.model import SourceView
-from splitter.core.placeable import runs
+from splitter.core.placeable import Runs, runs
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.paths import placements
@@ -51,14 +51,13 @@ class Placing:
 
     def _sets(self, source: SourceView, ordinals: Sequence[int] | None) -> Sets:
         """Return what the Splits of the namespace say, and of this one what it is about to say."""
-        found = {
-            uid: (record.source.name, runs(record.view.ordinals))
-            for record in self._cache.splits.values()
-            if record.namespace == source.key.namespace
-            and record.source != source.key
-            and record.view.ordinals is not None
-            for uid in record.view.owner_uids
-        }
+        found: dict[str, tuple[str, Runs]] = {}
+        for record in self._cache.splits.values():
+            if record.namespace != source.key.namespace or record.source == source.key:
+                continue
+            if record.view.ordinals is not None:
+                ranges = runs(record.view.ordinals)
+                found.update((uid, (record.source.name, ranges)) for uid in record.view.owner_uids)
         if ordinals is not None:
             found[source.uid] = (source.key.name, runs(ordinals))
         return found

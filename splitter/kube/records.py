@@ -4,10 +4,11 @@
 Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import (
     Edit,
     Pool,
@@ -43,6 +44,7 @@ class PodRecord:
     unready_since: datetime | None
     created: datetime
     terminating: bool
+    terminating_since: datetime | None
     finished: bool
     bound_since: datetime | None
     unschedulable_since: datetime | None
@@ -52,6 +54,7 @@ class PodRecord:
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None
+    termination_s: int
     requests: tuple[tuple[str, int], ...]
 
 
@@ -231,3 +234,14 @@ class TemplateSetRecord:
     uid: str
     version: int
     template_set: TemplateSet
+
+
+def few(found: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:
+    """Return as many as a pass looks at, and one more where there are more: with replicas, then the newest.
+
+    Whoever may create ReplicaSets chooses how many there are.
+    """
+    if len(found) <= MAX_REPLICA_SETS:
+        return found
+    by_weight = sorted(found, key=lambda one: (bool(one.spec_replicas or one.status_replicas), one.created))
+    return by_weight[-MAX_REPLICA_SETS - 1 :]

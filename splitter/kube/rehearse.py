@@ -133,7 +133,9 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
         ]
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
     found.append(_Write("pause the source", "PATCH", paths.workload(source.key), pause, "merge"))
-    for rs in observed.tied(Tie.ATTACHED):
+    # One for all: who refuses one of them refuses any, and there may be hundreds.
+    attached = observed.tied(Tie.ATTACHED)
+    for rs in sorted(attached, key=lambda rs: (rs.template_hash == source.template_hash, rs.created))[-1:]:
         path = replica_sets.of(rs.name)
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
         found.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))

@@ -1,4 +1,4 @@
-"""On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal.
+"""On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal; and whose its twins' are.
 
 `neighbours` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
 without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
@@ -9,10 +9,11 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
-from splitter.core.model import SourceView
+from splitter.core.model import Mode, Pool, SourceView
 from splitter.core.names import is_name
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
+from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, LABEL_POOL, SPOT_ORDINALS, twin_name
 from splitter.kube.client import Client
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions
@@ -39,6 +40,41 @@ async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState
     ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
     found = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
     return {ordinal: reach for ordinal, reach in found.items() if reach != Reach()}
+
+
+async def taken_claims(
+    client: Client, source: SourceView, annotations: Mapping[str, str]
+) -> Mapping[Pool, tuple[int, str]]:
+    """Return, of each twin that would take a claim of somebody else's, its replicas below that and its name.
+
+    Only where twins may have volumes (`annotations` are the source's and its namespace's): they are deleted
+    with a twin's pod, whoever has made them. The StatefulSet controller gives the claims that it makes the
+    labels of the selector, and so the pool's. Raises ApiError without an answer.
+    """
+    stateful = source.stateful
+    asked = (
+        annotations.get(ANNOTATION_MODE) == Mode.TWINS and annotations.get(ANNOTATION_VOLUMES) == "disposable"
+    )
+    if stateful is None or not asked:
+        return {}
+    limit, templates = asyncio.Semaphore(_AT_ONCE), stateful.claim_templates
+
+    async def look(name: str) -> str:
+        async with limit:
+            found = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
+        foreign = found is not None and LABEL_POOL not in found["metadata"].get("labels", {})
+        return name if foreign else ""
+
+    taken = {}
+    for pool in Pool:
+        first = stateful.first_ordinal + (SPOT_ORDINALS if pool is Pool.SPOT else 0)
+        twin = twin_name(source.key.name, pool)
+        members = [[f"{one}-{twin}-{first + place}" for one in templates] for place in range(source.replicas)]
+        foreign = await asyncio.gather(*(look(name) for names in members for name in names))
+        lowest = next((number for number, name in enumerate(foreign) if name), None)
+        if lowest is not None:
+            taken[pool] = lowest // len(templates), foreign[lowest]
+    return taken
 
 
 async def _volume(client: Client, source: SourceView, claim: str) -> Raw | None:

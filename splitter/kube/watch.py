@@ -14,9 +14,8 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 
-import orjson
-
 from splitter.kube.client import KIND_MISSING, ApiError, Client
+from splitter.kube.documents import read_json
 from splitter.kube.pace import Backoff, Spacing
 from splitter.kube.paths import ResourcePath
 
@@ -296,7 +295,7 @@ class Reflector:
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:
                     self._heard()
-                    event = orjson.loads(line)
+                    event = read_json(line)
                     raw = event["object"]
                     if event["type"] == "ERROR":
                         _refuse(raw)

@@ -9,19 +9,24 @@ up, and a pass that lost a race simply runs again.
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import EvictPod, SetDeletionCost
+from splitter.core.actions import (
+    Action,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EvictPod,
+    SetDeletionCost,
+)
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal
-from splitter.core.plan import Plan, PolicyInForce, Rules, begins, half_rolled, held_back, rolls
+from splitter.core.placeable import EvictionRefusal, Restart
+from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
@@ -31,12 +36,13 @@ from splitter.kube.observe import Observer
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.inspection import Inspection
+from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import pass_fields
-from splitter.report.status import build
+from splitter.report.status import build, remembered
 
 logger = logging.getLogger("splitter.reconciler")
 
@@ -52,8 +58,6 @@ _CALMER_S = 0.5
 _LAST_WORDS_S = 1.0
 # What a pass knows of twins that take long to render, until they are there.
 _RENDERING = Note(Reason.TEMPLATE_INVALID, "its twins are being rendered", quiet=True)
-# A replica given to spot is bound within this time or shows as Pending by itself.
-_PROMISE_S = 10.0
 
 
 class Reconciler:
@@ -81,9 +85,9 @@ class Reconciler:
         self.inspect = self._inspection.inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._promises: deque[tuple[float, Key, int]] = deque()
-        self._moving: set[Key] = set()
+        self._others = Others()
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
+        self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -123,27 +127,33 @@ class Reconciler:
         began = time.perf_counter()
         now = datetime.now(UTC)
         observed = replace(
-            self._board.overlay(await self._observer.observe(key, now, self._promised(key))),
-            others_moving=len(self._moving - {key}),
+            self._board.overlay(await self._observer.observe(key, now, self._others.promised(key))),
+            others_moving=self._others.moving(key),
             refused=self._refused.get(key),
+            restarts=self._restarts.get(key, ()),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         decided = await self._decided(observed, in_force)
         if decided is None:
             return  # the key comes again with its twins
         observed, found = decided
-        self._count_moving(key, found)
+        self._others.moves(key, still=keeps_turn(found, had=self._others.has_turn(key)))
         if self._can_wait(found) and self._queue.hurried():
+            self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
             return
+        self._count_restarts(observed, found)
+        written: list[Action] = []
         try:
-            await self._writer.apply(observed, found.actions)
+            await self._writer.apply(observed, found.actions, written)
         except ApiError as error:
+            self._count_restarts(observed, found, error)
+            self._tell_moves(observed, found, written)
             if self._is_refused_eviction(observed, found, error):
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
             if begins(found):
-                self._moving.discard(key)  # it did not begin: others may
+                self._others.moves(key, still=False)  # it did not begin: others may
             self._report_failure(observed, found, in_force, error)
             raise
         if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
@@ -167,10 +177,11 @@ class Reconciler:
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
         found = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
-            return (observed, replace(found, actions=found.raises)) if found.raises else None
+            found = as_written(replace(found, actions=found.raises), observed, found.raises)
+            return (observed, found) if found.raises else None
         if isinstance(twins, Mapping) and begins(found):
             denied = await self._writer.rehearse(observed, twins)
-            observed = replace(observed, denied=denied, others_moving=len(self._moving - {key}))
+            observed = replace(observed, denied=denied, others_moving=self._others.moving(key))
             found = plan(observed, in_force, twins, self._rules)
         elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
             denied = await self._writer.rehearse_roll(observed, twins)
@@ -205,12 +216,14 @@ class Reconciler:
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
 
-    def _count_moving(self, key: Key, found: Plan) -> None:
-        """Count the workloads in a voluntary move: only so many at a time."""
-        if keeps_turn(found, had=key in self._moving):
-            self._moving.add(key)
-        else:
-            self._moving.discard(key)
+    def _count_restarts(self, observed: Observation, found: Plan, error: ApiError | None = None) -> None:
+        """Remember which pods are to end before that is asked for: without an answer they may have ended."""
+        if found.rebalance is None:
+            return
+        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
+        # A single end that was clearly refused has not been.
+        refused = error is not None and ends == 1 and _is_refusal(error)
+        self._restarts[observed.key] = observed.restarts if refused else found.rebalance.restarts
 
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
@@ -221,6 +234,7 @@ class Reconciler:
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
             self._refused.pop(observed.key, None)
+            self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
         if observed.split is not None:
@@ -238,17 +252,27 @@ class Reconciler:
         standing = (*stands, *found.troubles, *found.advice, *objections, *problems)
         return self._herald.tell(observed.source, observed.now, done, standing)
 
+    def _tell_moves(self, observed: Observation, found: Plan, written: Sequence[Action]) -> None:
+        """Tell the moves of a batch that ended early which were written; what was not says nothing."""
+        if observed.source is not None:
+            done = as_written(found, observed, written).notes
+            self._herald.tell(observed.source, observed.now, [note for note in done if note.move is not None])
+
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
-        """Show a refusal of the API server where people look; a lost race is nobody's business."""
+        """Show a refusal of the API server where people look; a lost race is nobody's business.
+
+        Either way what was seen is remembered: the next try may find no trace of a loss any more.
+        """
         if _is_passing(error):
+            self._board.post(observed, remembered(observed, found))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
-            refused = Plan(found.step, found.state, note, troubles=found.troubles)
+            refused = replace(found, verdict=note, actions=(), notes=())
             self._board.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
             self._herald.tell(observed.source, observed.now, (), (note,))
@@ -282,20 +306,13 @@ class Reconciler:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return float(min(_RETRY_MAX_S, _RETRY_S * 2 ** min(failures - 1, 10)))
 
-    def _promised(self, key: Key) -> int:
-        """Count the spot replicas given to others just now: two must not jump into the same hole."""
-        horizon = time.monotonic() - _PROMISE_S
-        while self._promises and self._promises[0][0] < horizon:
-            self._promises.popleft()
-        return sum(count for _, other, count in self._promises if other != key)
-
     def _promise(self, key: Key, observed: Observation, found: Plan) -> None:
         spot = observed.spot
         raised = sum(
             one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
         )
-        if raised > 0:
-            self._promises.append((time.monotonic(), key, raised))
+        # It takes no more from others than there is for it, however much it asks for.
+        self._others.promise(key, min(raised, observed.fit_spot))
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:
@@ -307,6 +324,12 @@ def _is_lost_race(error: ApiError) -> bool:
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
         return "UID" in error.message or "uid" in error.message
     return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _is_refusal(error: ApiError) -> bool:
+    """Whether the API server has surely not done what it was asked for; a pod under two budgets is a 500."""
+    clear = HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return clear or "PodDisruptionBudget" in error.message
 
 
 def _is_passing(error: ApiError) -> bool:

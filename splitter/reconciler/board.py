@@ -3,7 +3,7 @@
 The reconciler posts a status after each pass that changed it; one task writes them, each workload at most
 once a second, more seldom while there are many, and none while an emergency goes on. Until a status is
 written, `overlay` lets the next pass see it as if it were, so that the rebalancing never forgets what it has
-just decided. Lost in a crash, some seconds of soak are forgotten, which only delays a return.
+just decided; nor does it while writes fail. Lost in a crash are some seconds (docs/adr/0009).
 """
 
 import asyncio
@@ -49,6 +49,7 @@ class StatusBoard:
         self._again = again  # asks for a pass in so many seconds, which posts anew
         self._failures: dict[Key, int] = {}
         self._posted: dict[Key, _Posted] = {}
+        self._due: set[Key] = set()  # to be written now: not those that wait for their next try
         self._something = asyncio.Event()
 
     def overlay(self, observed: Observation) -> Observation:
@@ -64,7 +65,7 @@ class StatusBoard:
             observed,
             split=replace(
                 split,
-                state=status["state"],
+                state=status.get("state", ""),
                 conflict=bool(status.get("conflict")),
                 fights=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
                 fighter=status.get("fighter", ""),
@@ -75,12 +76,14 @@ class StatusBoard:
         )
 
     def post(self, observed: Observation, status: dict[str, Any]) -> None:
-        """Have a status written soon, if it differs from what is known."""
+        """Have a status written soon, if it differs from what is known to be written."""
         after = packed(status)
-        if observed.split is None or observed.split.status == after:
+        if observed.split is None:
             return
-        self._posted[observed.key] = _Posted(observed, status, after)
-        self._something.set()
+        if observed.split.status != after or observed.key in self._posted:
+            self._posted[observed.key] = _Posted(observed, status, after)
+            self._due.add(observed.key)
+            self._something.set()
 
     async def run(self) -> None:
         """Write what is posted, until cancelled."""
@@ -97,7 +100,7 @@ class StatusBoard:
         await self._write_all(_at_once)
 
     async def _write_all(self, when: Callable[[], Awaitable[None]]) -> None:
-        """Write what is posted now, a few at a time; what fails is dropped, and a new pass posts again."""
+        """Write what is due now, a few at a time; what fails is kept in mind until a pass posts it again."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def write(key: Key) -> None:
@@ -106,7 +109,8 @@ class StatusBoard:
                 if (posted := self._posted.get(key)) is not None:
                     await self._write(key, posted)
 
-        await asyncio.gather(*(write(key) for key in self._posted))
+        due, self._due = self._due, set()
+        await asyncio.gather(*(write(key) for key in due))
 
     async def _write(self, key: Key, posted: _Posted) -> None:
         try:
@@ -118,19 +122,24 @@ class StatusBoard:
                 else logging.WARNING
             )
             logger.log(level, "status of %s not written: %s", key, error)
-            self._failed(key, error)
+            if self._failed(key, error):
+                return
         else:
             self._failures.pop(key, None)
         if self._posted.get(key) is posted:
             del self._posted[key]
 
-    def _failed(self, key: Key, error: ApiError) -> None:
-        """Have it written anew, ever later: no event need come, and what stands there may be wrong."""
+    def _failed(self, key: Key, error: ApiError) -> bool:
+        """Have it written anew, ever later: no event need come, and what stands there may be wrong.
+
+        Returns whether it is to be written at all, and by us.
+        """
         if error.status == HTTPStatus.NOT_FOUND or error.reason == NOT_LEADING:
-            self._failures.pop(key, None)  # nothing is to be written, or not by us
-            return
+            self._failures.pop(key, None)
+            return False
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self._again(key, min(_RETRY_MAX_S, _INTERVAL_S * 2.0 ** min(failures, 10)))
+        return True
 
 
 def pause_s(took_s: float) -> float:

@@ -3,7 +3,8 @@
 The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again in
 each pass (`report.events`); said again later it is counted on in the Event that says it already, as a series,
 until the API server has forgotten that one. While an emergency goes on nothing is posted. When more wait
-than can be posted the oldest are dropped: an Event is a courtesy, the Split's status and the log have it too.
+than can be posted the oldest are dropped, of the namespace that has most: an Event is a courtesy, the Split's
+status and the log have it too.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from splitter.core.model import Note, SourceView
 from splitter.core.names import Key
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError
+from splitter.reconciler.fair import FairQueue
 from splitter.report import metrics
 from splitter.report.events import DONE_S, Said, event, renewed, series
 
@@ -53,7 +55,7 @@ class Herald:
         self._calm = calm
         self._said = Said()
         self._letters: OrderedDict[_Sentence, _Letter] = OrderedDict()
-        self._waiting: OrderedDict[_Sentence, _Letter] = OrderedDict()
+        self._waiting: FairQueue[_Sentence, _Letter] = FairQueue()
         self._something = asyncio.Event()
         self._instance = gethostname()
 
@@ -83,11 +85,11 @@ class Herald:
         else:
             letter.count, letter.last = letter.count + 1, now
         self._letters.move_to_end(sentence)
-        self._waiting[sentence] = letter
+        self._waiting.put(letter.namespace, sentence, letter)
         if len(self._letters) > _REMEMBERED:
             self._letters.popitem(last=False)
         if len(self._waiting) > _WAITING:
-            self._waiting.popitem(last=False)
+            self._waiting.drop()
             metrics.events_total.labels("dropped").inc()
         self._something.set()
 
@@ -109,7 +111,7 @@ class Herald:
         """Post the oldest; what is refused is logged and dropped."""
         if not self._waiting:
             return
-        sentence, letter = self._waiting.popitem(last=False)
+        sentence, letter = self._waiting.pop()
         try:
             outcome = await self._send(letter)
         except ApiError as error:

@@ -2,7 +2,8 @@
 
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
 most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
-keys (a node under the workload changed) go before all others.
+keys (a node under the workload changed) go before all others. In a lane one key of each namespace is taken in
+turn: whoever heaps up a thousand keys waits for them, and others wait for one of them.
 
 After its pass a key rests for a moment, longer while many do: what comes in that time, the echo of the pass's
 own writes first of all, makes one pass at its end. An urgent call never waits for that, nor does the first
@@ -12,10 +13,10 @@ is unanswered.
 
 import asyncio
 import time
-from collections import OrderedDict
 from contextlib import suppress
 
 from splitter.core.names import Key
+from splitter.reconciler.fair import FairQueue
 
 # How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
 # fifty times; and nobody waits for the next step so briefly.
@@ -35,8 +36,8 @@ class WorkQueue:
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
-        self._urgent: OrderedDict[Key, None] = OrderedDict()
-        self._normal: OrderedDict[Key, None] = OrderedDict()
+        self._urgent: FairQueue[Key, None] = FairQueue()
+        self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
         self._progress_s = 0.0
@@ -94,14 +95,14 @@ class WorkQueue:
             self._due.add(key)
             return
         if urgent:
-            self._normal.pop(key, None)
-            self._urgent[key] = None
+            self._normal.discard(key.namespace, key)
+            self._urgent.put(key.namespace, key, None)
             self._emergency.set()
             if self._calm.is_set():
                 self._stormy_since = asyncio.get_running_loop().time()
             self._calm.clear()
-        elif key not in self._urgent:
-            self._normal[key] = None
+        elif not self._urgent.has(key.namespace, key):
+            self._normal.put(key.namespace, key, None)
         self._something.set()
 
     def _is_burst(self, key: Key) -> bool:
@@ -141,7 +142,7 @@ class WorkQueue:
         while True:
             for lane in lanes:
                 if lane:
-                    key, _ = lane.popitem(last=False)
+                    key, _ = lane.pop()
                     if lane is self._urgent:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()

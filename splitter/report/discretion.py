@@ -11,6 +11,8 @@ import re
 import traceback
 from typing import Final
 
+from splitter.report.printable import printable
+
 EXCEPTION_MAX: Final = 1024
 _CUT: Final = "…"
 _CHAIN: Final = 8
@@ -76,13 +78,13 @@ class Told:
         self._error = error
 
     def __str__(self) -> str:
-        """Return its words without values, or its type when it has none."""
+        """Return its words without values and on one line, or its type when it has none."""
         name = type(self._error).__name__
         try:
             words = str(self._error)
         except Exception:  # noqa: BLE001 (an exception of whoever wrote it)
             return name
-        return without_values(words)[:EXCEPTION_MAX] or name
+        return printable(without_values(words)[:EXCEPTION_MAX]) or name
 
     def __repr__(self) -> str:
         """Return its type and its words."""

@@ -89,7 +89,7 @@ def series(count: int, last: datetime) -> dict[str, Any]:
 
 
 def _a_name(of: str) -> str:
-    return f"{of[:200]}.{uuid4().hex[:16]}"
+    return f"{of[:200].rstrip('-.')}.{uuid4().hex[:16]}"
 
 
 def _micro_time(at: datetime) -> str:

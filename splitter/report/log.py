@@ -17,6 +17,7 @@ from pythonjsonlogger.json import JsonFormatter
 from splitter.core.names import Key
 from splitter.core.plan import Plan
 from splitter.report.discretion import Told, traceback_of, without_values
+from splitter.report.printable import printable
 
 _SENTENCE = 1024
 # What every record has; anything else came with `extra`.
@@ -73,21 +74,21 @@ class _Text(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (logging's own name)
         """Return one line: a foreign sentence may hold several."""
         fields = (f"{name}={_word(value)}" for name, value in vars(record).items() if name not in _OWN)
-        return " ".join([super().formatMessage(record).replace("\n", "\\n"), *fields])
+        return " ".join([printable(super().formatMessage(record)), *fields])
 
 
 def _word(value: object) -> str:
     """Return a value as one word; what is no word is quoted as in JSON."""
     text = str(value)
     plain = text and not any(letter.isspace() or letter in '"=' for letter in text)
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return printable(text if plain else json.dumps(text, ensure_ascii=False))
 
 
 def _json() -> logging.Formatter:
     made = JsonFormatter(
         "%(asctime)s %(levelname)s %(name)s %(message)s",
         rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},
-        json_ensure_ascii=False,
+        json_ensure_ascii=True,  # so that no sign of a stranger's text turns a terminal's line around
     )
     made.default_time_format, made.default_msec_format = _SECONDS, _MILLISECONDS
     made.converter = time.gmtime

@@ -5,7 +5,7 @@ differs. It also carries what must survive a restart: the rebalancing state, the
 annotations. Pure: data in, data out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from splitter.core.model import Note, Observation, PodView, Policy, Standing, Tw
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_FREEZE,
@@ -64,7 +65,11 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         fights, fighter = [*(fights if same else ()), observed.now], plan.fighter
     conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
     source = observed.source
-    rebalance = plan.rebalance.to_json() if plan.rebalance is not None else before.get("rebalance", {})
+    rebalance = (
+        plan.rebalance.to_json()
+        if plan.rebalance is not None and written
+        else remembered(observed, plan).get("rebalance", {})
+    )
     taken = plan.state is not State.REFUSED
     on_demand, spot = _pools(observed, plan)
     status: dict[str, Any] = {
@@ -104,6 +109,17 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     return status
 
 
+def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
+    """Return the status as it is but for what a pass has seen, when what it decided is not written (yet)."""
+    before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
+    if plan.rebalance is None:
+        return before
+    known = RebalanceState.from_json(before.get("rebalance", {}))
+    rebalance = plan.rebalance.unwritten(known).to_json()
+    rest = {field: value for field, value in before.items() if field != "rebalance"}
+    return {**rest, "rebalance": rebalance} if rebalance else rest
+
+
 def _time(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -136,17 +152,18 @@ def _pools(observed: Observation, plan: Plan) -> tuple[dict[str, int], dict[str,
             _pool(_spec(twins[0]), twins[0].pods if twins[0] else (), plan.wanted_on_demand),
             _pool(_spec(twins[1]), twins[1].pods if twins[1] else (), plan.wanted_spot),
         )
-    members = [pod for own in observed.replica_sets for pod in own.pods]
-    in_force = sum(pod.ordinal in split.ordinals for pod in members if pod.counts)
-    on_spot = [pod for pod in members if _is_of_spot(pod, split.ordinals)]
-    on_demand = [pod for pod in members if pod not in on_spot]
+    ordinals = frozenset(split.ordinals)
+    members: dict[bool, list[PodView]] = {True: [], False: []}
+    for pod in (pod for own in observed.replica_sets for pod in own.pods):
+        members[_is_of_spot(pod, ordinals)].append(pod)
+    in_force = sum(pod.ordinal in ordinals for pods in members.values() for pod in pods if pod.counts)
     return (
-        _pool(in_force, on_demand, plan.wanted_on_demand),
-        _pool(max(0, source.replicas - in_force), on_spot, plan.wanted_spot),
+        _pool(in_force, members[False], plan.wanted_on_demand),
+        _pool(max(0, source.replicas - in_force), members[True], plan.wanted_spot),
     )
 
 
-def _is_of_spot(pod: PodView, ordinals: Sequence[int]) -> bool:
+def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:
     """Whether a member stands on spot; one without a node, whether it may."""
     return pod.ordinal not in ordinals if pod.standing is Standing.UNBOUND else pod.on_spot
 

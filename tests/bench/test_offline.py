@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench.offline import Run, names_of
+from bench.offline import REPLICAS, Run, names_of
 from splitter.core.model import Pool
+from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.operator import put_endangered_first
 
@@ -80,3 +81,37 @@ async def test_a_loss_is_answered_while_twins_are_rendered(monkeypatch: pytest.M
         while len({path for path, _ in run.paper.raises}) < 3:
             await asyncio.wait([task], timeout=0.01)
     task.cancel()
+
+
+async def test_a_loss_is_remembered_while_writes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the raise nor the status can be written; the pods are gone at the next try, and it comes."""
+    monkeypatch.setattr("splitter.reconciler._RETRY_S", 0.01)
+    monkeypatch.setattr("splitter.reconciler.board._INTERVAL_S", 0.01)
+    run = Run(1)
+    spot = names_of(run.paper.nodes, Pool.SPOT)
+    send, refusing, tries = run.paper.send, True, 0
+
+    async def refused(method: str, path: ResourcePath, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        nonlocal tries
+        if refusing:
+            tries += path.name.endswith("-on-demand")
+            raise ApiError(500, "InternalError", "failed calling webhook")
+        return await send(method, path, *rest, **more)
+
+    monkeypatch.setattr(run.paper, "send", refused)
+    run.fill()
+    task = asyncio.create_task(run.reconciler.run(2, 1))
+    for node in run.paper.nodes:
+        if node["metadata"]["name"] in spot:
+            run.cache.nodes.forget(node["metadata"]["uid"])
+    async with asyncio.timeout(DEADLINE_S):
+        while tries < 2:  # so that the first has been dealt with
+            await asyncio.wait([task], timeout=0.01)
+        for pod in run.paper.pods:
+            if pod["spec"]["nodeName"] in spot:
+                run.cache.pods.forget(pod["metadata"]["uid"])
+        refusing = False
+        while not run.paper.raises:
+            await asyncio.wait([task], timeout=0.01)
+    task.cancel()
+    assert run.paper.objects[run.paper.raises[0][0]]["spec"]["replicas"] == REPLICAS

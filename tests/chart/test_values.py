@@ -37,11 +37,16 @@ KEPT = {
 }
 
 
+def _value(field: dict[str, Any]) -> dict[str, Any]:
+    """Return what a value has to be where None is the default: nobody writes that, but leaves it out."""
+    return next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), {})
+
+
 def settings_schema() -> dict[str, Any]:
     """Return the schema of `settings`, from the very class that reads them in the pod."""
     fields = Settings.model_json_schema()["properties"]
     properties = {
-        name: {key: value for key, value in field.items() if key in KEPT}
+        name: {key: value for key, value in {**field, **_value(field)}.items() if key in KEPT}
         for name, field in fields.items()
         if name not in NOT_VALUES
     }

@@ -262,6 +262,21 @@ class TestNodes:
         assert found is not None
         assert found.detail.startswith("40 of 100 healthy spot nodes match its affinity and have a taint")
 
+    def test_of_more_nodes_than_are_looked_at(self) -> None:
+        """What a pod that asks very much of them is kept away by is not known, and not said."""
+        asks = PodRequest(node_selector={"zone": "a"}, requirements=10_000)
+        assert of_nodes(asks, [node(f"b{number}") for number in range(100)], spot=True) is not None
+        assert of_nodes(asks, [node(f"b{number}") for number in range(101)], spot=True) is None
+
+    def test_many_requirements(self) -> None:
+        """Each is held against the nodes once, and a few of its values are told."""
+        zones = [expression("zone", *(f"z{number}.{zone}" for zone in range(9))) for number in range(5000)]
+        terms = (NodeTerm(tuple(zones)), NodeTerm(tuple(reversed(zones))))
+        found = of_nodes(PodRequest(affinity=terms), [node("a")], spot=True)
+        assert found is not None
+        assert "zone In (z0.0, z0.1, z0.2 and 6 more)" in found.detail
+        assert found.detail.endswith("and 4997 more")
+
     def test_one_by_its_name(self) -> None:
         """Nodes that are alike but for their names are told apart where a pod asks by name."""
         by_name = PodRequest(affinity=(NodeTerm(fields=(expression("metadata.name", "b"),)),))

@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import observation, pod, pods, replica_set, source, twin, twin_of
+from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import (
     Columns,
     Holder,
     Mark,
     Step,
     break_,
-    floor_of,
     free_replicas,
     hand_back_of,
     holder_of_replica_set,
     holder_of_twin,
-    is_rolling,
     make,
     next_step,
     room,
@@ -276,6 +275,22 @@ class TestCounting:
         begun = replace(calm, template_hash="v2")
         assert is_rolling(begun)
         assert holder_of_twin(begun, 0, 0, on_demand=False).available == 2
+
+    def test_what_its_controller_has_taken_from_a_replica_set_is_not_available(self) -> None:
+        """The old ReplicaSet was cut to 3 and its pods are still 4; the sum with the new one says 4."""
+        old = replica_set("a", 3, pods(4), template="v1")
+        new = replica_set("b", 1, (), template="v2")
+        rolling = twin_of(
+            Pool.ON_DEMAND, [old, new], template="v3", updated=0, spec_replicas=4, max_surge=2, observed=False
+        )
+        assert holder_of_twin(rolling, 4, 0, on_demand=True).available == 3
+
+    def test_ready_pods_that_no_status_shows_may_go_in_a_roll(self) -> None:
+        """The Deployment controller cleans up what the status of an old ReplicaSet calls unavailable."""
+        old = replace(replica_set("a", 3, pods(3), template="v1"), available_replicas=1)
+        new = replica_set("b", 2, pods(2), template="v2")
+        rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=2, available_replicas=5)
+        assert holder_of_twin(rolling, 4, 0, on_demand=True).available == 3
 
     def test_a_roll_in_which_nothing_serves_is_free(self) -> None:
         """Whichever replicas the controller takes, nobody misses them."""

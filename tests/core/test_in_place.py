@@ -210,6 +210,15 @@ class TestKeeping:
         assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
         assert len(found.outlook) == 5
 
+    @pytest.mark.parametrize(
+        "change",
+        [{"observed": False}, {"stateful": StatefulView(5, 5, 5, ago(9), updating="2 of 5 are updated")}],
+    )
+    def test_not_steady_while_it_rolls(self, change: dict[str, object]) -> None:
+        """Everybody stands where wanted, some with the old template."""
+        found = planned(seen(members(), source=db(**change)))  # type: ignore[arg-type]
+        assert (found.state, found.verdict.reason) == (State.ROLLING, Reason.ROLLOUT_IN_PROGRESS)
+
     def test_who_cannot_move_is_named_at_rest(self) -> None:
         """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
@@ -292,6 +301,13 @@ class TestKeeping:
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert found.actions == (LetRoomGo("held", "uid-held"),)
 
+    @pytest.mark.parametrize("number", ["9" * 5000, "01", "-1", "\u0663", ""])
+    def test_one_for_nobody_holds_no_room(self, number: str) -> None:
+        """What no member is called is nobody's room, however many digits it has."""
+        held = placeholder(f"spot/{number}/{room_hash(MANIFEST, ROOM)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert [type(one) for one in found.actions] == [HoldRoom]
+
     def test_none_can_be_made_of_too_much(self) -> None:
         """Nobody moves, and it is said what is too much, how much it is and how much it may be."""
         selector = {"nodeSelectorTerms": [SPOT] * 5_001}
@@ -305,6 +321,17 @@ class TestKeeping:
             "no placeholder can be made: each of the 5001 nodeSelectorTerms of the workload is combined with"
             " each of 1 that tell its pools apart, which makes 20004 requirements and values; at most 10000"
         )
+
+    def test_one_that_has_failed_is_deleted(self) -> None:
+        """Evicted by its kubelet, or out of CPU: nobody else deletes it, and its name is taken."""
+        failed = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        failed = replace(failed, finished=True, ready_since=None)
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(failed,)))
+        assert found.actions == (LetRoomGo("held", "uid-held"),)
+        at_rest = planned(seen(members(), placeholders=(failed,)))
+        assert at_rest.actions == (LetRoomGo("held", "uid-held"),)
+        gone = planned(seen(members(), source=db(labelled=False), placeholders=(failed,)))
+        assert gone.actions == (LetRoomGo("held", "uid-held"), DeleteSplit())
 
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""
@@ -323,6 +350,64 @@ class TestKeeping:
         found = planned(seen(members({4: one(4, on_spot=True, standing=Standing.DOOMED)}), source=source))
         assert found.actions == ()
         assert found.verdict.message.startswith("would now do: db-4 will be born on on-demand")
+
+    def test_a_planned_move_waits_for_min_ready_seconds(self) -> None:
+        """As the StatefulSet itself does; it is looked at again when they are over."""
+        source = db()
+        source = replace(source, stateful=replace(source.stateful, min_ready_s=600.0))  # type: ignore[type-var]
+        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        pods = members({0: one(0, on_spot=False, ready_since=ago(1)), 4: one(4, on_spot=False)})
+        found = planned(seen(pods, source=source, placeholders=(held,)))
+        assert (found.actions, found.verdict.reason) == ((), Reason.WAITING_FOR_REPLICAS)
+        assert found.wake_after_s == 599
+        assert EvictPod in map(type, planned(seen(pods, placeholders=(held,))).actions)
+
+    def test_a_planned_move_hands_out_no_template_that_is_kept_back(self) -> None:
+        """OnDelete: the user ends pods when he wants them to have it; one that has it moves."""
+        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        source = db()
+        stateful = replace(source.stateful, on_delete=True, revision="v2")  # type: ignore[type-var]
+        source = replace(source, stateful=stateful)
+        for revision, moved in (("v1", False), ("v2", True)):
+            pods = members({4: one(4, on_spot=False, revision=revision)})
+            found = planned(seen(pods, source=source, placeholders=(held,)))
+            assert (EvictPod in map(type, found.actions)) is moved
+            assert (found.verdict.reason is Reason.ROLLOUT_IN_PROGRESS) is not moved
+        pods = members({3: one(3, on_spot=False, revision="v2"), 4: one(4, on_spot=False, revision="v1")})
+        assert [str(one_) for one_ in planned(seen(pods, source=source)).outlook[3:4]] == [
+            "db-3: on on-demand node od-3; wanted on spot: moves next (WaitingForRoom)"
+        ]
+        doomed = members({4: one(4, on_spot=True, standing=Standing.DOOMED, revision="v1")})
+        urgent = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
+        assert EvictPod in map(type, urgent.actions)
+
+    @pytest.mark.parametrize(
+        ("template", "said"),
+        [
+            ({"metadata": {"labels": {"splitter.io/pool": "spot"}}}, "has the label splitter.io/pool"),
+            ({"spec": {"nodeSelector": {"karpenter.sh/capacity-type": "spot"}}}, "asks for spot nodes"),
+        ],
+        ids=["placed already", "spot only"],
+    )
+    def test_a_template_that_the_policy_cannot_place(self, template: object, said: str) -> None:
+        """Refused; who is split already is moved no more, and told why."""
+        source = db(manifest_json=json.dumps({"spec": {"template": template}}))
+        refused = planned(seen(members(), source=source, split=None))
+        assert (refused.state, refused.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
+        assert said in refused.verdict.message
+        doomed = members({4: one(4, on_spot=True, standing=Standing.DOOMED)})
+        found = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
+        assert (found.actions, found.verdict.reason) == ((), Reason.PLACEMENT_UNSUPPORTED)
+        assert found.objection is not None
+        assert said in found.objection.message
+
+    def test_without_the_policy_nobody_is_moved(self) -> None:
+        """What splitter knows stops it: a pod that is born now would land anywhere."""
+        around = Neighbours(unplaceable="the policy is not there")
+        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,), neighbours=around))
+        assert found.actions == (LetRoomGo("held", "uid-held"),)
+        assert found.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
 
     def test_a_policy_that_went_is_reported_and_nothing_else(self) -> None:
         """It stays split: pods that are born meanwhile are born unsplit."""
@@ -379,6 +464,27 @@ class TestPlaceholder:
             0,
         )
         assert terms(spec) == [SPOT]
+
+    def test_asks_for_all_that_the_scheduler_counts(self) -> None:
+        """Resources of the whole pod, devices, ports of the node; another size asks for other room."""
+        spec = {
+            "resources": {"requests": {"cpu": "8"}},
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+            "containers": [
+                {
+                    "name": "db",
+                    "ports": [{"name": "sql", "containerPort": 1, "hostPort": 5432}, {"containerPort": 2}],
+                    "resources": {"claims": [{"name": "gpu"}]},
+                }
+            ],
+        }
+        source = {"spec": {"template": {"spec": spec}}}
+        made = json.loads(json.dumps(placeholder_manifest(source, Pool.ON_DEMAND, ROOM)))
+        assert (made["resources"], made["resourceClaims"]) == (spec["resources"], spec["resourceClaims"])
+        assert made["containers"][0]["ports"] == [{"containerPort": 1, "hostPort": 5432}]
+        assert made["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
+        larger = {**spec, "resources": {"requests": {"cpu": "16"}}}
+        assert room_hash(source, ROOM) != room_hash({"spec": {"template": {"spec": larger}}}, ROOM)
 
     def test_heeds_the_volumes_of_the_member(self) -> None:
         """Room in another zone is none."""

@@ -300,6 +300,12 @@ class TestSignals:
         [
             (Condition("Terminating", "True"), Health.DOOMED),
             (Condition("InstanceExpired", "True"), Health.DOOMED),
+            (Condition("GracefulNodeShutdownInProgress", "True"), Health.DOOMED),
+            (Condition("DrainInProgress", "True"), Health.DOOMED),
+            (Condition("Drained", "True"), Health.DOOMED),
+            (Condition("MaintenanceInProgress", "True"), Health.DOOMED),
+            (Condition("MaintenancePlanned", "True"), Health.HINTED),
+            (Condition("MaintenancePlanned", "False"), Health.HEALTHY),
             (Condition("PreemptionScheduled", "True"), Health.DOOMED),
             (Condition("PreemptionScheduled", "True", message="Preempt Started."), Health.DOOMED),
             (Condition("PreemptionScheduled", "False"), Health.HEALTHY),
@@ -328,6 +334,23 @@ class TestSignals:
         state = assess(replace(NODE, events=(event,)), now=NOW + timedelta(seconds=20))
         assert state.health is Health.DOOMED
         assert state.deadline == NOW + timedelta(seconds=120)
+
+    @pytest.mark.parametrize(("provider", "seconds"), [("aws", 120), ("gce", 30), ("azure", 30), ("", 30)])
+    def test_how_long_a_notice_lasts(self, provider: str, seconds: float) -> None:
+        """By spec.providerID; the shortest where nobody says whose machine it is, or whose is not known."""
+        assert assess(replace(NODE, provider=provider, unschedulable=True)).notice_s == seconds
+        assert assess(replace(NODE, provider=provider)).notice_s is None
+
+    def test_nobody_takes_what_is_given_up_by_choice(self) -> None:
+        """Consolidation by Karpenter: its machines stay until they are drained."""
+        chosen = replace(NODE, taints=(Taint("karpenter.sh/disrupted"),), voluntary=True)
+        assert assess(chosen).voluntary
+        assert assess(chosen).notice_s is None
+
+    def test_an_event_of_another_provider(self) -> None:
+        """The handlers that tell by an Event are AWS's, unless the node says otherwise."""
+        facts = replace(NODE, provider="azure", events=(NodeEvent("SpotInterrupted", NOW),))
+        assert assess(facts, now=NOW).deadline == NOW + timedelta(seconds=30)
 
     def test_an_event_grows_stale(self) -> None:
         """A node that outlives the announced end by five minutes was not interrupted."""
@@ -497,6 +520,13 @@ class TestRoom:
         rooms = iter([Room(spot_node(3000)), Room(spot_node(3000)), Room(spot_node(3000))])
         assert free_room(self.POD, rooms, promised=1, enough=3) == 3
         assert len(list(rooms)) == 1
+
+    def test_looks_at_fewer_nodes_the_more_a_pod_asks(self) -> None:
+        """Whoever may write a pod chooses how much it asks of a node, and takes nobody's time."""
+        rooms = iter([Room(spot_node(3000)) for _ in range(300)])
+        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=10_000), rooms) == 200
+        assert len(list(rooms)) == 200
+        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=0), [Room(spot_node(3000))]) == 2
 
     def test_is_bounded_by_pod_slots(self) -> None:
         """A pod that requests nothing still takes a slot; an overfull node has no negative room."""

@@ -8,13 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, ago, pod
+from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, room, said
 from splitter.core.model import PodView, Policy, Pool, Standing, Trouble
-from splitter.core.placeable import EvictionRefusal, Reach
+from splitter.core.placeable import EvictionRefusal, Reach, Restart
 from splitter.core.placement import (
     Member,
-    Placed,
-    Placeholder,
-    PlacementInput,
     Room,
     place,
     spoken,
@@ -22,49 +20,7 @@ from splitter.core.placement import (
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 
-MAJORITY = Policy(on_demand_base="majority")
-OD, SPOT = False, True
 SAYS_NOTHING = "which has gone or says nothing"
-
-
-def member(
-    ordinal: int,
-    on_spot: bool,
-    standing: Standing = Standing.SOUND,
-    *,
-    born: Pool | None = None,
-    reach: Reach = Reach(),  # noqa: B008 - frozen
-    **fields: object,
-) -> Member:
-    """Return a member that is ready on a node of its own."""
-    node = f"{'spot' if on_spot else 'od'}-{ordinal}"
-    bound = standing is not Standing.UNBOUND
-    fields = {"node": node, "node_uid": f"uid-{node}"} | fields if bound else fields
-    made = pod(f"db-{ordinal}", standing, on_spot=on_spot, **fields)  # type: ignore[arg-type]
-    return Member(ordinal, made, born, reach)
-
-
-def observed(*members: Member, in_force: tuple[int, ...] = (0, 1, 2), **fields: object) -> PlacementInput:
-    """Return an input whose N is the number of members."""
-    made = PlacementInput(NOW, "db", len(members), members, in_force)
-    return replace(made, **fields)  # type: ignore[arg-type]
-
-
-def five(*others: Member) -> tuple[Member, ...]:
-    """Return five members at rest, 0-2 on on-demand, with some of them replaced."""
-    given_ = {one.ordinal: one for one in others}
-    return tuple(given_.get(k, member(k, SPOT if k > 2 else OD)) for k in range(5))
-
-
-def room(ordinal: int, pool: Pool = Pool.SPOT, *, since_s: float = 3600, **fields: object) -> Placeholder:
-    """Return a placeholder that stands in its pool."""
-    stands = {"on_spot": pool is Pool.SPOT, "ready_since": ago(since_s)} | fields
-    return Placeholder(pool, ordinal, "", pod("held", **stands))  # type: ignore[arg-type]
-
-
-def said(placed: Placed) -> str:
-    """Return the verdict as people read it."""
-    return f"{placed.verdict.reason}: {placed.verdict.message}"
 
 
 class TestOrdinals:
@@ -244,18 +200,71 @@ class TestDoomed:
         [
             member(4, SPOT, Standing.DOOMED, terminating=True),
             Member(4),
-            member(4, OD, Standing.UNBOUND, ready=False),
-            member(4, OD, ready=False),
+            member(4, OD, Standing.UNBOUND, ready=False, created=ago(5)),
+            member(4, OD, ready=False, created=ago(5)),
         ],
     )
     def test_one_at_a_time(self, other: Member) -> None:
         """While another member is ending, not there or starting."""
         seen = observed(*five(member(3, SPOT, Standing.DOOMED), other), in_force=self.in_force)
-        placed = place(seen, MAJORITY, RebalanceState())
+        placed = place(seen, MAJORITY, RebalanceState(restarts=(Restart(4, ago(5)),)))
         assert placed.evict is None
         assert said(placed) == (
             "WaitingForReplicas: db-3 on doomed node spot-3 waits for db-4: one member at a time"
         )
+        assert placed.next_wake_s in {55, 60}
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            member(0, OD, ready=False, unready_since=ago(172_800)),
+            member(0, OD, ready=False, created=ago(61)),
+            member(0, OD, terminating=True, terminating_since=ago(61)),
+            Member(0),
+        ],
+        ids=["not ready for days", "slow to start", "slow to end", "never made, for want of quota"],
+    )
+    def test_not_for_longer_than_the_notice_allows(self, other: Member) -> None:
+        """A doomed member goes anyway; more than half of the members stay ready all the same."""
+        seen = observed(*five(member(3, SPOT, Standing.DOOMED), other), in_force=(0, 1, 2, 3))
+        placed = place(seen, MAJORITY, RebalanceState(restarts=(Restart(0, ago(61)),)))
+        assert placed.evict is not None
+        assert placed.evict.pod == "db-3"
+
+    def test_until_the_last_one_is_available(self) -> None:
+        """`minReadySeconds` counts, but no longer than a start does."""
+        for ready_s, moved in ((1, False), (61, True)):
+            young = member(2, OD, ready_since=ago(ready_s))
+            seen = observed(
+                *five(young, member(3, SPOT, Standing.DOOMED)), in_force=(0, 1, 2, 3), min_ready_s=600.0
+            )
+            assert (place(seen, MAJORITY, RebalanceState()).evict is not None) is moved
+
+    def test_who_is_scaled_away_is_known_to_the_others(self) -> None:
+        """5 -> 3, two end: without a third, 2 of the 5 that the application knows would be left."""
+        three = (member(0, OD), member(1, OD), member(2, SPOT, Standing.DOOMED))
+        ending = tuple(pod(f"db-{k}", ordinal=k, terminating=True) for k in (3, 4))
+        placed = place(observed(*three, surplus=ending), MAJORITY, RebalanceState())
+        assert placed.evict is None
+        assert said(placed) == (
+            "QuorumHeld: db-2 stays on doomed node spot-2: without it 2 of 5 would be ready, no majority"
+        )
+        assert place(observed(*three), MAJORITY, RebalanceState()).evict is not None
+
+    def test_an_update_may_take_several(self) -> None:
+        """`rollingUpdate.maxUnavailable: 2`: the StatefulSet may take two in this very moment."""
+        seen = observed(
+            *five(member(4, SPOT, Standing.DOOMED)),
+            in_force=(0, 1, 2, 4),
+            rolling="2 of 5 updated",
+            update_at_once=2,
+        )
+        placed = place(seen, MAJORITY, RebalanceState())
+        assert said(placed) == (
+            "QuorumHeld: db-4 stays on doomed node spot-4: without it beside the 2 that are rolled 2 of 5"
+            " would be ready, no majority"
+        )
+        assert place(replace(seen, update_at_once=1), MAJORITY, RebalanceState()).evict is not None
 
     def test_a_crashing_member_does_not_hold_them_up(self) -> None:
         """It would never be ready, and the doomed go anyway; the majority is kept all the same."""
@@ -395,7 +404,7 @@ class TestMisplaced:
     def test_a_move_that_ended_where_it_began_is_remembered(self) -> None:
         """The scheduler chose on-demand again: the next try waits twice as long."""
         state = RebalanceState(moved=4, last_step=ago(50))
-        members = five(member(4, OD, created=ago(40)))
+        members = five(member(4, OD, born=Pool.SPOT))
         placed = place(observed(*members), MAJORITY, state)
         assert (placed.state.moved, placed.state.failed_moves) == (None, 1)
         assert [note.reason for note in placed.notes] == [Reason.MOVE_UNDONE]
@@ -406,7 +415,7 @@ class TestMisplaced:
     def test_a_move_that_went_well_is_forgotten(self) -> None:
         """So are those that did not."""
         state = RebalanceState(moved=4, last_step=ago(50), failed_moves=3)
-        placed = place(observed(*five(member(4, SPOT, created=ago(40)))), MAJORITY, state)
+        placed = place(observed(*five(member(4, SPOT, born=Pool.SPOT))), MAJORITY, state)
         assert (placed.state.moved, placed.state.failed_moves) == (None, 0)
 
     def test_to_on_demand_room_is_held_too(self) -> None:
@@ -498,7 +507,7 @@ class TestMisplaced:
         placed = place(observed(*members, in_force=tuple(range(n))), MAJORITY, RebalanceState())
         assert [one.name for one in placed.vanished] == [f"db-{k}" for k in range(n)]
         assert placed.outlook[0] == (
-            "db-0: on node spot-0, which has gone or says nothing; wanted on on-demand: removed now, and made"
+            "db-0: on node spot-0, which has gone or says nothing; wanted on on-demand: removed, and made"
             " anew"
         )
 
@@ -581,7 +590,8 @@ class TestTheOutlook:
             "wanted on on-demand: moves later",
         ]
         moved = five(Member(3), member(4, SPOT, Standing.DOOMED))
-        placed = place(observed(*moved, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState())
+        state = RebalanceState(restarts=(Restart(3, ago(5)),))
+        placed = place(observed(*moved, in_force=(0, 1, 2, 3, 4)), MAJORITY, state)
         assert placed.outlook[4].endswith("wanted on on-demand: waits (WaitingForReplicas)")
 
     def test_while_frozen(self) -> None:

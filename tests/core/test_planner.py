@@ -16,13 +16,16 @@ from splitter.core.actions import (
     HolderKind,
     Park,
     Reattach,
+    RestoreTemplate,
     Scale,
     SetDeletionCost,
     SetMark,
     SetPaused,
 )
 from splitter.core.handover import Step
-from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
+from splitter.core.limits import MAX_WRITES
+from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, StatefulView, Tie
+from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -231,6 +234,24 @@ class TestRunning:
         assert found.actions == ()
         assert found.verdict.reason is Reason.DRY_RUN
         assert "Scale" in found.verdict.message or "scale" in found.verdict.message
+
+
+class TestABadTemplateInALoss:
+    """A roll to what does not come up is taken back when spot goes."""
+
+    @pytest.mark.parametrize(
+        ("ready", "starting", "restored"), [(3, 6, True), (10, 0, False)], ids=["missing", "all there"]
+    )
+    def test_again_after_a_raise_that_went_without_it(
+        self, ready: int, starting: int, restored: bool
+    ) -> None:
+        """The raise is written, the template was refused: it is tried while replicas are missing."""
+        good = replica_set("web-on-demand-1", of=pods(ready, starting=starting), tie=Tie.ATTACHED)
+        bad = replica_set("web-on-demand-2", of=pods(starting=1), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(Pool.ON_DEMAND, [good, bad], template="v2", updated=1, spec_replicas=10)
+        found = planned(at_rest(on_demand=rolling, spot=twin(Pool.SPOT, pods(doomed=1))), "v2")
+        assert not found.raises
+        assert (RestoreTemplate in kinds(found)) is restored
 
 
 class TestTurns:
@@ -514,3 +535,70 @@ class TestANameUsedAgain:
             at_rest(spot=twin(Pool.SPOT, (*pods(5), left))), on_demand=twin(Pool.ON_DEMAND, pods(5))
         )
         assert deletion in planned(covered).actions
+
+
+class TestWaiting:
+    """What a controller has not seen yet changes nothing about what is wanted."""
+
+    @pytest.mark.parametrize("before", [State.STEADY, State.HELD, State.ROLLING])
+    def test_for_a_new_image_to_be_seen(self, before: State) -> None:
+        """The division is shown as it is, and the hand-over is not told again."""
+        covered = twin(Pool.ON_DEMAND, pods(6))
+        found = planned(at_rest(source=source(observed=False), on_demand=covered, split=split(state=before)))
+        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.MOVING)
+        assert (found.wanted_on_demand, found.wanted_spot) == (4, 6)
+
+    def test_in_the_middle_of_the_take_over(self) -> None:
+        """Held there, with pods parked, it is still on its way."""
+        parked = [replica_set(of=pods(3))]
+        found = planned(
+            at_rest(source=source(observed=False), replica_sets=tuple(parked), split=split(state=State.HELD))
+        )
+        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)
+
+
+class TestOneWriteForEach:
+    """What is written once for each object, of which a tenant may have any number, is written in parts."""
+
+    def test_a_pass_writes_so_much(self) -> None:
+        """The first ones in their order, the current ReplicaSet last of all, and the next part at once."""
+        old = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(50)]
+        current = replica_set("current", 10, tie=Tie.ATTACHED)
+        found = planned(observation(sets=[current, *old]))
+        assert kinds(found) == [Park] * MAX_WRITES
+        assert "current" not in {one.name for one in found.actions if isinstance(one, Park)}
+        assert found.wake_after_s is not None
+        assert found.wake_after_s < 0.1
+        rest = planned(observation(sets=[current, *old[:5]]))
+        assert [one.name for one in rest.actions if isinstance(one, Park)][-1] == "current"
+        assert len(rest.actions) == 6
+
+    def test_too_many_to_begin_with(self) -> None:
+        """Nobody keeps so many revisions; more of them would keep the one loop busy."""
+        sets = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(251)]
+        found = planned(observation(free_source(), sets, split=None))
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.TOO_LARGE)
+        assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED
+
+
+class TestNamesThatGrow:
+    """The names of what is ours are longer than the source's."""
+
+    @pytest.mark.parametrize(
+        "annotations", [{}, {"splitter.io/mode": "twins"}, {"splitter.io/replicas": "5"}]
+    )
+    @pytest.mark.parametrize("length", [60, 245, 253])
+    @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+    def test_refused(self, kind: str, length: int, annotations: dict[str, str]) -> None:
+        """With the reason; and a report is made only where it can be named."""
+        key = Key(kind, "shop", "d" * length)
+        only = StatefulView(5, 5, 5, ago(500)) if kind == "StatefulSet" else None
+        named = free_source(5, key=key, stateful=only, annotations=annotations)
+        found = planned(replace(observation(named, split=None), key=key))
+        if kind == "Deployment" and length == 60:
+            assert found.state is not State.REFUSED
+            return
+        if length == 60 and "splitter.io/replicas" in annotations:
+            return  # ours already, by its annotation
+        assert (found.step, found.verdict.reason) == (Step.CONSIDER, Reason.NAME_TOO_LONG)
+        assert kinds(found) == ([EnsureSplit] if length == 60 else [])

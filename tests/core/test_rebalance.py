@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,7 @@ STATES = st.builds(
     soak_s=st.none() | st.floats(1, 3600),
     last_loss=MAYBE,
     lost=st.booleans(),
+    interrupted=st.booleans(),
     window=st.integers(1, 32),
     asked=st.none() | st.integers(1, 32),
     up_since=MAYBE,
@@ -50,6 +52,7 @@ STATES = st.builds(
     short_since=MAYBE,
     last_step=MAYBE,
     cover_since=MAYBE,
+    doomed_since=MAYBE,
     charged=NODES,
 )
 
@@ -74,7 +77,10 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         spot_pending=draw(st.integers(0, 5)),
         spot_hindered=draw(st.integers(0, 5)),
         spot_doomed=draw(st.integers(0, 5)),
+        spot_stop_at=draw(MAYBE),
+        spot_stop_after_s=draw(st.none() | st.floats(-60, 120)),
         lost_node_uids=draw(NODES),
+        lost_nodes_live=draw(st.booleans()),
         fit_spot=draw(st.integers(0, 20)),
         blocked=draw(st.sampled_from(["", "cluster-autoscaler backs off from spot-a"])),
         view_broken=draw(st.integers(0, 9).map(lambda dice: dice == 0)),
@@ -100,6 +106,105 @@ def settled(desired: int, policy: Policy, *, max_surge: int = 5, max_unavailable
 def taken(before: int, after: int, ready: int) -> int:
     """Count the ready, not doomed replicas that a scale-down takes: the unready and the doomed go first."""
     return max(0, ready - after) if before > after else 0
+
+
+class TestRelease:
+    """Covered replicas on doomed nodes are let go while they can still end by themselves."""
+
+    @pytest.mark.parametrize(
+        ("moment", "tuning", "waits_s"),
+        [
+            ({}, {}, 60),
+            ({"spot_stop_after_s": 90.0}, {}, 60),  # AWS, covered soon
+            ({"spot_stop_after_s": 10.0}, {}, 5),  # noticed 5 s before it was covered
+            ({"spot_stop_after_s": 0.0}, {}, 0),
+            ({"spot_stop_at": NOW + timedelta(seconds=7)}, {}, 7),
+            ({"spot_stop_at": NOW - timedelta(seconds=7)}, {}, 0),
+            ({"spot_stop_after_s": 0.0, "spot_stop_at": ago(9)}, {"release_s": 25.0}, 25),  # it was asked for
+        ],
+    )
+    def test_waits(self, moment: dict[str, Any], tuning: dict[str, Any], waits_s: int) -> None:
+        """60 s, no longer than the notice allows, and exactly as long as a setting says."""
+        policy = Policy(on_demand_base=4)
+        rules = Tuning(**tuning)
+        covered = replace(
+            settled(10, policy), on_demand_spec=10, on_demand_ready=10, spot_ready_since=(), spot_doomed=6
+        )
+        state = RebalanceState(lost=True, cover_since=NOW, doomed_since=ago(5), last_loss=ago(5))
+
+        def spot(after_s: float) -> int:
+            at = NOW + timedelta(seconds=after_s)
+            return decide(replace(covered, now=at, **moment), policy, state, rules).spot
+
+        assert spot(waits_s) == 0
+        assert not waits_s or spot(waits_s - 0.1) == 6
+
+    def test_never_before_it_is_covered(self) -> None:
+        """However short the notice is: nothing is taken before its replacement is ready."""
+        policy = Policy(on_demand_base=4)
+        starting = replace(
+            settled(10, policy),
+            on_demand_spec=10,
+            on_demand_ready=9,
+            spot_ready_since=(),
+            spot_doomed=6,
+            spot_stop_after_s=-60.0,
+            spot_stop_at=ago(600),
+        )
+        state = RebalanceState(lost=True, doomed_since=ago(60), last_loss=ago(60))
+        assert decide(starting, policy, state).spot == 6
+
+    def test_is_told(self) -> None:
+        """Until when the doomed are kept, and why no longer."""
+        policy = Policy(on_demand_base=4)
+        covered = replace(
+            settled(10, policy),
+            on_demand_spec=10,
+            on_demand_ready=10,
+            spot_ready_since=(),
+            spot_doomed=6,
+            spot_stop_after_s=10.0,
+        )
+        state = RebalanceState(lost=True, cover_since=NOW, doomed_since=ago(5), last_loss=ago(5))
+        assert (
+            "covered since 10:00:00Z and let go 5 s after that"
+            in decide(covered, policy, state).notes[0].message
+        )
+        (let_go,) = [
+            note
+            for note in decide(replace(covered, now=NOW + timedelta(seconds=5)), policy, state).notes
+            if note.reason is Reason.COVERED
+        ]
+        assert (
+            "the doomed need the rest of their notice to end (terminationGracePeriodSeconds)"
+            in let_go.message
+        )
+
+
+class TestReturn:
+    """What a return says that it has waited for."""
+
+    @pytest.mark.parametrize("proven", [False, True])
+    def test_names_the_soak(self, proven: bool) -> None:
+        """At the first replica as well, that has just stood for it; the 60 s are for those after it."""
+        policy = Policy(on_demand_base=4)
+        covered = replace(
+            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(601),) * 6
+        )
+        [note] = decide(covered, policy, RebalanceState(last_loss=ago(700), proven=proven)).notes[:1]
+        assert note.reason is Reason.RETURNING
+        assert note.message.endswith(
+            "6 of 6 spot replicas have been ready for 60 s (one for the soak of 600 s)"
+        )
+
+    def test_names_no_other_time_than_its_own(self) -> None:
+        """Where the soak is no longer than the time of those after it."""
+        policy = Policy(on_demand_base=4, soak_s=60.0)
+        covered = replace(
+            settled(10, policy), on_demand_spec=9, on_demand_ready=9, spot_ready_since=(ago(61),) * 6
+        )
+        [note] = decide(covered, policy, RebalanceState(last_loss=ago(90))).notes[:1]
+        assert note.message.endswith("6 of 6 spot replicas have been ready for 60 s")
 
 
 class TestEveryDecision:
@@ -168,12 +273,15 @@ class TestEveryDecision:
     def test_lowers_on_demand_by_at_most_one_step(
         self, observed: RebalanceInput, policy: Policy, state: RebalanceState
     ) -> None:
-        """A return goes in steps of N/4, at least a minute apart."""
+        """A return goes in steps of N/4, at least a minute apart; what is above N + S goes without."""
         decision = decide(observed, policy, state)
         lowered = observed.on_demand_spec - decision.on_demand
         if lowered > 0 and observed.desired:
-            assert lowered <= max(1, ceil(observed.desired / 4))
-            assert state.last_step is None or (NOW - state.last_step).total_seconds() >= 60
+            seen = observed.within_spec()
+            held = seen.on_demand_spec - seen.on_demand_doomed + seen.spot_spec - seen.spot_doomed
+            above = held - seen.desired - max(1, seen.max_surge)
+            resting = state.last_step is not None and (NOW - state.last_step).total_seconds() < 60
+            assert lowered <= max(above, 0 if resting else max(1, ceil(observed.desired / 4)))
             assert decision.state.last_step == NOW
 
     @given(observed=inputs(), policy=POLICIES, state=STATES)

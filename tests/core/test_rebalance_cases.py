@@ -391,6 +391,78 @@ class TestMaxSurgeZero:
         assert world.most_ready <= 11
 
 
+class TestForgotten:
+    """What a crash, or a status with room for so many, cannot remember."""
+
+    def test_a_raise_that_nobody_remembers_makes_spot_soak(self) -> None:
+        """Written, but not its status: 10 are there, 2 were decided, and proven spot is believed no more."""
+        young = START - timedelta(seconds=100)
+        known = RebalanceState(proven=True, up_since=START - timedelta(hours=3), decided=2)
+        seen = RebalanceInput(
+            now=START,
+            desired=10,
+            max_surge=3,
+            max_unavailable=0,
+            on_demand_spec=10,
+            on_demand_ready=10,
+            spot_spec=3,
+            spot_ready_since=(young,) * 3,
+        )
+        policy = Policy(on_demand_base=2)
+        assert decide(seen, policy, replace(known, decided=10)).on_demand < 10
+        found = decide(seen, policy, known)
+        assert (found.on_demand, found.state.proven, found.state.last_loss) == (10, False, START)
+        later = replace(seen, now=START + timedelta(seconds=120))
+        assert decide(later, policy, found.state).on_demand == 10
+
+    def test_further_losses_are_covered_at_once(self) -> None:
+        """256 nodes are remembered by name; 100 more are lost, and then one more."""
+        old = tuple(f"old-{number}" for number in range(256))
+        new = tuple(f"new-{number}" for number in range(101))
+        ready = (START - timedelta(hours=2),) * 200
+        seen = RebalanceInput(
+            now=START,
+            desired=300,
+            max_surge=10,
+            max_unavailable=0,
+            on_demand_spec=0,
+            on_demand_ready=0,
+            spot_spec=300,
+            spot_ready_since=ready,
+            spot_pending=100,
+            lost_node_uids=(*old, *new[:100]),
+        )
+        before = RebalanceState(charged=old, last_loss=START - timedelta(hours=3), proven=True)
+        found = decide(seen, Policy(), before)
+        assert (found.on_demand, len(found.state.charged), found.state.uncharged) == (100, 256, 100)
+        again = replace(seen, now=START + timedelta(minutes=30))
+        assert decide(again, Policy(), found.state).state.last_loss == START
+        more = replace(again, lost_node_uids=(*old, *new))
+        assert decide(more, Policy(), found.state).state.last_loss == more.now
+        assert RebalanceState.from_json(found.state.to_json()) == found.state
+
+
+class TestNobodyCovers:
+    """An autoscaler says that no more spot can be had, and on-demand may not hold more."""
+
+    @pytest.mark.parametrize(("cap", "asked"), [(2, 8), (None, 4)])
+    def test_the_room_that_is_there_is_used(self, cap: int | None, asked: int) -> None:
+        """All that fits at once, not one replica each start-up time; what is covered waits."""
+        seen = RebalanceInput(
+            now=START,
+            desired=10,
+            max_surge=3,
+            max_unavailable=0,
+            on_demand_spec=2 if cap else 7,
+            on_demand_ready=2 if cap else 7,
+            spot_spec=3,
+            spot_ready_since=(START - timedelta(hours=1),) * 3,
+            fit_spot=5,
+            blocked="no more spot nodes",
+        )
+        assert decide(seen, Policy(on_demand_base=2, on_demand_max=cap), RebalanceState()).spot == asked
+
+
 class TestScaling:
     """N changes."""
 
@@ -402,6 +474,15 @@ class TestScaling:
         decision = world.step()
         assert (decision.on_demand, decision.spot) == (2, 8)
         assert {note.reason for note in decision.notes} == {Reason.SCALED}
+
+    @pytest.mark.parametrize("percent", [50, 80])
+    def test_in_from_40_to_2_takes_a_minute(self, percent: int) -> None:
+        """A quarter of 2 is one replica a minute: what is above N + S needs no steps."""
+        world = World(40, Policy(spot_percent=percent), max_surge=10).settle()
+        world.run(30)
+        world.desired = 2
+        world.run(120)
+        assert (world.on_demand_spec, world.spot_spec) == (1, 1)
 
     def test_out_while_spot_nodes_take_90_s_needs_no_cover(self) -> None:
         """20 -> 40: on-demand goes to its 8 and no further."""

@@ -1,5 +1,6 @@
 """What is particular about StatefulSets: refusals, N in an annotation, ordinals, partitions."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -7,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import KEY, ago, free_source, observation, pod, split, twin
-from splitter.core.actions import ReleaseSource, SaveReplicas, ShowReplicas
+from builders import KEY, ago, free_source, observation, pod, pods, replica_set, split, twin
+from splitter.core.actions import ReleaseSource, SaveReplicas, Scale, ShowReplicas
 from splitter.core.division import base_replicas
-from splitter.core.eligibility import advice, refusal
-from splitter.core.handover import Holder, break_, shrink_order, staying_pods
+from splitter.core.eligibility import advice, objection_while_split, refusal
+from splitter.core.floor import staying_pods
+from splitter.core.handover import Holder, break_, serving_from_the_top
 from splitter.core.model import (
     Mode,
     Neighbours,
@@ -29,6 +31,7 @@ from splitter.core.plan import Pass, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.rollout import partition_of
+from splitter.core.running import run
 from splitter.core.scaling import follow, follow_split, release, save
 from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
 
@@ -104,6 +107,23 @@ class TestRefusals:
         assert found is not None
         assert found.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
 
+    def test_a_claim_of_somebody_else(self) -> None:
+        """Before anything is made, and told while it is split, as is `whenScaled: Delete`."""
+        policy = replace(TWINS, disposable_volumes=True)
+        around = Neighbours(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
+        seen = observation(neighbours=around)
+        for found in (
+            refusal(seen, database(stateful(claim_templates=("tmp",))), policy, ()),
+            objection_while_split(seen, database(stateful(0, saved=5)), policy),
+        ):
+            assert found is not None
+            assert (found.reason, found.warning) == (Reason.CLAIM_NAME_TAKEN, True)
+            assert "tmp-db-on-demand-0 exists and is not splitter's" in found.message
+        deletes = database(stateful(0, saved=5, deletes_claims=True))
+        set_since = objection_while_split(observation(), deletes, policy)
+        assert set_since is not None
+        assert set_since.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
+
     @pytest.mark.parametrize(
         ("who", "remedy"),
         [
@@ -157,7 +177,9 @@ class TestSaved:
         assert found is not None
         assert (found.replicas, found.left) == (replicas, left)
 
-    @pytest.mark.parametrize("text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5"])
+    @pytest.mark.parametrize(
+        "text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5", "2147483648", "9" * 5000]
+    )
     def test_nonsense_is_nothing(self, text: str | None) -> None:
         """What nobody of ours wrote counts as not saved, and N is found elsewhere."""
         assert parse_saved(text) is None
@@ -236,6 +258,26 @@ class TestSteps:
             SaveReplicas(9, 2, "rv-web"),
         )
 
+    @pytest.mark.parametrize(("taken", "raised"), [({}, 5), ({Pool.ON_DEMAND: (4, "tmp-db-on-demand-4")}, 4)])
+    def test_no_member_takes_a_claim_of_somebody_else(
+        self, taken: dict[Pool, tuple[int, str]], raised: int
+    ) -> None:
+        """Not even to cover a loss: it would be deleted with the member."""
+        twins = {"on_demand": twin(Pool.ON_DEMAND, pods(3)), "spot": twin(Pool.SPOT, pods(doomed=2))}
+        around = Neighbours(taken_claims=taken)
+        found = run(pass_of(database(stateful(0, saved=5)), neighbours=around, **twins))
+        assert [(one.was, one.replicas) for one in found.raises] == [(3, raised)]
+
+    @pytest.mark.parametrize(("deletes_claims", "lowered"), [(False, True), (True, False)])
+    def test_a_source_that_would_delete_its_volumes_stays(self, deletes_claims: bool, lowered: bool) -> None:
+        """`whenScaled: Delete`, set in the middle of the hand-over: what it still holds it keeps."""
+        source = database(stateful(5, saved=5, left=5, deletes_claims=deletes_claims))
+        itself = replace(replica_set("db", of=pods(5)), first_ordinal=0)
+        twins = {"on_demand": twin(Pool.ON_DEMAND, pods(1)), "spot": twin(Pool.SPOT, pods())}
+        found = run(pass_of(source, replica_sets=(itself,), **twins))
+        scales = [one for one in found.actions if isinstance(one, Scale)]
+        assert any(one.name == "db" and one.replicas < 5 for one in scales) is lowered
+
     def test_the_marks_go_before_what_leads_to_them(self) -> None:
         """Mark and N first, the twins after them: no watch selects an annotation."""
         source = database(stateful(5, saved=5, left=5), annotations={"splitter.io/replicas": "5"})
@@ -243,6 +285,11 @@ class TestSteps:
         actions = release(pass_of(source, **twins)).actions
         assert [type(action).__name__ for action in actions] == ["ReleaseSource", "DeleteTwin", "DeleteTwin"]
         assert actions[0] == ReleaseSource()
+
+
+def places(order: Iterable[bool]) -> tuple[int, ...]:
+    """Return where those stand that serve."""
+    return tuple(place for place, serves in enumerate(order) if serves)
 
 
 class TestShrinking:
@@ -255,8 +302,17 @@ class TestShrinking:
             pod("db-1", Standing.LOST, ordinal=1),
             pod("db-3", Standing.DOOMED, ordinal=3),
         ]
-        assert shrink_order(pods, 4, 0) == (True, False, False, True)
-        assert shrink_order(pods, 4, None) is None
+        assert serving_from_the_top(pods, 4, 0) == (0, 3)
+        assert serving_from_the_top(pods, 4, None) is None
+
+    def test_any_number_of_replicas(self) -> None:
+        """How many there are is a tenant's number: nobody walks over them, nor makes a list of them."""
+        most = 2**31 - 1
+        pods = [pod(f"db-{ordinal}", ordinal=ordinal) for ordinal in (0, 1, most - 1)]
+        serving = serving_from_the_top(pods, most, 0)
+        assert serving == (0, most - 2, most - 1)
+        assert Holder("db", most, most, 3, 3, serving=serving).shrink(0) == (0, 0)
+        assert Holder("db", most, most, 3, 3, serving=serving).shrink(1) == (most - 3, 1)
 
     def test_what_stays(self) -> None:
         """A pod beyond the count is on its way out, however ready it is."""
@@ -275,14 +331,14 @@ class TestShrinking:
     def test_break(self, order: tuple[bool, ...], rolls: bool, floor: int, left: int) -> None:
         """It gives what serves only above the floor."""
         available = min(sum(order), len(order) - rolls)
-        holder = Holder("db", 4, 4, available, 0, order=order, rolls=rolls)
+        holder = Holder("db", 4, 4, available, 0, serving=places(order), rolls=rolls)
         assert break_([holder], floor).get("db", 4) == left
 
     @given(st.lists(st.booleans(), max_size=8), st.booleans(), st.integers(0, 8), st.integers(0, 8))
     def test_never_below_the_floor(self, order: list[bool], rolls: bool, floor: int, target: int) -> None:
         """Whoever is left after a shrink, and after what its roll may take, is enough."""
         sure = max(0, min(sum(order), len(order) - rolls))
-        holder = Holder("db", len(order), len(order), sure, target, order=tuple(order), rolls=rolls)
+        holder = Holder("db", len(order), len(order), sure, target, serving=places(order), rolls=rolls)
         left = break_([holder], floor).get("db", len(order))
         kept = order[len(order) - left :]
         assert max(0, min(sum(kept), left - rolls)) >= min(sure, floor)

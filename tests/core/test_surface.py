@@ -240,6 +240,14 @@ class TestUnknownAnnotations:
             f"{key} is not an annotation splitter knows, and is ignored. {advice}"
         )
 
+    def test_very_many(self) -> None:
+        """Ten are named, and the others counted: each is an Event."""
+        problems = parse_policy(
+            {f"splitter.io/x{number:04}": "1" for number in range(2500)}, DEFAULTS
+        ).problems
+        assert len(problems) == 11
+        assert problems[-1].message == "2490 more annotations begin with splitter.io/ and are ignored."
+
     def test_label_as_annotation(self) -> None:
         """The label written as an annotation is pointed out: it is the likeliest slip of all."""
         (problem,) = parse_policy({"splitter.io/split": "enabled"}, DEFAULTS).problems
@@ -359,6 +367,13 @@ class TestNames:
             f"has {longest + 1} characters; a {kind} to be split may have at most {longest}"
             in problem.message
         )
+
+    def test_limit_of_placement(self) -> None:
+        """Its pods keep their names, so only what Kubernetes appends counts."""
+        assert name_problem("StatefulSet", "w" * 52, Mode.PLACEMENT) is None
+        problem = name_problem("StatefulSet", "w" * 53, Mode.PLACEMENT)
+        assert problem is not None
+        assert "has 53 characters; a StatefulSet to be split may have at most 52" in problem.message
 
     def test_short_name(self) -> None:
         """A name that fits stays as it is; two long ones with one beginning stay apart."""

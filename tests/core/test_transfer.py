@@ -1,10 +1,11 @@
 """One batch of a hand-over at a time: who grows, who shrinks, and when nobody may."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders import observation, pod, pods, replica_set, source, twin
+from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core import transfer
 from splitter.core.actions import HolderKind, Scale
 from splitter.core.model import Observation, Policy, Pool, Standing, Tie
@@ -28,7 +29,7 @@ def moves(found: transfer.Transfer) -> dict[str, int]:
 def towards_twins(observed: Observation, policy: Policy = HALF) -> dict[str, int]:
     """Return the batch towards the twins."""
     assert observed.source is not None
-    return moves(transfer.towards_twins(observed, observed.source, policy))
+    return moves(transfer.towards_twins(observed, observed.source, policy, cover=0))
 
 
 class TestTowardsTheTwins:
@@ -83,17 +84,57 @@ class TestTowardsTheTwins:
         assert towards_twins(observed) == {"web-1": 0, "web-on-demand": 0, "web-spot": 0}
 
 
+class TestLagging:
+    """A lowering has reached the pods, or not yet: what takes their place waits."""
+
+    def test_of_a_statefulset_that_has_not_seen_it(self) -> None:
+        """All its pods look as if they were of another revision, and it has no surge."""
+        old = replica_set("db-on-demand-1", of=pods(6), tie=Tie.ATTACHED, template="v0")
+        lowered = twin_of(Pool.ON_DEMAND, [old], updated=0, spec_replicas=3, observed=False, first_ordinal=0)
+        assert transfer.lags(lowered)
+        assert not transfer.lags(replace(lowered, spec_replicas=6))
+
+    def test_a_surge_is_no_lag(self) -> None:
+        """In a roll a Deployment holds maxSurge more than its spec, and no more than that."""
+        sets = [
+            replica_set("a", of=pods(4), tie=Tie.ATTACHED, template="v0"),
+            replica_set("b", of=pods(starting=2), tie=Tie.ATTACHED),
+        ]
+        rolling = twin_of(Pool.SPOT, sets, updated=2, spec_replicas=4, max_surge=2)
+        assert not transfer.lags(rolling)
+        assert transfer.lags(replace(rolling, spec_replicas=3))
+
+
+class TestCover:
+    """What on-demand holds for spot that was lost, in the middle of taking over."""
+
+    def test_it_is_not_withdrawn_when_the_lost_pods_are_gone(self) -> None:
+        """Nothing tells of the loss any more but what is remembered."""
+        observed = observation(sets=[replica_set(of=pods(4))], **pair(9, 0))
+        assert observed.source is not None
+        [kept] = transfer.towards_twins(observed, observed.source, HALF, cover=6).scales
+        assert (kept.name, kept.replicas) == ("web-1", 1)
+
+    def test_what_is_doomed_and_what_is_covered_are_the_same(self) -> None:
+        """Six lost on spot are six more on on-demand, not twelve."""
+        doomed = twin(Pool.SPOT, pods(doomed=6))
+        observed = observation(sets=[replica_set(of=pods(4))], on_demand=twin(Pool.ON_DEMAND), spot=doomed)
+        assert observed.source is not None
+        [raised] = transfer.towards_twins(observed, observed.source, HALF, cover=6).scales
+        assert (raised.name, raised.replicas) == ("web-on-demand", 9)
+
+
 class TestPreconditions:
     """Who lowers says what it has seen."""
 
     def test_a_raise_carries_none_and_a_lowering_the_version(self) -> None:
         """A replica that became ready in between would be deleted."""
         raised = transfer.towards_twins(
-            observation(sets=[replica_set(of=pods(10))], **pair()), source(), HALF
+            observation(sets=[replica_set(of=pods(10))], **pair()), source(), HALF, cover=0
         )
         assert raised.scales == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 0, 3, None),)
         observed = observation(sets=[replica_set(of=pods(10))], **pair(on_demand=3))
-        lowered = transfer.towards_twins(observed, source(), HALF)
+        lowered = transfer.towards_twins(observed, source(), HALF, cover=0)
         assert lowered.scales == (Scale(HolderKind.REPLICA_SET, "web-1", 10, 7, "rv-web-1"),)
 
 
@@ -163,9 +204,32 @@ class TestLoweringWhatDecideLowers:
         """The status comes within a moment; the replica would have been gone."""
         behind = twin(Pool.SPOT, pods(4), available_replicas=0)
         observed = observation(on_demand=twin(Pool.ON_DEMAND), spot=behind)
-        assert not transfer.may_lower(observed, source(), behind, 1)
+        assert not transfer.may_lower(observed, source(), {behind.name: 1}, behind)
         level = twin(Pool.SPOT, pods(4))
-        assert transfer.may_lower(observation(spot=level), source(), level, 1)
+        assert transfer.may_lower(observation(source(1), spot=level), source(1), {level.name: 1}, level)
+
+    def test_scaling_in_mid_roll_may_take_the_serving_set(self) -> None:
+        """Proportional scaling takes the older of two equal sets, whatever maxUnavailable says."""
+        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
+        bad = replica_set("web-on-demand-13", of=pods(starting=2), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(
+            Pool.ON_DEMAND, [old, bad], template="v2", updated=2, max_surge=0, max_unavailable=1
+        )
+        observed = observation(source(5), on_demand=rolling, spot=twin(Pool.SPOT, pods(3)))
+        assert not transfer.may_lower(observed, source(5), {rolling.name: 3}, rolling)
+        assert transfer.may_lower(observed, source(4), {rolling.name: 3}, rolling)
+
+    def test_two_lowerings_share_one_surplus(self) -> None:
+        """Either twin may give one of six beside a floor of five; both may not."""
+        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
+        new = replica_set("web-on-demand-13", of=pods(1), tie=Tie.ATTACHED, template="v2")
+        rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=1)
+        spot = twin(Pool.SPOT, pods(3))
+        observed = observation(source(5), on_demand=rolling, spot=spot)
+        assert transfer.may_lower(observed, source(5), {}, rolling)
+        assert transfer.may_lower(observed, source(5), {rolling.name: 2}, rolling)
+        assert transfer.may_lower(observed, source(5), {spot.name: 2}, spot)
+        assert not transfer.may_lower(observed, source(5), {rolling.name: 2, spot.name: 2}, spot)
 
     def test_at_zero_looks_at_spec_and_status(self) -> None:
         """What is scaled to 0 may still have pods."""

@@ -103,6 +103,7 @@ class TestEveryRow:
                 replace(GIVEN, saved=False, mark=Mark.NONE, zero=False),
                 Step.HAND_BACK,
             ),
+            ("replaced, and stands at 0", replace(GIVEN, saved=False, mark=Mark.NONE), Step.WAIT_COUNT),
             ("scaled on the way back", replace(GIVEN, written=True, zero=False), Step.FOLLOW),
             ("Split scaled on the way back", replace(GIVEN, asked=True), Step.FOLLOW_SPLIT),
             ("home again", replace(GIVEN, zero=False, twins_at_zero=True, home=True), Step.RELEASE),

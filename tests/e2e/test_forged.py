@@ -3,8 +3,10 @@
 The attacker may write everything in `evil`, and nothing elsewhere; splitter may write everywhere.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,8 @@ from splitter.sandbox import Sandbox
 
 pytestmark = pytest.mark.e2e
 
+# The parser goes 1,024 levels deep, the API server stores 10,000.
+DEEP = 5000
 ASKED = {"splitter.io/on-demand-base": "1"}
 
 
@@ -109,3 +113,31 @@ def _mounting(claim: str) -> JsonObject:
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
     made["spec"]["template"]["spec"]["volumes"] = volumes
     return made
+
+
+def test_nested_too_deeply(mortal: Mortal, sandbox: Sandbox, tmp_path: Path) -> None:
+    """A Split that no parser reads and an API server stores hides nobody else's from who starts anew."""
+    shop, controller = mortal.shop, mortal.controller
+    with neighbour(mortal, sandbox) as evil:
+        controller.kill()
+        path = f"/apis/splitter.io/v1alpha1/namespaces/{evil.namespace}/splits"
+        source = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "deep"}
+        made = {
+            "apiVersion": "splitter.io/v1alpha1",
+            "kind": "Split",
+            "metadata": {"name": "deep"},
+            "spec": {"source": source},
+        }
+        sandbox.api.create(path, made)
+        made = sandbox.api.get(f"{path}/deep")
+        made["status"] = {"rebalance": "..."}
+        file = tmp_path / "deep.json"
+        file.write_text(json.dumps(made).replace('"..."', '{"a":' * DEEP + "1" + "}" * DEEP))
+        evil.kubectl("replace", "--raw", f"{path}/deep/status", "-f", str(file))
+        shop.deploy(replicas=4, annotations=ASKED)
+        shop.label()
+        controller.start()
+        shop.wait_split(on_demand=1, spot=3)
+        shop.wait_steady()
+        assert "watch of" not in controller.said()
+        evil.kubectl("delete", "split", "deep", "--ignore-not-found")  # what the tests look with is no better

@@ -146,6 +146,16 @@ def test_a_silent_node_keeps_its_pod(placed: Placed, fleet: Fleet) -> None:
     assert stayed(placed, uids) == {0, 1, 2, 3}
 
 
+def test_a_node_that_registers_anew_keeps_its_members(placed: Placed, fleet: Fleet) -> None:
+    """Deleted while Ready, and there again under its name: its kubelet runs the pods that are bound to it."""
+    uids, node = placed.uids(), placed.node_of(0)
+    fleet.restore(node)
+    placed.wait_placed([0, 1, 2], [3, 4])
+    placed.shop.wait_posted()
+    assert placed.uids() == uids
+    assert placed.node_of(0) == node
+
+
 def test_flapping(placed: Placed, fleet: Fleet) -> None:
     """Spot goes and comes again and again: never under 3, and those on on-demand never restart."""
     uids = placed.uids()
@@ -281,6 +291,21 @@ def test_policy_missing(shop: Shop, sandbox: Sandbox) -> None:
         sandbox.kubectl("apply", "-f", POLICY)
     db.annotate(grace="20s")  # any event: it is looked at again by itself a little later
     db.wait_placed([0, 1], [2])
+
+
+def test_the_policy_goes_while_it_is_split(placed: Placed, sandbox: Sandbox) -> None:
+    """One move tells that the policy does not act, and nobody else is moved; with it, all is as ever."""
+    uids = placed.uids()
+    sandbox.kubectl("delete", "-f", POLICY)
+    try:
+        placed.annotate(on_demand_base="4")
+        placed.told("MoveUndone", "db-3 was to start on on-demand, and was born without the label")
+        assert placed.born()[3] is None
+        assert stayed(placed, uids) == {0, 1, 2, 4}
+    finally:
+        sandbox.kubectl("apply", "-f", POLICY)
+    placed.wait_placed([0, 1, 2, 3], [4])
+    assert stayed(placed, uids) == {0, 1, 2, 4}
 
 
 def test_volumes_narrow_the_choice(shop: Shop) -> None:

@@ -61,6 +61,28 @@ class TestRefused:
         database.patch('{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Retain"}}}')
         database.wait_split(on_demand=0, spot=0)
 
+    def test_a_claim_of_somebody_else(self, database: Database) -> None:
+        """A twin would mount it and delete it. Those that a twin makes are known by its labels."""
+        database.deploy(
+            1,
+            annotations={**BY_TWINS, "splitter.io/volumes": "disposable"},
+            waits=False,
+            volumeClaimTemplates=[CLAIM],
+        )
+        name = "data-db-on-demand-0"
+        database.shop.apply(
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **CLAIM, "metadata": {"name": name}}
+        )
+        assert name in refused(database, "ClaimNameTaken")
+        database.shop.kubectl("delete", "pvc", name)
+        database.patch('{"spec":{"replicas":0}}')
+        database.wait_split(on_demand=0, spot=0)
+        database.patch('{"spec":{"replicas":1}}')
+        path = f"/api/v1/namespaces/{database.shop.namespace}/persistentvolumeclaims/{name}"
+        find = database.shop.sandbox.api.find
+        database.shop.until(lambda: find(path) is not None, "the twin's own claim")
+        assert (find(path) or {})["metadata"]["labels"]["splitter.io/pool"] == "on-demand"
+
     def test_an_autoscaler_at_the_source(self, database: Database) -> None:
         """At 0 it would stop: it is named, and told where to aim."""
         database.deploy(2)

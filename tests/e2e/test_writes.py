@@ -123,6 +123,7 @@ def crowd(ten: Counted, fleet: Fleet) -> Counted:
     assert fleet.names("spot")
     for name in NAMES:
         ten.shop.wait_split(on_demand=1, spot=3, name=name)
+        ten.shop.wait_steady(name)  # on a busy machine that is told up to 30 s later
     ten.settle(QUIET_S)
     return ten
 

@@ -5,29 +5,28 @@ out: an object has its own name, its namespace, a UID and a version. Every other
 """
 
 import copy
+import json
 from collections.abc import Iterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
-from aiohttp import web
 from hypothesis import strategies as st
 
 from fuzz import objects
-from kube.raw import Raw, metadata, owner
-from kube.server import client_of
+from fuzz.recording import PLANTED, Recording
+from fuzz.stages import placement, set_owner
+from kube.raw import Raw, metadata
 from splitter.assembly import cache_of, rules_of
 from splitter.core.names import Key
 from splitter.kube.apply import Writer
-from splitter.kube.client import Client
+from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import WorkQueue
 from splitter.settings import Settings
 
 EVIL, VICTIM = "evil", "shop"
-SETTINGS = Settings(own_namespace="splitter-system")
+SETTINGS = Settings(vanished_node_wait_s=0, own_namespace="splitter-system")
 # What leads elsewhere, when it is put into a path, a query, a selector or a sentence as it is.
 LEADING = (
     f"../../{VICTIM}/deployments/web",
@@ -84,26 +83,24 @@ def scaler(kind: str = "HorizontalPodAutoscaler", at: str = "scaleTargetRef") ->
     }
 
 
-def placement() -> Raw:
-    """Return what the admission policy is told of the StatefulSet."""
-    sets = {"uid-web-set": {"name": "web", "onDemandOrdinals": [{"first": 0, "last": 1}]}}
-    return {
-        "kind": "Placement",
-        "metadata": metadata("splitter-placement"),
-        "spec": {"spotLabels": ["spot"], "statefulSets": sets},
-    }
-
-
 def member() -> Raw:
     """Return a pod of the StatefulSet."""
     raw = objects.pod()
-    raw["metadata"] |= {"name": "web-0", "uid": "uid-web-0", "ownerReferences": [owner("StatefulSet", "web")]}
+    raw["metadata"] |= {"name": "web-0", "uid": "uid-web-0", "ownerReferences": [set_owner()]}
     return raw
 
 
 def _stateful_set() -> Raw:
     raw = objects.stateful_set()
     raw["metadata"]["uid"] = "uid-web-set"
+    return raw
+
+
+def _of_the_set(raw: Raw) -> Raw:
+    """Return an object as the StatefulSet's own, which has another UID than the Deployment of its name."""
+    raw["metadata"]["ownerReferences"] = [set_owner()]
+    if raw["kind"] == "StatefulSet":
+        raw["metadata"]["uid"] += "-set"
     return raw
 
 
@@ -124,22 +121,22 @@ KINDS: Mapping[str, tuple[Any, Any]] = {
     "free-statefulset": (lambda: _free(_stateful_set()), lambda cache: cache.sources),
     "twin": (objects.twin, lambda cache: cache.twins),
     "other-twin": (lambda: objects.twin(pool="on-demand"), lambda cache: cache.twins),
-    "statefulset-twin": (lambda: objects.twin("StatefulSet"), lambda cache: cache.twins),
+    "statefulset-twin": (lambda: _of_the_set(objects.twin("StatefulSet")), lambda cache: cache.twins),
     "replicaset": (objects.replica_set, lambda cache: cache.replica_sets),
     "pod": (objects.pod, lambda cache: cache.pods),
     "member": (member, lambda cache: cache.pods),
     "split": (objects.split, lambda cache: cache.splits),
-    "statefulset-split": (lambda: objects.split("StatefulSet"), lambda cache: cache.splits),
+    "statefulset-split": (lambda: _of_the_set(objects.split("StatefulSet")), lambda cache: cache.splits),
     "placement": (placement, lambda cache: cache.placements._shelf),  # noqa: SLF001 (what its watch fills)
     "claim": (claim_of_volume, None),
     "hpa": (scaler, None),
     "keda": (lambda: scaler("ScaledObject"), None),
     "vpa": (lambda: scaler("VerticalPodAutoscaler", "targetRef"), None),
 }
-_LISTS = {
-    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
-    "ScaledObject": "scaledobjects",
-    "VerticalPodAutoscaler": "verticalpodautoscalers",
+_APIS = {
+    **dict.fromkeys(("deployments", "statefulsets", "replicasets"), "/apis/apps/v1"),
+    **dict.fromkeys(("splits", "placements"), "/apis/splitter.io/v1alpha1"),
+    "pods": "/api/v1",
 }
 # The API server's own word, whoever writes the object.
 _ITS_OWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation")
@@ -162,9 +159,9 @@ TEXTS = st.sampled_from((*LEADING, *objects.WORDS)) | st.text(max_size=40)
 
 
 @st.composite
-def forged(draw: st.DrawFn, kind: str) -> Raw:
+def forged(draw: st.DrawFn, kind: str, raw: Raw) -> Raw:
     """Draw an object of the attacker's: texts that lead elsewhere, or any JSON in a field's place."""
-    raw = in_namespace(EVIL, KINDS[kind][0]())
+    raw = copy.deepcopy(raw)
     its_own, its_kind = {name: raw["metadata"][name] for name in _ITS_OWN}, raw["kind"]
     # The API server has types for all but custom resources: there any JSON may stand, elsewhere any text.
     if kind in {"keda", "vpa"} and draw(st.booleans()):
@@ -176,6 +173,18 @@ def forged(draw: st.DrawFn, kind: str) -> Raw:
                 _at(raw, path[:-1])[path[-1]] = draw(TEXTS)
     raw["metadata"] |= its_own
     raw["kind"] = its_kind
+    # Half of a pair of surrogates is no text: the API server puts another character there.
+    found: Raw = json.loads(json.dumps(raw, ensure_ascii=False).encode("utf-8", "replace"))
+    return found
+
+
+def plant(raw: Raw) -> Raw:
+    """Return an object with secrets in the places where users have theirs."""
+    raw["metadata"].setdefault("annotations", {})["example.com/planted"] = PLANTED
+    pod = raw["spec"].get("template", raw).get("spec", {}) if raw["kind"] != "Split" else {}
+    for container in pod.get("containers", ()):
+        container["env"] = [{"name": "SECRET", "value": PLANTED}]
+        container["args"] = [f"--password={PLANTED}"]
     return raw
 
 
@@ -183,53 +192,6 @@ def _at(raw: Any, path: objects.Path) -> Any:  # noqa: ANN401 (any JSON)
     for step in path:
         raw = raw[step]
     return raw
-
-
-@dataclass(slots=True)
-class Recording:
-    """An API server that has what it is given, takes every write, and remembers what it was asked."""
-
-    objects: dict[str, Raw] = field(default_factory=dict)
-    lists: dict[str, list[Raw]] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
-    bodies: list[bytes] = field(default_factory=list)
-    version: int = 1000
-
-    async def answer(self, request: web.Request) -> web.Response:
-        """Answer one request."""
-        body = await request.read()
-        self.asked.append((request.method, request.raw_path))
-        self.bodies.append(body)
-        return web.Response(**self._answered(request, body), content_type="application/json")
-
-    def _answered(self, request: web.Request, body: bytes) -> dict[str, Any]:
-        path = request.path
-        last = path.rpartition("/")[2]
-        if request.method == "GET":
-            found = self.objects.get(path)
-            if found is None and last in {*_LISTS.values(), "placements"}:
-                found = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
-            if found is None:
-                gone = {"kind": "Status", "code": 404, "reason": "NotFound", "message": "not found"}
-                return {"status": 404, "body": orjson.dumps(gone)}
-            return {"body": orjson.dumps(found)}
-        if request.method == "DELETE" or last == "eviction":
-            return {"body": b'{"kind":"Status","status":"Success"}'}
-        return {"body": orjson.dumps(self._written(path, body))}
-
-    def _written(self, path: str, body: bytes) -> Raw:
-        """Return what a write would leave: what was there, else what was sent, one version on."""
-        sent = orjson.loads(body)
-        pieces = path.split("/")
-        namespace = pieces[pieces.index("namespaces") + 1] if "namespaces" in pieces else ""
-        self.version += 1
-        made: Raw = copy.deepcopy(self.objects.get(path.removesuffix("/status"), sent))
-        kept: Raw = dict(made["metadata"]) if isinstance(made.get("metadata"), dict) else {}
-        name = str(kept.get("name", pieces[-1]))
-        kept.pop("resourceVersion", None)
-        made["metadata"] = {**metadata(name, namespace=namespace, version=self.version), **kept}
-        made.setdefault("spec", {})
-        return made
 
 
 class Attacked:
@@ -269,14 +231,28 @@ class Attacked:
                 self.server.lists[f"/apis/{api}/namespaces/{namespace}/{plural[kind]}"] = [raw]
         elif kind == "claim":
             claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-            for called in (name, f"{name}-web-0"):
+            for called in (name, *(f"{name}-web-{number}" for number in range(4))):
                 self.server.objects[f"{claims}/{called}"] = {
                     **raw,
                     "metadata": {**raw["metadata"], "name": called},
                 }
-        elif "split" not in kind and kind not in {"pod", "member", "replicaset", "placement"}:
-            plural_of = "statefulsets" if "statefulset" in kind else "deployments"
-            self.server.objects[f"/apis/apps/v1/namespaces/{namespace}/{plural_of}/{name}"] = raw
+        else:
+            plural_of = f"{raw['kind'].lower()}s"
+            self.server.objects[f"{_APIS[plural_of]}/namespaces/{namespace}/{plural_of}/{name}"] = raw
+
+    async def passed(self, key: Key) -> None:
+        """Do one pass as a worker does. Raises what is no answer of the API server's."""
+        try:
+            await self.reconciler._pass(key)  # noqa: SLF001 (what a worker does)
+        except ApiError as error:
+            # Refused by the server, and shown where people look; what is wrong with an object is a reason.
+            assert error.status != 0, error  # noqa: PT017 (any other error is fine)
+            self.reconciler._failed(key, error)  # noqa: SLF001 (as a worker does)
+
+    async def said(self) -> None:
+        """Write the statuses and the Events that are due."""
+        await self.reconciler._board.flush()  # noqa: SLF001 (what ends a process)
+        await self.reconciler._herald.flush()  # noqa: SLF001
 
 
 def fill(attacked: Attacked, namespace: str) -> None:
@@ -286,10 +262,18 @@ def fill(attacked: Attacked, namespace: str) -> None:
             attacked.put(kind, in_namespace(namespace, make()))
 
 
-def nodes() -> Iterator[Raw]:
-    """Yield the machines: two that are well, one of spot that goes."""
+def allow_placement(server: Recording) -> None:
+    """Have the policy that places pods, and its binding, there."""
+    for plural in ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"):
+        path = f"/apis/admissionregistration.k8s.io/v1/{plural}/splitter-placement"
+        server.objects[path] = {"kind": "Policy", "metadata": {"name": "splitter-placement"}}
+
+
+def nodes(count: int = 3) -> Iterator[Raw]:
+    """Yield the machines: two that are well, one of spot that goes, and more of spot."""
     yield objects.node()
-    for name, capacity in (("od-1", "on-demand"), ("spot-1", "spot")):
+    more = ((f"spot-{number}", "spot") for number in range(2, count - 1))
+    for name, capacity in (("od-1", "on-demand"), ("spot-1", "spot"), *more):
         raw = objects.node()
         raw["metadata"] = metadata(name, namespace="", labels={"karpenter.sh/capacity-type": capacity})
         raw["spec"] = {}
@@ -297,18 +281,8 @@ def nodes() -> Iterator[Raw]:
         yield raw
 
 
-@asynccontextmanager
-async def recorded(server: Recording) -> Any:  # noqa: ANN401 (an iterator over one Client)
-    """Serve, and yield a client."""
-    application = web.Application(client_max_size=8 * 1024**2)
-    application.router.add_route("*", "/{path:.*}", server.answer)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    try:
-        async with client_of(f"http://{host}:{port}", 10) as client:
-            yield client
-    finally:
-        await runner.cleanup()
+def vanished() -> Raw:
+    """Return a spot node that is seen, and gone in the next moment."""
+    *_, raw = nodes()
+    raw["metadata"] |= {"name": "spot-gone", "uid": "uid-spot-gone"}
+    return raw

@@ -1,10 +1,13 @@
 """The writer where it has to look before it writes: pods whose node is gone."""
 
+from contextlib import suppress
+
 import pytest
 
 from builders import observation, replica_set, twin
+from kube.raw import deployment
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.actions import DeleteVanishedPod, HolderKind, Scale
+from splitter.core.actions import Action, DeleteVanishedPod, HolderKind, RestoreTemplate, Scale
 from splitter.core.model import Pool
 from splitter.core.nodes import assess
 from splitter.kube.apply import Writer
@@ -50,6 +53,24 @@ class TestVanished:
         assert await sent(node("uid-it"), at_once=False, successor="uid-later") == []
 
 
+class TestLostRace:
+    """A batch ends at the first write that fails, and what was answered until then is known."""
+
+    async def test_what_was_written(self) -> None:
+        """Of a raise and a lowering that loses a race, the raise."""
+        seen = observation(on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        raised = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 5, None)
+        lowered = Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 1, "9")
+        answer = json(deployment("web-on-demand", labels={"splitter.io/pool": "on-demand"}))
+        script = Script().then(answer, refusal(409, "Conflict", "the object has been modified"))
+        written: list[Action] = []
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            with pytest.raises(ApiError, match="has been modified"):
+                await writer.apply(seen, (raised, lowered), written)
+        assert written == [raised]
+
+
 class TestScaling:
     """What is scaled is what was seen: a stranger's object under the same name is not."""
 
@@ -73,3 +94,39 @@ class TestScaling:
                 await Writer(client, Cache(assess, lambda *_, **__: None)).apply(seen, (action,))
         [asked] = script.asked
         assert asked.body == {"metadata": metadata, "spec": {"replicas": action.replicas}}
+
+    async def test_a_raise_does_not_wait_for_a_template_that_is_refused(self) -> None:
+        """The last good image may not be allowed any more; what is missing is asked for all the same."""
+        old = {"spec": {"template": {"metadata": {"labels": {"app": "web"}}, "spec": {}}}}
+        refused = refusal(403, "Forbidden", "image v1 is not allowed any more")
+        script = Script().then(
+            json(old), json(deployment("web-on-demand")), refused, refusal(500, "", "down")
+        )
+        seen = observation(on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        actions = (
+            RestoreTemplate("web-on-demand", "web-on-demand-1", "9"),
+            Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 10, None),
+            Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 1, "9"),
+            Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 4, None),
+        )
+        async with connected(script) as client:
+            with pytest.raises(ApiError, match="not allowed any more"):
+                await Writer(client, Cache(assess, lambda *_, **__: None)).apply(seen, actions)
+        written = [(asked.method, asked.body) for asked in script.asked if asked.method == "PATCH"]
+        assert [body["spec"]["replicas"] for _, body in written] == [10, 4]  # type: ignore[index]
+
+    async def test_a_raise_after_a_lost_answer_names_its_version(self) -> None:
+        """The raise to 10 may be done: one to 6, decided from what was seen before it, would lower."""
+        lost, moved = refusal(504, "Timeout", "no answer"), refusal(409, "Conflict", "modified")
+        script = Script().then(
+            lost, moved, json(deployment("web-on-demand")), json(deployment("web-on-demand"))
+        )
+        seen = observation(on_demand=twin(Pool.ON_DEMAND))
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            for replicas in (10, 6, 6, 7):
+                with suppress(ApiError):
+                    raised = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, replicas, None)
+                    await writer.apply(seen, (raised,))
+        versions = [asked.body["metadata"].get("resourceVersion") for asked in script.asked]  # type: ignore[index]
+        assert versions == [None, "rv-web-on-demand", "rv-web-on-demand", None]

@@ -256,26 +256,29 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("answer", "loud"),
         [
-            (refusal(404, "NotFound", "the Split is gone"), False),
             (refusal(409, "Conflict", "modified"), False),
             (refusal(403, "Forbidden", "you may not"), True),
             (refusal(500, "InternalError", "etcd"), True),
         ],
     )
-    async def test_dropped(
+    async def test_is_remembered(
         self, desk: Desk, caplog: pytest.LogCaptureFixture, answer: Answer, loud: bool
     ) -> None:
-        """What cannot be written is dropped: the next pass posts again. A race is not worth a word."""
+        """What cannot be written counts in the next pass, which posts it again. A race is not told."""
         desk.script.answers.appendleft(answer)
         with caplog.at_level(logging.WARNING, logger="splitter.status"):
-            desk.board.post(observation(), status("Moving"))
+            desk.board.post(observation(), status("Moving", rebalance={"lost": True}))
             await desk.board.flush()
         assert bool(caplog.records) is loud
-        observed = observation()
-        assert desk.board.overlay(observed) is observed
-        desk.board.post(observed, status("Moving"))
+        observed = desk.board.overlay(observation())
+        assert observed.split is not None
+        assert observed.split.rebalance == {"lost": True}
+        await desk.board.flush()
+        assert desk.written() == ["Moving"]
+        desk.board.post(observed, status("Moving", rebalance={"lost": True}))
         await desk.board.flush()
         assert desk.written() == ["Moving", "Moving"]
+        assert desk.board.overlay(observation()) == observation()
 
     async def test_a_pass_is_asked_for(self, desk: Desk) -> None:
         """No event need come that makes a pass: what stands in the status would stay for minutes."""
@@ -296,11 +299,13 @@ class TestFailures:
         assert desk.again[3:] == [(KEY, 2.0)]
 
     async def test_not_of_a_split_that_is_gone(self, desk: Desk) -> None:
-        """Nobody reads it."""
+        """Nobody reads it, and nothing is remembered of it."""
         desk.script.answers.appendleft(refusal(404, "NotFound", "the Split is gone"))
         desk.board.post(observation(), status())
         await desk.board.flush()
         assert desk.again == []
+        observed = observation()
+        assert desk.board.overlay(observed) is observed
 
     async def test_one_of_many(self, desk: Desk) -> None:
         """One that fails keeps no other from being written."""

@@ -1,6 +1,7 @@
 """What the cache knows beyond its shelves: nodes that are gone, and the room on those that are there."""
 
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -69,6 +70,33 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         assert found.vanished == {}
 
+    def test_each_pod_says_what_its_own_node_was(self) -> None:
+        """On one node stood pods of two tenants: whose is seen first decides nothing for the other."""
+        found = cache()
+        found.nodes.replace([], None, 100)
+        pools = {"evil": "on-demand", "shop": "spot"}
+        for namespace, pool in pools.items():
+            name = f"web-{pool}"
+            its_own: dict[str, Any] = {"namespace": namespace, "uid": f"uid-{namespace}"}
+            labels = {"splitter.io/split": "twin", "splitter.io/pool": pool}
+            found.twins.upsert(
+                deployment(name, **its_own, labels=labels, ownerReferences=[owner("Deployment", "web")])
+            )
+            controller = {**owner("Deployment", name), "uid": f"uid-{namespace}"}
+            its_own["uid"] = f"uid-rs-{namespace}"
+            found.replica_sets.upsert(replica_set(**its_own, ownerReferences=[controller]))
+            bound = pod(spec={"nodeName": "gone"}, namespace=namespace, uid=f"uid-pod-{namespace}")
+            bound["metadata"]["ownerReferences"][0]["uid"] = its_own["uid"]
+            found.pods.upsert(bound)
+        found.find_vanished()
+        observer = Observer(None, found)  # type: ignore[arg-type]
+        seen = {
+            record.namespace: observer._pod(record, NOW)  # noqa: SLF001
+            for record in found.pods.values()
+        }
+        assert all(view.vanished for view in seen.values())
+        assert {namespace: view.on_spot for namespace, view in seen.items()} == {"evil": False, "shop": True}
+
     def test_a_node_that_comes_back_is_there(self) -> None:
         """Its name is no longer remembered as gone."""
         found = cache()
@@ -77,6 +105,30 @@ class TestNodesThatWentUnseen:
         found.find_vanished()
         found.nodes.upsert(node("gone", 30))
         assert found.vanished == {}
+
+
+class TestManyReplicaSets:
+    async def test_no_more_are_looked_at(self) -> None:
+        """Whoever may create them chooses how many there are: those with replicas count, and the newest."""
+        found = cache()
+        found.sources.upsert(deployment())
+        found.replica_sets.upsert(replica_set("holds"))
+        for number in range(300):
+            found.replica_sets.upsert(replica_set(f"old-{number}", {"replicas": 0}))
+        observed = await Observer(_Nothing(), found).observe(Key("Deployment", "shop", "web"), NOW)  # type: ignore[arg-type]
+        assert len(observed.replica_sets) == 251
+        assert "holds" in {one.name for one in observed.replica_sets}
+
+
+class _Nothing:
+    """An API server that has nothing."""
+
+    async def find(self, _: object) -> None:
+        """Find nothing."""
+
+    async def pages(self, _: object) -> AsyncIterator[dict[str, Any]]:
+        """Yield an empty list."""
+        yield {"items": []}
 
 
 class TestNamesUsedAgain:
@@ -114,6 +166,76 @@ class TestNamesUsedAgain:
         """Bound in the same second or later, it stands on the node that is there."""
         view = self.seen("2026-01-05T08:00:00Z")
         assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
+
+
+class TestNodesThatRegisterAnew:
+    """`kubectl delete node`, then a kubelet that is started again: the same machine, or another one."""
+
+    @staticmethod
+    def seen(before: str, after: str, *, ready_at: str = "09:01:00", now_s: int = 5) -> PodView:
+        """Return how a Ready pod is seen, so long after its node was there again, at 09:59:50."""
+        found = cache()
+        found.nodes.upsert(machine("od-1", 10, before))
+        raw = pod_on("od-1", "db-0", 20)
+        conditions = {"PodScheduled": "09:00:00", "Ready": ready_at}
+        raw["status"] = {
+            "conditions": [
+                {"type": kind, "status": "True", "lastTransitionTime": f"2026-01-05T{at}Z"}
+                for kind, at in conditions.items()
+            ]
+        }
+        found.pods.upsert(raw)
+        found.nodes.remove(machine("od-1", 30, before))
+        again = machine("od-1", 31, after)
+        again["metadata"] |= {"uid": "uid-again", "creationTimestamp": "2026-01-05T09:59:50Z"}
+        found.nodes.upsert(again)
+        [record] = found.pods.values()
+        at = datetime(2026, 1, 5, 9, 59, 50, tzinfo=UTC) + timedelta(seconds=now_s)
+        return Observer(None, found)._pod(record, at)  # type: ignore[arg-type] # noqa: SLF001
+
+    def test_the_same_machine_has_run_its_pods_all_the_time(self) -> None:
+        """Its kubelet was started again, not itself: they are Ready as they say."""
+        view = self.seen("boot-1", "boot-1")
+        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
+
+    @pytest.mark.parametrize(("before", "after"), [("boot-1", "boot-2"), ("", ""), ("boot-1", "")])
+    def test_of_another_one_nothing_is_believed(self, before: str, after: str) -> None:
+        """What the pod said last, it said on the one that is gone."""
+        view = self.seen(before, after)
+        assert (view.standing, view.vanished, view.successor) == (Standing.LOST, True, "uid-again")
+
+    def test_but_what_was_said_since(self) -> None:
+        """The kubelet that is there has started it."""
+        view = self.seen("boot-1", "boot-2", ready_at="09:59:52")
+        assert (view.standing, view.vanished) == (Standing.SOUND, False)
+
+    def test_and_after_a_minute_everything(self) -> None:
+        """A kubelet's clock may be behind: a pod that is there for good must not be disbelieved for ever."""
+        assert self.seen("boot-1", "boot-2", now_s=61).standing is Standing.SOUND
+
+
+class TestNodesThatWent:
+    """Since when, and whether somebody had said so."""
+
+    @pytest.mark.parametrize(("ready", "announced"), [("True", False), ("Unknown", True)])
+    def test_their_pods(self, ready: str, *, announced: bool) -> None:
+        """One that was not Ready had been given up before its object went."""
+        found = cache()
+        found.nodes.upsert(spot_node("spot-a", 10, ready))
+        found.pods.upsert(pod_on("spot-a", "db-4", 20))
+        found.nodes.remove(spot_node("spot-a", 30, ready))
+        [record] = found.pods.values()
+        observer = Observer(None, found)  # type: ignore[arg-type]
+        first = observer._pod(record, NOW)  # noqa: SLF001
+        later = observer._pod(record, NOW + timedelta(seconds=30))  # noqa: SLF001
+        assert first.vanished
+        assert first.vanished_since == later.vanished_since == (None if announced else NOW)
+
+
+def machine(name: str, version: int, boot: str) -> dict[str, Any]:
+    """Return a Ready node that says which machine it is and when that was started."""
+    raw = node(name, version)
+    return {**raw, "status": {**READY, "nodeInfo": {"systemUUID": "machine", "bootID": boot}}}
 
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)

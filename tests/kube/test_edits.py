@@ -10,6 +10,7 @@ from splitter.core.model import Edit
 from splitter.core.nodes import NodeFacts, NodeState
 from splitter.kube import parse
 from splitter.kube.cache import Cache
+from splitter.kube.parse.edits import MAX_EDITS
 
 CONTAINER = '{"name":"web"}'
 INTO_IT = ("spec", "template", "spec", "containers", CONTAINER)
@@ -48,6 +49,15 @@ class TestEdits:
         below: Raw = {'k:{"name":"MODE"}': {"f:value": {}}}
         raw = twin(writes("kubectl-set", in_container(env=below)), env=[variable])
         assert parse.twin(raw).edits == (Edit((*INTO_IT, "env", '{"name":"MODE"}', "value"), "fast"),)
+
+    def test_very_many(self) -> None:
+        """One is reason enough to write a twin anew, so no more are kept than say where."""
+        names = [f"V{number}" for number in range(MAX_EDITS + 5)]
+        below: Raw = {f'k:{{"name":"{name}"}}': {"f:value": {}} for name in reversed(names)}
+        raw = twin(writes("x", in_container(env=below)), env=[{"name": name, "value": "1"} for name in names])
+        found = parse.twin(raw).edits
+        assert len(found) == MAX_EDITS
+        assert {edit.value for edit in found} == {"1"}
 
     def test_an_annotation(self) -> None:
         """Names with dots and slashes are names like any other."""

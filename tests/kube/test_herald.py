@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from prometheus_client import REGISTRY
 from builders import NOW, source
 from kube.server import Answer, Script, connected, hang_up, json, refusal
 from splitter.core.model import Note
+from splitter.core.names import Key
 from splitter.core.nodes import NodeState
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
@@ -173,6 +175,15 @@ class TestFailures:
         await town.say(0, *notes)
         assert [body["note"] for body in map(town.body, range(3))] == ["scale 2", "scale 3", "scale 4"]
         assert outcomes("dropped") == before + 2
+
+    async def test_shares(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Who says very much loses words of its own, and nobody else's."""
+        monkeypatch.setattr(herald, "_WAITING", 3)
+        town.herald.tell(source(), NOW, [LOST])
+        loud = replace(source(), key=Key("Deployment", "evil", "web"), uid="uid-evil")
+        town.herald.tell(loud, NOW, [Note(Reason.SCALED, f"scale {number}") for number in range(5)])
+        await town.herald.flush()
+        assert [body["note"] for body in map(town.body, range(3))] == [LOST.message, "scale 3", "scale 4"]
 
     async def test_memory_is_bounded(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
         """An Event that was said too long ago to be remembered is not counted on."""

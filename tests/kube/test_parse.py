@@ -87,6 +87,18 @@ class TestPods:
         assert found.created == parse.instant(CREATED)
         assert (found.terminating, found.finished, found.trouble) == (False, False, None)
 
+    @pytest.mark.parametrize(("written", "seconds"), [(None, 30), (0, 0), (45, 45), (2**63 - 1, 3600)])
+    def test_termination(self, written: int | None, seconds: int) -> None:
+        """What it is given to end; the API server takes any number."""
+        spec = {} if written is None else {"terminationGracePeriodSeconds": written}
+        assert parse.pod(pod(spec=spec)).termination_s == seconds
+
+    def test_provider(self) -> None:
+        """Whose machine a node is: the scheme of its providerID."""
+        raw = {"metadata": {"name": "a", "uid": "b"}, "spec": {"providerID": "aws:///eu-west-1a/i-1"}}
+        assert parse.node_facts(raw).provider == "aws"
+        assert parse.node_facts({**raw, "spec": {}}).provider == ""
+
     def test_fresh(self) -> None:
         """A pod without any status is not bound, not ready and not known to be unschedulable."""
         found = parse.pod(pod())
@@ -120,6 +132,13 @@ class TestPods:
     def test_terminating(self) -> None:
         """A pod with a deletion timestamp is on its way out."""
         assert parse.pod(pod(deletionTimestamp=READY)).terminating
+
+    @pytest.mark.parametrize(("grace_s", "asked"), [(0, "09:30:00"), (30, "09:29:30"), (1800, "09:00:00")])
+    def test_asked_to_end(self, grace_s: int, asked: str) -> None:
+        """Its deletionTimestamp is when the grace is over; a grace of any length can be read."""
+        found = parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=grace_s))
+        assert found.terminating_since == parse.instant(f"2026-01-05T{asked}Z")
+        assert parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=10**18)).terminating_since
 
     def test_owner_must_control(self) -> None:
         """An owner that does not control the pod is not its ReplicaSet; a bare pod has none."""
@@ -207,6 +226,22 @@ class TestRequests:
         assert (web.requests, cart.requests) == ({"cpu": 1000}, {"cpu": 2000})
         assert plain.affinity == ()
 
+    def test_what_is_large_is_not_kept(self) -> None:
+        """Nothing is left of what was changed or deleted, however often somebody writes it anew."""
+        large = {"nodeSelector": {f"label-{number}": "x" for number in range(1000)}, "containers": []}
+        first, again = (parse.pod_request(deepcopy(large)) for _ in range(2))
+        assert first == again
+        assert first.node_selector is not again.node_selector
+        assert first.requirements == 1000
+
+    def test_more_than_is_rendered_fits_nowhere(self) -> None:
+        """It is held against no node."""
+        values = {"key": "zone", "operator": "NotIn", "values": [f"z{number}" for number in range(10_000)]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [values]}]}
+        chosen = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        found = parse.pod_request({"containers": [], "affinity": chosen})
+        assert (found.affinity, found.requirements) == ((NodeTerm(),), 1)
+
     def test_containers_add_up(self) -> None:
         """All containers run at once."""
         both = [requests(cpu="100m", memory="64Mi"), requests(cpu="1")]
@@ -222,6 +257,12 @@ class TestRequests:
         """An init container that restarts always goes on running."""
         sidecar = {**requests(cpu="200m"), "restartPolicy": "Always"}
         assert self.asked(containers=[requests(cpu="1")], initContainers=[sidecar]) == {"cpu": 1200}
+
+    def test_of_the_pod_as_a_whole(self) -> None:
+        """What is asked for the whole pod counts in place of its containers', resource by resource."""
+        whole = {"requests": {"cpu": "8"}}
+        found = self.asked(containers=[requests(cpu="1", memory="1Gi")], resources=whole)
+        assert found == {"cpu": 8000, "memory": 2**30}
 
     def test_overhead(self) -> None:
         """The overhead of a runtime class comes on top."""
@@ -304,6 +345,7 @@ class TestRollingNumbers:
         ("surge", "unavailable", "replicas", "resolved"),
         [
             (2, 1, 4, (2, 1)),
+            (f"{'9' * 5000}%", 1, 4, (40_000_000, 1)),  # the API server takes it; so many are as good as any
             ("25%", "25%", 4, (1, 1)),
             ("25%", "25%", 5, (2, 1)),
             ("25%", "25%", 3, (1, 0)),

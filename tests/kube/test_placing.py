@@ -20,6 +20,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 
+SET = {"kind": STATEFUL_SET}
 OURS = "/apis/splitter.io/v1alpha1/namespaces/shop"
 PLACEMENT = f"{OURS}/placements/splitter-placement"
 
@@ -275,16 +276,38 @@ class TestHearing:
         return {"kind": "Placement", "metadata": meta, "spec": {"statefulSets": told}}
 
     async def test_wakes_whom_it_concerns(self, desk: Desk) -> None:
-        """Just those of whom it says something else."""
+        """Just those of whom it says something else, and who are there: anybody can name others."""
+        for name in ("db", "cache"):
+            desk.cache.splits.upsert({"metadata": metadata(f"{name}-sts"), "spec": {"source": SET}})
         desk.cache.placements.written(self.placement(5, db=[{"first": 0, "last": 1}], cache=[]), frozenset())
         desk.woken.clear()
-        desk.cache.placements.written(self.placement(6, db=[{"first": 0, "last": 2}], cache=[]), frozenset())
+        changed = self.placement(6, db=[{"first": 0, "last": 2}], cache=[], nobody=[{"first": 0, "last": 2}])
+        desk.cache.placements.written(changed, frozenset())
         assert set(desk.woken) == {Key(STATEFUL_SET, "shop", "db")}
 
     async def test_is_a_reason_to_look(self, desk: Desk) -> None:
         """A workload that only the policy still knows of is looked at too, at the start."""
         desk.cache.placements.written(self.placement(5, db=[]), frozenset())
         assert desk.cache.workloads() == {Key(STATEFUL_SET, "shop", "db")}
+
+    async def test_of_a_split_with_many_owners(self, desk: Desk) -> None:
+        """What is told is as large as of a Split of our own: neither owners nor ordinals multiply it."""
+        owners = [
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": f"u{n}"} for n in range(900)
+        ]
+        meta = metadata("cache-sts", version=1, ownerReferences=owners)
+        forged = {"metadata": meta, "spec": {"onDemandOrdinals": list(range(0, 30_000, 2))}}
+        record = desk.cache.splits.upsert(forged)
+        assert record is not None
+        await desk.place("db", 0)
+        told = desk.store.objects[PLACEMENT]["spec"]["statefulSets"]
+        assert len(told) == 5
+        assert sum(len(one["onDemandOrdinals"]) for one in told.values()) == 4 * 1000 + 1
+
+    async def test_follows_one_name(self, desk: Desk) -> None:
+        """Whoever may write Placements may write any number, and only the policy's is sent to us."""
+        reflector = desk.cache.placements.reflector(None, "shop")  # type: ignore[arg-type] # nothing is asked
+        assert reflector._selector == {"fieldSelector": "metadata.name=splitter-placement"}  # noqa: SLF001
 
     async def test_a_copy_says_nothing(self, desk: Desk) -> None:
         """The policy reads one name only."""

@@ -2,9 +2,9 @@
 
 import pytest
 
-from builders import observation, source
+from builders import observation, replica_set, source
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.model import Note, Pool, Rendered
+from splitter.core.model import Note, Pool, Rendered, Tie
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError
 from splitter.kube.rehearse import rehearse, rehearse_roll
@@ -96,6 +96,16 @@ class TestTakeOver:
         said, _ = await self.rehearsed(refusal(422, "", POLICY))
         assert said is not None
         assert "refuse to create a replicaset for the way back" in said.message
+
+    async def test_one_replica_set_for_all(self) -> None:
+        """One is parked in the rehearsal, the current one if it is there: there may be hundreds."""
+        sets = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(9)]
+        sets.insert(4, replica_set("current", 10, tie=Tie.ATTACHED))
+        script = Script().then(*[json({})] * 6)
+        async with connected(script) as client:
+            assert await rehearse(client, observation(source(manifest_json=MANIFEST), sets), TWINS) is None
+        asked = [asked.path.rsplit("/", 1)[1] for asked in script.asked]
+        assert asked == ["web-on-demand", "web-spot", "web", "current", "current", "replicasets"]
 
     async def test_somebody_wrote_in_between(self) -> None:
         """A conflict is asked again."""

@@ -9,7 +9,7 @@ import pytest
 from kube.raw import CREATED, Raw, metadata, owner
 from splitter.assembly import rules_of
 from splitter.core.actions import SaveReplicas
-from splitter.core.model import Pool, Tie
+from splitter.core.model import Neighbours, Pool, Tie
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.core.surface import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
@@ -75,6 +75,18 @@ class TestSources:
         assert view.selector == "app=db"
         assert view.stateful is not None
         assert (view.stateful.saved, view.stateful.service) == (None, "db")
+
+    @pytest.mark.parametrize(
+        ("written", "at_once"),
+        [(None, 1), (2, 2), ("40%", 2), ("1%", 1), ("0%", 1), (0, 1), ("9" * 5000 + "%", 1), ("x", 1)],
+    )
+    def test_how_many_its_update_takes_at_a_time(self, written: object, at_once: int) -> None:
+        """`rollingUpdate.maxUnavailable`, a share rounded up; what cannot be read is the default."""
+        rolling = {} if written is None else {"maxUnavailable": written}
+        spec = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}, "minReadySeconds": 30}
+        found = parse.source(stateful_set(spec=spec)).view.stateful
+        assert found is not None
+        assert (found.update_at_once, found.min_ready_s) == (at_once, 30.0)
 
     def test_split(self) -> None:
         """At 0, N is what was saved."""
@@ -253,3 +265,38 @@ class TestThePlaceholder:
         about = {"kind": "NodeClaim", "name": "claim", "uid": "uid-claim"}
         cache.voices.refusals.upsert({"metadata": metadata("refused"), "involvedObject": about, **event})
         assert calls == woken
+
+    @pytest.mark.parametrize(("ordinals", "replicas"), [([0, 1], 9), (None, 3)])
+    async def test_a_saved_count_is_of_twins_only(
+        self, ordinals: list[int] | None, replicas: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An old export may bring it to a StatefulSet that is placed, where N is what it asks for."""
+        cache = Cache(partial(assess), nobody)
+        annotations = {"splitter.io/replicas": '{"replicas":3,"left":0}'}
+        labels = {LABEL_SPLIT: "enabled"}
+        cache.sources.upsert(stateful_set(spec={"replicas": 9}, labels=labels, annotations=annotations))
+        cache.splits.upsert(self.split(**({} if ordinals is None else {"onDemandOrdinals": ordinals})))
+        observer = Observer(None, cache)  # type: ignore[arg-type]
+        monkeypatch.setattr(observer, "_look_around", self.around)
+        source = (await observer.observe(DB, NOW)).source
+        assert source is not None
+        assert source.replicas == replicas
+
+    @staticmethod
+    async def around(*_: object) -> Neighbours:
+        """See that the policy is not there."""
+        return Neighbours(unplaceable="the policy is not there")
+
+    @pytest.mark.parametrize(("state", "placed", "looks"), [("Held", True, True), ("Held", False, False)])
+    async def test_who_waits_for_the_policy_looks_for_it(
+        self, state: str, placed: bool, looks: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is what a member in placement mode may be held for; others are looked at when they rest."""
+        cache = Cache(partial(assess), nobody)
+        cache.sources.upsert(stateful_set(labels={LABEL_SPLIT: "enabled"}))
+        raw = self.split(**({"onDemandOrdinals": [0]} if placed else {}))
+        raw["status"]["state"] = state
+        cache.splits.upsert(raw)
+        observer = Observer(None, cache)  # type: ignore[arg-type]
+        monkeypatch.setattr(observer, "_look_around", self.around)
+        assert bool((await observer.observe(DB, NOW)).neighbours.unplaceable) is looks

@@ -60,6 +60,7 @@ class Woken:
         self.calls: list[tuple[Key, bool]] = []
         self.cache = Cache(assess, self._wake)
         self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
+        self.cache.splits.upsert({"metadata": metadata("web"), "spec": {"takeOver": True}})
         self.cache.replica_sets.upsert(replica_set(version=2))
         self.cache.nodes.upsert(node())
         self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=6))
@@ -109,6 +110,22 @@ class TestNodeEvents:
         woken.cache.voices.events.upsert(event("SpotInterrupted"))
         assert woken.calls == [(WEB, True)]
         assert woken.health() is Health.DOOMED
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_wake_nobody_whose_pods_have_ended(self, woken: Woken, phase: str) -> None:
+        """Anybody can have a thousand pods fail on a node, and is at the head of no queue for that."""
+        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        woken.cache.pods.upsert({**raw, "status": {**raw["status"], "phase": phase}})
+        woken.calls.clear()
+        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == []
+
+    def test_wake_those_who_are_not_split_with_all_others(self, woken: Woken) -> None:
+        """Nothing of theirs is moved."""
+        woken.cache.splits.replace((), None, 99)
+        woken.calls.clear()
+        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == [(WEB, False)]
 
     def test_grow_stale_by_themselves(self, woken: Woken) -> None:
         """A node that outlives its announced end was not interrupted; a pass is due just then."""

@@ -9,7 +9,7 @@ from aiohttp import web
 from builders import NOW, ago, free_source
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import Neighbours, SourceView, StatefulView
+from splitter.core.model import Neighbours, Pool, SourceView, StatefulView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
@@ -55,6 +55,12 @@ def volume(name: str, *zones: str) -> dict[str, Raw]:
         terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zones)}]}]
         spec = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
     return {f"{VOLUMES}/{name}": {"metadata": metadata(name), "spec": spec}}
+
+
+def twins_of(*templates: str, replicas: int = 2, volumes: str = "disposable") -> SourceView:
+    """Return one that is to be split into twins."""
+    annotations = {"splitter.io/mode": "twins", "splitter.io/volumes": volumes}
+    return replace(db(*templates, replicas=replicas), annotations=annotations)
 
 
 async def seen(
@@ -146,3 +152,36 @@ class TestSupport:
         found = (await seen(objects, db(), missing)).unplaceable
         assert words in found
         assert "annotate splitter.io/mode=twins" in found
+
+
+class TestTakenClaims:
+    """A twin mounts whatever has the name of its claim, and deletes it when it goes."""
+
+    @staticmethod
+    def claim(name: str, **labels: str) -> dict[str, Raw]:
+        """Return a claim of this name."""
+        return {f"{CLAIMS}/{name}": {"metadata": metadata(name, labels=labels), "spec": {}}}
+
+    async def test_somebody_elses(self) -> None:
+        """The lowest of each twin, of any of its templates; none of more members than there are."""
+        there = {
+            **self.claim("data-db-on-demand-1"),
+            **self.claim("log-db-on-demand-0"),
+            **self.claim("data-db-spot-1001"),
+            **self.claim("data-db-spot-1002"),
+        }
+        found = await seen(there, twins_of("data", "log"))
+        assert found.taken_claims == {
+            Pool.ON_DEMAND: (0, "log-db-on-demand-0"),
+            Pool.SPOT: (1, "data-db-spot-1001"),
+        }
+
+    async def test_its_own(self) -> None:
+        """The StatefulSet controller gives its claims the labels of the selector."""
+        ours = self.claim("data-db-on-demand-0", **{"splitter.io/pool": "on-demand"})
+        assert (await seen(ours, twins_of("data"))).taken_claims == {}
+
+    @pytest.mark.parametrize("source", [db("data"), twins_of("data", volumes=""), twins_of()])
+    async def test_where_no_twin_has_volumes(self, source: SourceView) -> None:
+        """Placed, refused for its volumes, or without any: nobody takes a claim."""
+        assert (await seen(self.claim("data-db-on-demand-0"), source)).taken_claims == {}

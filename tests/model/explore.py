@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
 from model.world import POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
-from splitter.core.surface import LABEL_SPLIT
+from splitter.core.surface import LABEL_SPLIT, parse_policy
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError, traces, unsettled
 
@@ -60,7 +60,8 @@ def unrest(world: World) -> list[str]:
     wanted = LABEL_SPLIT in cluster.source.labels
     conflict = cluster.split is not None and "conflict" in cluster.split.status
     if wanted and not conflict:
-        return unsettled(cluster, base_replicas(cluster.source.replicas, POLICY))
+        policy = parse_policy(cluster.source.annotations, POLICY, None).policy or POLICY
+        return unsettled(cluster, base_replicas(cluster.source.replicas, policy))
     left = traces(cluster)
     return [trace for trace in left if trace != "Split"] if wanted else left
 

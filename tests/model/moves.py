@@ -25,6 +25,7 @@ from model.world import (
 from splitter.core.actions import Action
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
+from splitter.core.surface import ANNOTATION_FREEZE as FREEZE
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
@@ -323,6 +324,7 @@ def is_broken(world: World) -> bool:
         or sound < 3
         or world.quota is not None
         or "broken" in cluster.source.template
+        or FREEZE in cluster.source.annotations
     )
 
 
@@ -341,6 +343,7 @@ def _mend(world: World) -> None:
             name = next(name for name in names if name not in cluster.seen_nodes)
             cluster.add_node(name, spot=spot, slots=40)
     world.quota = None
+    cluster.annotate(freeze=None)
     if "broken" in cluster.source.template:
         cluster.change_spec(cluster.source, template="v3")
 
@@ -423,6 +426,13 @@ def _deeds_of_users(cluster: Cluster, config: Config) -> Iterator[Fault]:
     for kind, template in (("image", "v2"), ("bad-image", "v2-broken")):
         if source.template != template:
             yield kind, f"image {template}", _to_source(template=template)
+    surge, unavailable = (0, 1) if source.max_surge else (2, 0)
+    changed = _to_source(max_surge=surge, max_unavailable=unavailable)
+    yield "strategy", f"maxSurge {surge}, maxUnavailable {unavailable}", changed
+    for base in ("0", "2"):
+        yield "policy", f"on-demand-base {base}", _on(partial(Cluster.annotate, on_demand_base=base))
+    if FREEZE not in source.annotations:
+        yield "frozen", "frozen", _on(partial(Cluster.annotate, freeze="true"))
     if LABEL_SPLIT in source.labels:
         yield "unlabelled", "label removed", _on(_unlabel)
         yield "replaced", "kubectl replace without label and mark", _on(_replace)
@@ -436,6 +446,8 @@ def _deeds_of_strangers(world: World) -> Iterator[Fault]:
         yield "resumed", "somebody resumes", _on(Cluster.unpause)
     for pool in cluster.twins:
         yield "twin-deleted", f"{pool} twin deleted", _on(partial(Cluster.delete_twin, pool=pool))
+        edit = partial(Cluster.edit_twin, pool=pool, template="v9-edited")
+        yield "edited", f"{pool} twin edited", _on(edit)
     if cluster.split is not None:
         yield "split-deleted", "Split deleted", _on(_delete_split)
     if ANNOTATION_TAKEN_OVER in cluster.source.annotations:

@@ -2,7 +2,8 @@
 
 The world is the smallest in which the mover's rules can be broken: members, two spot nodes, on-demand, a
 placeholder, the StatefulSet controller, the scheduler, the kubelets and the passes of splitter, which may
-crash after any write. Time stands still and every soak is 0, so that nothing is saved by waiting.
+crash after any write. Time stands still and every soak and back-off is 0, so that nothing is saved by
+waiting: all that happens between two hours happens in one, and no member is ended more often than one allows.
 """
 
 from collections import deque
@@ -11,13 +12,15 @@ from dataclasses import dataclass, replace
 
 from builders import LONG_AGO_S, NOW, ago, pod
 from splitter.core.model import Policy, Pool, Standing
+from splitter.core.placeable import Restart
 from splitter.core.placement import Member, Placed, Placeholder, PlacementInput, place
 from splitter.core.rebalance import RebalanceState, Tuning
 
 OD, WAITING = "od", ""
 SPOT = ("s0", "s1")
-UP, DOOMED, SILENT, GONE = "up", "doomed", "silent", "gone"
-TUNING = Tuning(step_interval_s=0.0, fast_s=0.0, settle_s=0.0)
+UP, DOOMED, SILENT, GONE, ANEW = "up", "doomed", "silent", "gone", "anew"
+RESTARTS_AN_HOUR = 2  # fewer than by default, so that the bound is reached soon
+TUNING = Tuning(step_interval_s=0.0, fast_s=0.0, settle_s=0.0, restarts_per_hour=RESTARTS_AN_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Pod:
     ending: bool = False
     stuck: bool = False
     old: bool = False  # of the template before the update
+    labelled: bool = True  # the admission policy made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Held:
     pool: Pool
     ordinal: int
     node: str = WAITING
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,12 @@ class World:
     crashed: bool = False  # by the application: nobody promises a majority any more
     updating: bool = False
     refused: bool = False  # no spot machine can be had, an autoscaler says
+    acts: bool = True  # the admission policy does
+    lies: bool = False  # on-demand takes a placeholder, and no member
+    quota: bool = False  # no pod can be made
+    ends: tuple[
+        tuple[int, bool], ...
+    ] = ()  # of this hour, by splitter: the ordinal, and whether it was planned
 
     def pod(self, ordinal: int) -> Pod | None:
         """Return a member's pod."""
@@ -93,11 +104,18 @@ class Config:
     scales: tuple[int, ...] = ()
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the ends of an hour are counted: they make many more worlds."""
+        return bool(_ANSWERS & set(self.kinds))
+
+    @property
     def is_ours_alone(self) -> bool:
         """Whether only spot fails: then a majority serves at every instant."""
-        return set(self.kinds) <= {"doom", "silence", "take", "full", "refuse"}
+        return set(self.kinds) <= {"doom", "silence", "take", "full", "refuse", *_ANSWERS}
 
 
+# What the cluster may answer to what splitter does: with one of these the ends of an hour are counted.
+_ANSWERS = frozenset({"policy", "anew", "lies", "spent", "quota"})
 Moves = Iterator[tuple[str, World]]
 
 
@@ -119,6 +137,7 @@ def seen(world: World, config: Config) -> PlacementInput:
         DOOMED: Standing.DOOMED,
         SILENT: Standing.LOST,
         GONE: Standing.LOST,
+        ANEW: Standing.LOST,
     }
 
     def view(name: str, one: Pod) -> object:
@@ -130,17 +149,20 @@ def seen(world: World, config: Config) -> PlacementInput:
             node=one.node or None,
             node_uid=one.node or None,
             on_spot=one.node in SPOT,
-            vanished=world.node_of(one) == GONE,
+            vanished=world.node_of(one) in {GONE, ANEW},
+            successor="uid-anew" if world.node_of(one) == ANEW else "",
             terminating=one.ending,
             unschedulable_since=ago(LONG_AGO_S) if one.stuck else None,
         )
 
     def member(k: int) -> Member:
         one = world.pod(k)
-        return Member(k) if one is None else Member(k, view(f"db-{k}", one), one.born)  # type: ignore[arg-type]
+        if one is None:
+            return Member(k)
+        return Member(k, view(f"db-{k}", one), one.born if one.labelled else None)  # type: ignore[arg-type]
 
     held = None
-    if world.held is not None:
+    if world.held is not None and not world.held.failed:
         shown = Pod(world.held.pool, world.held.node, ready=world.held.node != WAITING)
         held = Placeholder(world.held.pool, world.held.ordinal, "", view("held", shown))  # type: ignore[arg-type]
     surplus = tuple(view(f"db-{k}", one) for k, one in world.members if k >= world.replicas)
@@ -161,7 +183,10 @@ def seen(world: World, config: Config) -> PlacementInput:
 
 def decided(world: World, config: Config) -> Placed:
     """Return what splitter would do."""
-    return place(seen(world, config), config.policy, RebalanceState(yielded=world.yielded), TUNING)
+    restarts = tuple(Restart(k, NOW, planned) for k, planned in world.ends)
+    state = RebalanceState(yielded=world.yielded, restarts=restarts)
+    counted = TUNING if config.is_counted else replace(TUNING, restarts_per_hour=10**6)
+    return place(seen(world, config), config.policy, state, counted)
 
 
 def writes(world: World, config: Config) -> list[tuple[str, World]]:
@@ -185,26 +210,43 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         one = now.pod(ordinal)
         assert one is not None
         assert one.node == WAITING or world.node_of(one) == GONE, "a pod by force, whose node is there"
-        now = wrote(f"remove db-{ordinal}", now.put(ordinal, None))
+        now = wrote(f"remove db-{ordinal}", _ended(now.put(ordinal, None), config, ordinal))
     if placed.evict is not None:
         k = placed.evict.ordinal
         one = now.pod(k)
         assert one is not None
         assert not one.ending
         before = now.serving
-        now = wrote(f"evict db-{k}", now.put(k, replace(one, ending=True)))
+        planned = world.node_of(one) == UP
+        ending = _ended(now.put(k, replace(one, ending=True)), config, k, planned=planned)
+        now = wrote(f"evict db-{k}", ending)
         assert now.serving == before or now.serving * 2 > now.replicas, "an eviction took the majority"
         needless = k in placed.base and one.node == OD
         assert not needless, "a member that is where it is wanted was restarted"
-    if now.held is not None and (
-        placed.room is None or (placed.room.pool, placed.room.ordinal) != (now.held.pool, now.held.ordinal)
-    ):
-        now = wrote("let the room go", replace(now, held=None))
-    if now.held is not None and placed.evict is not None:
-        now = wrote("give the room", replace(now, held=None))
-    elif now.held is None and placed.room is not None and placed.evict is None:
-        now = wrote("hold room", replace(now, held=Held(placed.room.pool, placed.room.ordinal)))
+    found += [(f"splitter: {what}", after) for what, after in _room(now, placed)]
     return found
+
+
+def _room(now: World, placed: Placed) -> Moves:
+    """Yield what becomes of the placeholder in a pass."""
+    held, wanted = now.held, placed.room
+    if held is not None and held.failed:
+        yield "delete the spent placeholder", replace(now, held=None)
+    elif held is not None and placed.evict is not None:
+        yield "give the room", replace(now, held=None)
+    elif held is not None and (wanted is None or (wanted.pool, wanted.ordinal) != (held.pool, held.ordinal)):
+        yield "let the room go", replace(now, held=None)
+    elif held is None and wanted is not None and placed.evict is None and not now.quota:
+        yield "hold room", replace(now, held=Held(wanted.pool, wanted.ordinal))
+
+
+def _ended(after: World, config: Config, ordinal: int, *, planned: bool = False) -> World:
+    if not config.is_counted:
+        return after
+    ends = tuple(sorted((*after.ends, (ordinal, planned))))
+    times = sum(k == ordinal for k, _ in ends)
+    assert times <= RESTARTS_AN_HOUR, f"db-{ordinal} was ended {times} times within an hour"
+    return replace(after, ends=ends)
 
 
 def machinery(world: World, config: Config) -> Moves:
@@ -213,6 +255,13 @@ def machinery(world: World, config: Config) -> Moves:
     for k, one in world.members:
         yield from _lived(world, k, one)
     yield from _held(world)
+    for i, node in enumerate(SPOT):
+        if world.nodes[i] == ANEW:
+            started = tuple(
+                (k, replace(one, ready=False) if one.node == node else one) for k, one in world.members
+            )
+            here = replace(world, nodes=_with(world.nodes, i, UP), members=started)
+            yield f"the new kubelet of {node} starts the pods there", here
     if world.updating:
         yield from _updates(world)
 
@@ -221,9 +270,9 @@ def _made(world: World, config: Config) -> Moves:
     present = dict(world.members)
     for k in range(world.replicas):
         below = all(world.serves(world.pod(j)) for j in range(k))
-        if k not in present and (below or not config.ordered):
-            born = Pool.ON_DEMAND if k in world.told else Pool.SPOT
-            yield f"db-{k} is made for {born}", world.put(k, Pod(born))
+        if k not in present and (below or not config.ordered) and not world.quota:
+            born = Pool.ON_DEMAND if k in world.told and world.acts else Pool.SPOT
+            yield f"db-{k} is made for {born}", world.put(k, Pod(born, labelled=world.acts))
             if config.ordered:
                 break
 
@@ -243,6 +292,8 @@ def _lived(world: World, k: int, one: Pod) -> Moves:
 
 def _held(world: World) -> Moves:
     held = world.held
+    if held is not None and held.failed:
+        return
     if held is not None and held.node == WAITING:
         if held.pool is Pool.ON_DEMAND and not world.full:
             yield "room on on-demand", replace(world, held=replace(held, node=OD))
@@ -260,7 +311,7 @@ def _scheduled(world: World, k: int, one: Pod) -> Moves:
             if world.nodes[i] == UP:
                 taken = True
                 yield f"db-{k} to {node}", world.put(k, replace(one, node=node, stuck=False))
-    if not world.full:
+    if not world.full and not (world.lies and one.born is Pool.ON_DEMAND):
         taken = True
         yield f"db-{k} to od", world.put(k, replace(one, node=OD, stuck=False))
     if not taken and not one.stuck:
@@ -307,6 +358,22 @@ def _of_nodes(world: World, left: World, config: Config) -> Moves:
         yield "spot is refused", replace(left, refused=True)
     if "full" in config.kinds and not world.full:
         yield "on-demand is full", replace(left, full=True)
+    yield from _answers(world, left, config)
+
+
+def _answers(world: World, left: World, config: Config) -> Moves:
+    """Yield what the cluster may answer to what splitter does."""
+    if "policy" in config.kinds and world.acts:
+        yield "the policy acts no more", replace(left, acts=False)
+    if "lies" in config.kinds and not world.lies:
+        yield "on-demand takes no member", replace(left, lies=True)
+    if "quota" in config.kinds and not world.quota:
+        yield "a quota is used up", replace(left, quota=True)
+    if "spent" in config.kinds and world.held is not None and not world.held.failed:
+        yield "the placeholder fails", replace(left, held=replace(world.held, failed=True))
+    for i, state in enumerate(world.nodes):
+        if "anew" in config.kinds and state == GONE:
+            yield f"{SPOT[i]} registers anew", replace(left, nodes=_with(world.nodes, i, ANEW))
 
 
 def _with(nodes: tuple[str, str], i: int, state: str) -> tuple[str, str]:
@@ -325,6 +392,14 @@ def recovery(world: World) -> Moves:
         yield "on-demand has room", replace(world, full=False)
     if world.refused:
         yield "spot can be had", replace(world, refused=False)
+    if not world.acts:
+        yield "the policy acts again", replace(world, acts=True)
+    if world.lies:
+        yield "on-demand takes members", replace(world, lies=False)
+    if world.quota:
+        yield "there is quota", replace(world, quota=False)
+    if world.ends:
+        yield "an hour passes", replace(world, ends=())
 
 
 @dataclass(slots=True)

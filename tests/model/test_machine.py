@@ -26,6 +26,7 @@ from stories.promises import BrokenPromiseError
 FAULTS = (
     *("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota", "labelled", "unlabelled"),
     *("replaced", "split-deleted", "unmarked", "notice", "od-notice", "gone", "unready"),
+    *("strategy", "policy", "frozen", "edited"),
 )
 FULL = os.environ.get("SPLITTER_EXPLORE") == "full"
 

@@ -10,7 +10,7 @@ import pytest
 
 from model.placed import Config, explore
 from splitter.core.model import Policy
-from splitter.core.placement import PlacementInput
+from splitter.core.placement import PlacementInput, disruption
 
 HALF = Policy(on_demand_base=0, spot_percent=50, soak_s=0.0)
 NONE = Policy(soak_s=0.0)
@@ -24,7 +24,16 @@ COMPLETE = (
     Config(replicas=1, faults=2, policy=NONE, kinds=("doom", "silence", "take", "crash")),
     Config(replicas=2, faults=1, policy=NONE, kinds=("doom", "silence", "take", "crash")),
 )
+ANSWERS = (
+    Config(faults=1, kinds=("policy", "doom")),
+    Config(faults=2, kinds=("take", "anew")),
+    Config(faults=2, kinds=("doom", "spent")),
+    Config(faults=2, kinds=("take", "quota")),
+    Config(faults=2, kinds=("take", "lies")),
+)
 BOUNDED = (
+    Config(faults=3, kinds=("doom", "take", "policy", "anew", "lies", "spent", "quota")),
+    Config(faults=3, kinds=("doom", "take", "policy", "anew", "crash"), replicas=5, ordered=True),
     Config(faults=3, kinds=("doom", "silence", "take", "full")),
     Config(faults=2, kinds=("doom", "take"), scales=(1, 4, 5)),
     Config(replicas=5, faults=2),
@@ -50,6 +59,19 @@ def test_nothing_breaks_in_any_order(config: Config) -> None:
 def test_nothing_breaks_nearby(config: Config) -> None:
     """Looked into, in the order of the distance from the start."""
     explore(config, states_max=1_500)
+
+
+@pytest.mark.parametrize("config", ANSWERS, ids=_named)
+def test_nobody_is_ended_too_often(config: Config) -> None:
+    """Whatever the cluster answers, in any order: so many ends of one member an hour, and no more."""
+    explore(config, states_max=6_000)
+
+
+def test_the_explorer_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that does not count is found out where the policy does not act."""
+    monkeypatch.setattr(disruption, "_too_often", lambda *_: None)
+    with pytest.raises(AssertionError, match="was ended 3 times within an hour"):
+        explore(Config(faults=2, kinds=("policy", "doom")))
 
 
 def test_the_explorer_sees_a_broken_majority(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,6 +235,10 @@ def key(world: World) -> bytes:
         _deployment(source),
         LABEL_SPLIT in source.labels,
         ANNOTATION_TAKEN_OVER in source.annotations,
+        sorted(
+            f"{name}={text}" for name, text in source.annotations.items() if name != ANNOTATION_TAKEN_OVER
+        ),
+        [twin.edited for _, twin in sorted(cluster.twins.items())],
         [(pool.value, _deployment(twin)) for pool, twin in sorted(cluster.twins.items())],
         [_replica_set(rs, owners) for rs in order],
         # Pods are sorted by their owner's uid, so by its birth, and then by what they are.
@@ -386,7 +390,7 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
     if "fights" in status:
         changed["fights"] = [moved(text) for text in cast("list[str]", status["fights"])]
     rebalance = dict(cast("Status", status.get("rebalance", {})))
-    for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince"):
+    for name in ("lastLoss", "upSince", "shortSince", "lastStep", "coverSince", "doomedSince"):
         if name in rebalance:
             rebalance[name] = moved(str(rebalance[name]))
     if "rebalance" in status:

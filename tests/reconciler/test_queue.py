@@ -43,6 +43,17 @@ class TestOrder:
             queue.add(key)
         assert await drain(queue) == [B, A, C]
 
+    @pytest.mark.parametrize("urgent", [False, True])
+    async def test_namespaces_take_turns(self, urgent: bool) -> None:
+        """Whoever heaps up keys waits for them; who has one waits for one of each other namespace."""
+        queue = WorkQueue()
+        heap = [Key("Deployment", "evil", f"web-{number}") for number in range(1000)]
+        for key in (*heap[:500], A, *heap[500:], B):
+            queue.add(key, urgent=urgent)
+        order = await drain(queue)
+        assert order[:4] == [heap[0], A, heap[1], B]
+        assert order[4:] == heap[2:]
+
     async def test_urgent_first(self) -> None:
         """An urgent key goes before all others, behind those that were urgent before it."""
         queue = WorkQueue()

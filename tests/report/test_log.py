@@ -72,6 +72,25 @@ class TestPass:
         long = Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, "x" * 5000))
         assert len(str(pass_fields(KEY, long, 0)["because"])) == 1024
 
+    @pytest.mark.parametrize("form", ["text", "json"])
+    @pytest.mark.parametrize("sign", ["\n", "\r", "\x1b", "\x9b", "\u2028", "\u202e", "\x00"])
+    def test_is_one_line_that_moves_no_cursor(self, form: str, sign: str) -> None:
+        """Whatever stands in the words of others: a line of the log is one, and reads as it stands."""
+        sentence = f"calm{sign}2026-01-05T10:00:00.123Z INFO shop/web Balanced"
+        found = pass_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, sentence)), 0)
+        for line in (written(form, **found), written(form, sentence), written(form, "%s", args=(sentence,))):
+            assert line.isprintable()
+            assert "calm" in line
+
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_an_exception_begins_no_line(self, form: str) -> None:
+        """A traceback has several lines, and none of them is what the exception says."""
+        error = RuntimeError("calm\n2026-01-05T10:00:00.123Z INFO    splitter.reconciler reconciled")
+        line = written(form, "failed", exc_info=(RuntimeError, error, None))
+        text = json.loads(line)["exc_info"] if form == "json" else line
+        assert not any(one.startswith("2026") for one in text.splitlines()[1:])
+        assert r"calm\n2026" in text
+
     def test_holds_no_value(self) -> None:
         """What an API server, a kubelet or a template quotes in a sentence is in Event and Split only."""
         said = (
@@ -112,7 +131,8 @@ class TestLines:
             written(form, "failed", why=error),
             written(form, error),
         ):
-            assert "422 Invalid: spec.a: Invalid value: …: wrong" in line
+            told = "\n".join(map(str, json.loads(line).values())) if form == "json" else line
+            assert "422 Invalid: spec.a: Invalid value: …: wrong" in told
             assert "hunter2" not in line
 
     def test_traceback(self) -> None:

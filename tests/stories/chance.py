@@ -11,6 +11,7 @@ from random import Random
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy
 from splitter.core.plan import Rules
+from splitter.core.surface import parse_policy
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
 from stories.passes import Splitter
@@ -49,7 +50,7 @@ class Life:
         self.cluster.now += 30
         self._settle()
 
-    def run(self, events: int = 14, steps_between: int = 25) -> None:
+    def run(self, events: int = 18, steps_between: int = 25) -> None:
         """Live, then come to rest."""
         self.cluster.label(on=True)
         self._world("labelled", lambda: None)
@@ -66,12 +67,12 @@ class Life:
 
     # The world.
 
-    def _add_node(self, *, spot: bool) -> None:
+    def _add_node(self, *, spot: bool, slots: int | None = None) -> None:
         self.nodes += 1
         self.cluster.add_node(
             f"{'spot' if spot else 'od'}-{self.nodes}",
             spot=spot,
-            slots=self.dice.randint(2, 6) if spot else 12,
+            slots=slots or (self.dice.randint(2, 6) if spot else 12),
         )
 
     def _world(self, what: str, act: Callable[[], None]) -> None:
@@ -115,8 +116,51 @@ class Life:
             events.append(("kubectl rollout resume", cluster.unpause))
         if labelled:
             events.append(("kubectl replace", self._replace))
-        what, act = dice.choice(events)
+        what, act = dice.choice(events if dice.random() < 0.5 else self._rarer_events())
         self._world(what, act)
+
+    def _rarer_events(self) -> list[tuple[str, Callable[[], None]]]:
+        """Return what people change about the workload and its surroundings, and what goes on on-demand."""
+        cluster, dice = self.cluster, self.dice
+        base, percent = dice.choice(["0", "1", "2", "4", "majority"]), dice.choice(["0", "50", "80", "100"])
+        most, order = dice.choice(["3", "8", None, None]), dice.choice(["spot-first", "on-demand-first"])
+        soak, grace = dice.choice(["1s", "60s", "10m"]), dice.choice(["0s", "30s", "180s"])
+        freeze, dry_run = dice.choice(["true", None]), dice.choice(["true", None, None])
+        quota = dice.choice([None, None, cluster.source.replicas, cluster.source.replicas + 2])
+        answers = dice.random() < 2 / 3
+        events: list[tuple[str, Callable[[], None]]] = [
+            (f"on-demand-base={base}", lambda: cluster.annotate(on_demand_base=base)),
+            (f"spot-percent={percent}", lambda: cluster.annotate(spot_percent=percent)),
+            (f"on-demand-max={most}", lambda: cluster.annotate(on_demand_max=most)),
+            (f"soak={soak} grace={grace}", lambda: cluster.annotate(soak=soak, grace=grace)),
+            (f"freeze={freeze}", lambda: cluster.annotate(freeze=freeze)),
+            (f"dry-run={dry_run}", lambda: cluster.annotate(dry_run=dry_run)),
+            (f"rollout-order={order}", lambda: cluster.annotate(rollout_order=order)),
+            ("another strategy", self._new_strategy),
+            (f"a quota of {quota}", lambda: setattr(cluster, "quota", quota)),
+            (f"the registry answers: {answers}", lambda: setattr(cluster, "registry_answers", answers)),
+            ("writes are refused for a minute", self._refuse_writes),
+            ("an on-demand node comes", lambda: self._add_node(spot=False)),
+        ]
+        on_demand = [node.name for node in cluster.nodes.values() if not node.spot]
+        if len(on_demand) > 1:
+            name = dice.choice(on_demand)
+            events += [
+                (f"notice for {name}", lambda: cluster.notice(name)),
+                (f"{name} vanishes", lambda: cluster.vanish(name)),
+            ]
+        if cluster.twins and dice.random() < 0.3:
+            pool = dice.choice(list(cluster.twins))
+            events.append((f"{pool} twin edited", lambda: cluster.edit_twin(pool, "v666-edited")))
+        return events
+
+    def _refuse_writes(self) -> None:
+        self.splitter.refused_until = self.cluster.now + 60
+
+    def _new_strategy(self) -> None:
+        surge = self.dice.randint(0, 3)
+        unavailable = self.dice.randint(0, 2) if surge else self.dice.randint(1, 2)
+        self.cluster.change_spec(self.cluster.source, max_surge=surge, max_unavailable=unavailable)
 
     def _new_image(self) -> None:
         self.images += 1
@@ -166,8 +210,10 @@ class Life:
             for node in list(cluster.nodes.values()):
                 if node.doomed or not node.ready:
                     cluster.vanish(node.name)
-            for spot in (True, True, True, False):
-                self._add_node(spot=spot)
+            cluster.annotate(freeze=None, dry_run=None, on_demand_max=None)
+            cluster.quota, cluster.registry_answers, self.splitter.refused_until = None, True, 0
+            for spot in (True, True, True, False, False, False):
+                self._add_node(spot=spot, slots=12)
             if "broken" in cluster.source.template:
                 self.images += 1
                 cluster.change_spec(cluster.source, template=f"v{self.images}")
@@ -217,7 +263,8 @@ class Life:
         labelled = "splitter.io/split" in cluster.source.labels
         conflict = cluster.split is not None and "conflict" in cluster.split.status
         if labelled and not conflict:
-            return unsettled(cluster, base_replicas(cluster.source.replicas, POLICY))
+            policy = parse_policy(cluster.source.annotations, POLICY, None).policy or POLICY
+            return unsettled(cluster, base_replicas(cluster.source.replicas, policy))
         left = traces(cluster)
         return [trace for trace in left if trace != "Split"] if conflict and labelled else left
 

@@ -108,6 +108,10 @@ class Story:
         how = "with" if labelled else "without"
         self.happens(f"web is deleted with --cascade=orphan and created again {how} its label")
 
+    def reason(self) -> str:
+        """Return the reason word that the Split shows."""
+        return str(self.cluster.split.status["reason"]) if self.cluster.split is not None else ""
+
     def available(self) -> int:
         """Count the pods that answer and are to stay."""
         return sum(self.cluster.available(pod) for pod in self.cluster.pods.values())
@@ -135,6 +139,13 @@ class Story:
         pods = sum(1 for pod in self.cluster.pods.values() if pod.active and pod.node in names)
         self.happens(f"{' and '.join(names)} get an interruption notice; {pods} pods will be lost")
 
+    def drain(self, *names: str) -> None:
+        """Evict all pods of nodes."""
+        pods = [pod for pod in self.cluster.pods.values() if pod.active and pod.node in names]
+        for pod in pods:
+            self.cluster.terminate(pod)
+        self.happens(f"{len(pods)} pods of {' and '.join(names)} are evicted")
+
     def vanish(self, *names: str) -> None:
         """Take nodes away."""
         pods = sum(1 for pod in self.cluster.pods.values() if pod.active and pod.node in names)
@@ -152,6 +163,11 @@ class Story:
         """Change the quota of the namespace."""
         self.cluster.quota = quota
         self.happens(f"a quota allows {quota} pods" if quota is not None else "the quota is taken away")
+
+    def refuse_writes(self, seconds: int) -> None:
+        """Have the API server refuse what splitter writes, for a while."""
+        self.splitter.refused_until = self.cluster.now + seconds
+        self.happens(f"the API server refuses splitter's writes for {seconds} s")
 
     def registry(self, *, answers: bool) -> None:
         """Take the registry of images away, or bring it back."""
@@ -197,7 +213,8 @@ class Story:
             action = self.splitter.pending[0]
             with self.promises.step(f"{self.clock} {_said(action)}"):
                 if not self.splitter.write_next():
-                    self.lines.append(f"       lost a race at: {_said(action)}")
+                    refused = self.cluster.now < self.splitter.refused_until
+                    self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
         self._tell(counts, found, done)

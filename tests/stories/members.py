@@ -11,6 +11,7 @@ from random import Random
 
 from splitter.core.actions import Action, ApplyTwin, Scale, describe
 from splitter.core.division import base_replicas
+from splitter.core.handover import Step
 from splitter.core.model import Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
@@ -278,6 +279,8 @@ class Life:
             self._settle(600)
             if not unsettled(quorum):
                 return
+            if self.splitter.last is not None and self.splitter.last[1].step is Step.WAIT_COUNT:
+                quorum.scale(3)  # its user does what the Split says
         raise BrokenPromiseError(f"no rest: {unsettled(quorum)}")
 
     def _add_node(self, *, spot: bool) -> None:

@@ -47,9 +47,12 @@ from splitter.core.surface import (
     SPLIT_PARKED,
     saved_value,
 )
-from splitter.report.status import build
+from splitter.report.status import build, remembered
 from stories.cluster import APP, TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
+from stories.promises import check_told
 from stories.sight import observe
+
+RETRY_S = 5
 
 
 def render(observed: Observation, policy: Policy) -> dict[Pool, Rendered]:
@@ -83,6 +86,8 @@ class Splitter:
         self.last: tuple[Observation, Plan, PolicyInForce] | None = None
         self.lost_races = 0
         self.judge: Judge = _nobody
+        self.refused_until = 0
+        """Until then the API server takes no writes. (A status is kept in mind until it is written.)"""
 
     def crash(self) -> None:
         """Forget everything that is not written."""
@@ -95,6 +100,7 @@ class Splitter:
         observed = replace(observed, now=self.cluster.instant(self.cluster.now))
         in_force = policy_in_force(observed, self.rules.defaults)
         found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
+        check_told(observed, found)
         self.pending = deque(found.actions)
         self.last = (observed, found, in_force)
         self.wake_at = self.cluster.now + max(1, round(found.wake_after_s)) if found.wake_after_s else None
@@ -106,22 +112,36 @@ class Splitter:
         """Do the next write of the pass; False when it lost a race and the rest was dropped."""
         action = self.pending.popleft()
         self.judge(action)
+        if self.cluster.now < self.refused_until:
+            self.pending.clear()
+            self._remember()
+            self.wake_at = min(self.refused_until, self.cluster.now + RETRY_S)
+            return False
         try:
             _write(self.cluster, action, self.last[0] if self.last else None)
         except LostRaceError:
             self.pending.clear()
             self.lost_races += 1
+            self._remember()
             return False
         if not self.pending:
             self._report()
         return True
 
     def _report(self) -> None:
-        if self.last is None or self.last[0].split is None or self.cluster.split is None:
-            return
-        observed, found, in_force = self.last
-        if self.cluster.split.uid == self.last[0].split.uid:
-            self.cluster.split.status = build(observed, found, in_force, written=True)
+        if self.last is not None:
+            observed, found, in_force = self.last
+            self._show(observed, build(observed, found, in_force, written=True))
+
+    def _remember(self) -> None:
+        if self.last is not None:
+            observed, found, _ = self.last
+            self._show(observed, remembered(observed, found))
+
+    def _show(self, observed: Observation, status: dict[str, object]) -> None:
+        split = self.cluster.split
+        if split is not None and observed.split is not None and split.uid == observed.split.uid:
+            split.status = status
 
 
 def _expect(condition: bool, message: str) -> None:

@@ -5,12 +5,15 @@ may break anything; from then on nothing that splitter or the controllers do may
 check compares with the better of the promise and of what was there before.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
-from splitter.core.model import Pool
+from splitter.core.model import Observation, Pool
+from splitter.core.plan import Plan
+from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
@@ -28,6 +31,31 @@ class Standing:
 
     available: int
     serving: int  # the doomed, too
+
+
+def check_told(observed: Observation, found: Plan) -> None:
+    """Raise when a plan tells of a move that it does not write, calls steady what is not, or wants not N."""
+    pods = [
+        (twin, rs, pod)
+        for twin in observed.twins
+        for rs in twin.replica_sets
+        for pod in rs.pods
+        if pod.counts
+    ]
+    old = [pod.name for twin, rs, pod in pods if rs.template_hash != twin.template_hash or not pod.available]
+    if found.state is State.STEADY and (
+        old or len(pods) < sum(twin.spec_replicas for twin in observed.twins)
+    ):
+        raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
+    wanted, source = found.wanted_on_demand + found.wanted_spot, observed.source
+    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    if source is not None and observed.twins and not back and wanted != source.replicas:
+        raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
+    written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
+    for note in (*found.notes, found.verdict):
+        told = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
+        if told and (f"web-{told[1]}", int(told[2]), int(told[3])) not in written:
+            raise BrokenPromiseError(f"told, and not among the writes {sorted(written)}: {note.message}")
 
 
 def floor(cluster: Cluster) -> int:
@@ -66,8 +94,12 @@ def destined(cluster: Cluster) -> Standing:
         if rolls:
             kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
             least = max(0, wanted - deployment.max_unavailable)
-            available += min(sum(cluster.available(pod) for pod in kept), least)
-            serving += min(sum(cluster.serves(pod) for pod in kept), least)
+            sound, up = sum(map(cluster.available, kept)), sum(map(cluster.serves, kept))
+            # Its controller takes a doomed or lost one for as good as any other. The source's own rolls are
+            # not ours.
+            ready = sum(pod.ready_since is not None for pod in kept) if deployment.pool is not None else 0
+            available += max(0, min(sound, least - max(0, ready - sound)))
+            serving += max(0, min(up, least - max(0, ready - up)))
             continue
         for rs in active:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)

@@ -190,6 +190,7 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
         trouble=pod.trouble,
         created=cluster.instant(pod.created),
         terminating=not pod.active,
+        notice_s=cluster.notice_s,
         unschedulable_since=(
             cluster.instant(pod.unschedulable_since) if pod.unschedulable_since is not None else None
         ),

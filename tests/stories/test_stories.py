@@ -88,6 +88,28 @@ class TestTakingOver:
         assert not traces(story.cluster)
         keep(story, "no-replica")
 
+    @pytest.mark.parametrize(("start_s", "notice_s"), [(20, 0), (40, 30), (20, 120)])
+    def test_while_spot_goes(self, start_s: int, notice_s: int) -> None:
+        """What is lost in the middle is covered at once, and the cover stays when the lost pods are gone."""
+        story = Story(f"Taking over while all spot nodes go, {notice_s} s after their notice", spot_nodes=2)
+        story.cluster.start_s = start_s
+        story.label(on_demand_base="2")
+        story.wait(2 * start_s + 5)
+        if notice_s:
+            story.notice("spot-a", "spot-b")
+            story.wait(notice_s)
+        story.vanish("spot-a", "spot-b")
+        story.wait(65)
+        assert story.available() == 10
+        covered = story.cluster.twins[Pool.ON_DEMAND].replicas
+        assert covered >= 9
+        story.add_spot("spot-c", "spot-d")
+        story.wait(300)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas >= covered
+        story.wait(3600)
+        assert not unsettled(story.cluster, on_demand=2)
+        keep(story, f"take-over-while-spot-goes-{notice_s}s")
+
     def test_with_an_old_revision(self) -> None:
         """Old revisions are parked first and come back, so that `kubectl rollout undo` works as before."""
         story = Story("Old revisions are kept for kubectl rollout undo")
@@ -274,6 +296,64 @@ class TestSpot:
         assert not unsettled(story.cluster, on_demand=4)
         assert story.promises.least_available >= 4
         keep(story, "notice")
+
+    def test_short_notice(self) -> None:
+        """Where a notice is 30 s the doomed have been let go before their machines end."""
+        story = split("A notice of 30 s on all spot nodes")
+        story.cluster.notice_s = 30.0
+        story.notice("spot-a", "spot-b", "spot-c")
+        story.wait(20)
+        assert not [pod for pod in story.cluster.pods.values() if (pod.node or "").startswith("spot-")]
+        assert story.reason() == "SpotInterrupted"  # their machines live
+        story.wait(10)
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        assert story.available() == 10
+        keep(story, "short-notice")
+
+    def test_notice_with_a_drain(self) -> None:
+        """Whoever gives the notice evicts the pods at once: it is no loss while the machines live."""
+        story = split("A notice on all spot nodes, and a drain at once")
+        story.notice("spot-a", "spot-b", "spot-c")
+        story.drain("spot-a", "spot-b", "spot-c")
+        assert story.reason() == "SpotInterrupted"
+        story.wait(30)
+        assert story.reason() == "SpotInterrupted"
+        assert story.available() == 10
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.add_spot("spot-d", "spot-e", "spot-f")
+        story.wait(30)
+        story.vanish("spot-d", "spot-e", "spot-f")
+        assert story.reason() == "SpotLost"
+        keep(story, "notice-drain")
+
+    def test_notice_on_an_on_demand_node(self) -> None:
+        """Its replicas are replaced within on-demand, before it goes, and spot is not distrusted."""
+        story = split("Notice on an on-demand node, then its loss")
+        story.notice("od-1")
+        story.wait(10)
+        assert story.available() == 10
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 6
+        assert any("(OnDemandDoomed)" in line for line in story.lines)
+        story.wait(110)
+        story.vanish("od-1")
+        story.wait(300)
+        assert not unsettled(story.cluster, on_demand=4)
+        assert story.promises.least_available == 8
+        keep(story, "on-demand-notice")
+
+    def test_loss_while_writes_fail(self) -> None:
+        """The lost pods are collected before the first raise goes through; it comes all the same."""
+        story = split("All spot nodes vanish while the API server takes no writes for a minute")
+        story.refuse_writes(seconds=65)
+        story.vanish("spot-a", "spot-b", "spot-c")
+        story.wait(60)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 4
+        story.wait(10)
+        assert story.cluster.twins[Pool.ON_DEMAND].replicas == 10
+        story.wait(10)
+        assert story.available() == 10
+        keep(story, "loss-while-writes-fail")
 
     def test_loss_without_notice(self) -> None:
         """Nodes that vanish take their pods along; on-demand covers at once."""

@@ -82,8 +82,10 @@ def _need_terms(terms: Sequence[Manifest]) -> None:
 
 
 def _need_few(own: Sequence[Manifest], terms: Sequence[Manifest]) -> None:
+    if not own:
+        return
     total = len(terms) * sum(map(_requirements, own)) + len(own) * sum(map(_requirements, terms))
-    if own and total > MAX_REQUIREMENTS:
+    if total > MAX_REQUIREMENTS:
         raise ValueError(
             f"each of the {len(own)} nodeSelectorTerms of the workload is combined with each of {len(terms)}"
             f" that tell its pools apart, which makes {total} requirements and values; at most"

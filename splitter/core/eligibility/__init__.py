@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
+from splitter.core.eligibility.placement import why_unplaceable
 from splitter.core.mode import mode_of
 from splitter.core.model import (
     Mode,
@@ -24,7 +25,7 @@ from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
 from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
 
-__all__ = ["advice", "objection_while_split", "placement_advice", "refusal"]
+__all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
 
 
 def refusal(

@@ -10,6 +10,7 @@ from splitter.core.eligibility.checks import (
     one_node_volume,
     rollout_in_progress,
 )
+from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Note, Observation, Policy, SourceView
 from splitter.core.reasons import Reason
 
@@ -53,7 +54,18 @@ def _selector_not_releasable(_: Observation, source: SourceView, __: Policy) -> 
     )
 
 
+def _too_many_replica_sets(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    if len(observed.replica_sets) <= MAX_REPLICA_SETS:
+        return None
+    return objection(
+        Reason.TOO_LARGE,
+        f"it has more than {MAX_REPLICA_SETS} ReplicaSets, and each is parked and given back by itself;"
+        " delete old ones, or lower spec.revisionHistoryLimit",
+    )
+
+
 CHECKS: tuple[Check, ...] = (
+    _too_many_replica_sets,
     controlled_by_another,
     _paused_by_user,
     _unpaused_by_manifest,

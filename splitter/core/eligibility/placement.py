@@ -4,24 +4,50 @@ Its count, its owner, its update strategy and its autoscalers are free. What has
 inside the API server, and an on-demand node for the volumes of the members that are to be on on-demand.
 """
 
+import json
+
+from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
 from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.nodes import CapacityClass, classify, spot_labels
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.reasons import Reason
+from splitter.core.surface import LABEL_POOL
 
 
-def _unsupported(observed: Observation, _: SourceView, __: Policy) -> Note | None:
-    if not observed.neighbours.unplaceable:
-        return None
-    return objection(Reason.PLACEMENT_UNSUPPORTED, observed.neighbours.unplaceable)
+def why_unplaceable(observed: Observation, source: SourceView) -> str:
+    """Say why a new pod of this StatefulSet would not be placed; empty when it would."""
+    return observed.neighbours.unplaceable or _kept_by_template(source)
+
+
+def _kept_by_template(source: SourceView) -> str:
+    template = mapping_at(mapping_at(json.loads(source.manifest_json), "spec"), "template")
+    if LABEL_POOL in mapping_at(mapping_at(template, "metadata"), "labels"):
+        return (
+            f"its pod template has the label {LABEL_POOL}, so the policy takes its pods for placed already;"
+            " remove it from spec.template.metadata.labels"
+        )
+    selector = mapping_at(mapping_at(template, "spec"), "nodeSelector")
+    chosen = {key: value for key, value in selector.items() if isinstance(value, str)}
+    if classify(chosen) is not CapacityClass.SPOT:
+        return ""
+    return (
+        f"its pod template asks for spot nodes ({', '.join(sorted(spot_labels(chosen)))} in nodeSelector), so"
+        " none of its pods can start on on-demand; remove that, the policy prefers spot by itself"
+    )
+
+
+def _unsupported(observed: Observation, source: SourceView, _: Policy) -> Note | None:
+    why = why_unplaceable(observed, source)
+    return objection(Reason.PLACEMENT_UNSUPPORTED, why) if why else None
 
 
 def _no_volume_can_move(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
     """Object when not one of the members can be on on-demand; fewer are a matter of advice."""
     reach = observed.neighbours.reach
     wanted = base_replicas(source.replicas, policy)
-    kept = [k for k in _ordinals(source) if k in reach and not reach[k].on_demand]
+    kept = [k for k in _reached(observed, source) if not reach[k].on_demand]
     if not wanted or len(kept) < source.replicas:
         return None
     return objection(
@@ -49,14 +75,15 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             warning=True,
             about=f"{source.key.name}-{k}",
         )
-        for k in _ordinals(source)
-        if k in reach and reach[k].why
+        for k in _reached(observed, source)
+        if reach[k].why
     )
 
 
-def _ordinals(source: SourceView) -> range:
+def _reached(observed: Observation, source: SourceView) -> list[int]:
+    """Return the members of which it is known where their volumes reach, lowest first."""
     first = source.stateful.first_ordinal if source.stateful is not None else 0
-    return range(first, first + source.replicas)
+    return [k for k in sorted(observed.neighbours.reach) if first <= k < first + source.replicas]
 
 
 CHECKS: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

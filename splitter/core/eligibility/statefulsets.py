@@ -61,6 +61,17 @@ def _has_volumes(_: Observation, source: SourceView, policy: Policy) -> Note | N
     )
 
 
+def _claim_taken(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    if not observed.neighbours.taken_claims:
+        return None
+    names = ", ".join(name for _, name in observed.neighbours.taken_claims.values())
+    return objection(
+        Reason.CLAIM_NAME_TAKEN,
+        f"volume claim {names} exists and is not splitter's: a twin's pod would mount it, and it would be"
+        " deleted with that pod; move what is on it elsewhere and delete it, or rename the claim template",
+    )
+
+
 def _autoscaled(observed: Observation, source: SourceView, _: Policy) -> Note | None:
     who = observed.neighbours.scaled_by
     if not who:
@@ -98,6 +109,7 @@ CHECKS: tuple[Check, ...] = (
     _has_volumes,
     _declared_in_git,
     name_taken,
+    _claim_taken,
     _autoscaled,
     autoscaler_on_twin,
     one_node_volume,
@@ -109,6 +121,8 @@ CHECKS_WHILE_SPLIT: tuple[Check, ...] = (
     controlled_by_another,
     _not_by_twins,
     _on_delete,
+    _deletes_claims,
+    _claim_taken,
     _autoscaled,
     _declared_in_git,
     autoscaler_on_twin,

@@ -177,13 +177,22 @@ REBALANCING: Final = {
     Reason.MOVE_UNDONE: Meaning(
         "Warning",
         (
-            "Placement: a pod that was to start on spot was scheduled on on-demand again. Each time "
-            "in a row doubles the time to the next try."
+            "Placement: a pod that was moved started in the pool that it came from, or found no node. "
+            "Each time in a row doubles the time to the next try."
         ),
         (
             "Does something else than splitter pull it there: a spread constraint, a PreferNoSchedule "
-            "taint on spot nodes?"
+            "taint on spot nodes? Has it the label `splitter.io/pool`? Without, the policy "
+            "`splitter-placement` does not act."
         ),
+    ),
+    Reason.RESTART_LIMIT: Meaning(
+        "Warning",
+        (
+            "Placement: splitter has ended this member as often as it may within an hour "
+            "(`member_restarts_per_hour`; half of it for moves that could as well be made later)."
+        ),
+        "Look at its Events: what keeps it from staying where it is wanted?",
     ),
     Reason.FROZEN: Meaning(
         "Normal",

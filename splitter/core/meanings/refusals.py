@@ -47,6 +47,12 @@ REFUSALS: Final = {
     Reason.TWIN_NAME_TAKEN: Meaning(
         "Warning", "An object that is not splitter's has a twin's name.", "Rename or delete it."
     ),
+    Reason.CLAIM_NAME_TAKEN: Meaning(
+        "Warning",
+        "A volume claim that is not splitter's has the name of a twin's: the twin would mount it, and delete "
+        "it when it is scaled down.",
+        "Move what is on it elsewhere and delete the claim, or give the claim template another name.",
+    ),
     Reason.IS_TWIN: Meaning(
         "Warning", "The object is a twin, or carries a twin's labels.", "Remove the copied labels."
     ),
@@ -58,8 +64,8 @@ REFUSALS: Final = {
     ),
     Reason.TOO_LARGE: Meaning(
         "Warning",
-        "The workload is larger than splitter looks after: its manifest, its members, or its volume claims.",
-        "The sentence tells size and limit; make it smaller, or leave it out.",
+        "The workload is larger than splitter looks after: manifest, members, volume claims or ReplicaSets.",
+        "The sentence tells size and limit; make it smaller, or leave it out. What is split stays as it is.",
     ),
     Reason.OWNED_BY_CONTROLLER: Meaning(
         "Warning",

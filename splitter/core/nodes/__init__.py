@@ -27,6 +27,7 @@ from splitter.core.nodes.capacity import (
     on_demand_node_selector_terms,
     parse_selector,
     presets_with,
+    spot_labels,
     spot_node_selector_terms,
     spot_tolerations,
 )
@@ -56,6 +57,7 @@ from splitter.core.nodes.signals import (
     TERMINATION_ANNOTATION,
     assess,
     gone,
+    is_same_machine,
     slim,
     stale_at,
 )
@@ -91,6 +93,7 @@ __all__ = [
     "free_room",
     "free_room_on",
     "gone",
+    "is_same_machine",
     "kind_of",
     "lasts",
     "may_run_on",
@@ -99,6 +102,7 @@ __all__ = [
     "presets_with",
     "slim",
     "spot_blocked",
+    "spot_labels",
     "spot_node_selector_terms",
     "spot_tolerations",
     "stale_at",

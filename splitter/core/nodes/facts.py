@@ -91,10 +91,14 @@ class NodeFacts:
     conditions: tuple[Condition, ...] = ()
     unschedulable: bool = False
     deletion_timestamp: datetime | None = None
+    provider: str = ""
+    """Whose machine it is: the scheme of `spec.providerID` (aws, gce, azure, ...); empty: nobody says."""
     allocatable: Mapping[str, int] = field(default_factory=dict)
     """cpu in thousandths, memory and storage in bytes, pods and extended resources as counts."""
     events: tuple[NodeEvent, ...] = ()
     """Recent Events; they only make things faster, the truth is in taints and conditions."""
+    machine: str = ""
+    """The machine since it was started last (systemUUID and bootID); empty: it does not say."""
     voluntary: bool = False
     """Karpenter's NodeClaim says that the disruption is its own choice (where we may read it)."""
 
@@ -116,8 +120,14 @@ class NodeState:
     """For people: "taint karpenter.sh/disrupted"; empty while nothing is wrong."""
     deadline: datetime | None = None
     """When it goes at the latest, where somebody said so."""
+    notice_s: float | None = None
+    """Of a doomed node: how long its provider's notice lasts; None while nobody takes the machine away."""
     voluntary: bool = False
     """Somebody's choice, not a reclaim: replaced all the same, but no reason to distrust spot."""
+    machine: str = ""
+    """The machine since it was started last; empty: not known."""
+    announced: bool = False
+    """Of one that is gone: before that somebody said so, or it was not Ready."""
     contradiction: str = ""
     """Two marks that cannot both be true: why `capacity` is unknown. Empty while all agree."""
     spot_labels: tuple[str, ...] = ()

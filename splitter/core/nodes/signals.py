@@ -13,8 +13,14 @@ from datetime import UTC, datetime, timedelta
 from splitter.core.nodes.capacity import PRESETS, Preset, classify, contradiction, spot_labels
 from splitter.core.nodes.facts import CapacityClass, Condition, Health, NodeEvent, NodeFacts, NodeState, Tier
 
-NOTICE_S = 120.0
-"""AWS announces a spot interruption two minutes ahead, and its handlers tell by an Event at once."""
+NOTICE_S: Mapping[str, float] = {"aws": 120.0, "gce": 30.0, "azure": 30.0}
+"""Seconds from the notice to the end of the machine, by the scheme of `spec.providerID`.
+
+Sources: AWS, "Spot Instance interruption notices" (two minutes); Google Cloud, "Spot VMs", preemption process
+(30 s at best); Azure, "Use Azure Spot Virtual Machines", eviction (30 s at least).
+"""
+SHORTEST_NOTICE_S = min(NOTICE_S.values())
+"""What is counted on where nobody says whose machine it is."""
 NOTICE_STALE_S = 300.0
 """A node that outlives an announced end by this much was not interrupted: Events live for an hour."""
 HINT_STALE_S = 600.0
@@ -46,7 +52,10 @@ NOTICE_TAINTS: Mapping[str, tuple[frozenset[str], bool]] = {
 HINT_TAINTS = frozenset(
     {"aws-node-termination-handler/rebalance-recommendation", "DeletionCandidateOfClusterAutoscaler"}
 )
-NOTICE_CONDITIONS = frozenset({"Terminating", "InstanceExpired"})
+NOTICE_CONDITIONS = frozenset({"Terminating", "InstanceExpired", "GracefulNodeShutdownInProgress"})
+# Set by whoever maintains nodes (KEP-5683): being emptied is as good as a cordon, planned has no time to it.
+CORDON_CONDITIONS = frozenset({"DrainInProgress", "Drained", "MaintenanceInProgress"})
+HINT_CONDITIONS = frozenset({"MaintenancePlanned"})
 NOTICE_LABELS: Mapping[str, frozenset[str]] = {
     "autoscaling.cast.ai/draining": frozenset({"spot-interruption", "spot-prediction"}),
 }
@@ -70,7 +79,12 @@ _HEALTH = {
 }
 
 
-_TOLD_BY_CONDITION = NOTICE_CONDITIONS | {"Ready", "PreemptionScheduled", "VMEventScheduled"}
+_TOLD_BY_CONDITION = (
+    NOTICE_CONDITIONS
+    | CORDON_CONDITIONS
+    | HINT_CONDITIONS
+    | {"Ready", "PreemptionScheduled", "VMEventScheduled"}
+)
 
 
 def slim(facts: NodeFacts) -> NodeFacts:
@@ -87,7 +101,7 @@ def slim(facts: NodeFacts) -> NodeFacts:
 def stale_at(event: NodeEvent) -> datetime | None:
     """Return from when on an Event says nothing any more; None when it never said anything."""
     if event.reason in NOTICE_EVENTS:
-        return event.at + timedelta(seconds=NOTICE_S + NOTICE_STALE_S)
+        return event.at + timedelta(seconds=max(NOTICE_S.values()) + NOTICE_STALE_S)
     if event.reason in HINT_EVENTS:
         return event.at + timedelta(seconds=HINT_STALE_S)
     return None
@@ -108,6 +122,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     state = NodeState(
         name=facts.name,
         uid=facts.uid,
+        machine=facts.machine,
         capacity=capacity,
         spot_labels=spot_labels(facts.labels, presets) if capacity is CapacityClass.SPOT else (),
         contradiction=contradiction(facts.labels, facts.taints, presets),
@@ -118,13 +133,16 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     if not found:
         return state
     gravest = found[0]
+    health = _HEALTH[gravest.tier]
+    voluntary = (facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in found)
     return replace(
         state,
-        health=_HEALTH[gravest.tier],
+        health=health,
         tier=gravest.tier,
         signal=gravest.text,
         deadline=min((signal.deadline for signal in found if signal.deadline), default=None),
-        voluntary=(facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in found),
+        notice_s=_notice_s(facts) if health is Health.DOOMED and not voluntary else None,
+        voluntary=voluntary,
     )
 
 
@@ -144,7 +162,16 @@ def gone(state: NodeState) -> NodeState:
 
     For nodes that were seen once: one that nobody has seen yet is "unknown, starting", not gone.
     """
-    return replace(state, health=Health.GONE, tier=Tier.GONE, signal="the Node object is gone", deadline=None)
+    announced = state.announced or state.tier in {Tier.NOTICE, Tier.GONE}
+    signal = "the Node object is gone"
+    return replace(
+        state, health=Health.GONE, tier=Tier.GONE, signal=signal, deadline=None, announced=announced
+    )
+
+
+def is_same_machine(one: NodeState, other: NodeState) -> bool:
+    """Whether two Nodes are one machine, not started anew: its kubelet has run the pods all the time."""
+    return bool(one.machine) and one.machine == other.machine
 
 
 def _signals(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
@@ -184,6 +211,10 @@ def _from_conditions(facts: NodeFacts) -> Iterator[_Signal]:
             yield from _from_vm_event(condition, text)
         elif condition.type in NOTICE_CONDITIONS:
             yield _Signal(Tier.NOTICE, text, reclaim=True)
+        elif condition.type in CORDON_CONDITIONS:
+            yield _Signal(Tier.CORDON, text)
+        elif condition.type in HINT_CONDITIONS:
+            yield _Signal(Tier.HINT, text)
 
 
 def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:
@@ -199,10 +230,16 @@ def _from_events(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
         if stale is None or (now is not None and now > stale):
             continue
         if event.reason in NOTICE_EVENTS:
-            deadline = event.at + timedelta(seconds=NOTICE_S)
+            deadline = event.at + timedelta(seconds=_notice_s(facts, event))
             yield _Signal(Tier.NOTICE, f"event {event.reason}", deadline, reclaim=True)
         else:
             yield _Signal(Tier.HINT, f"event {event.reason}")
+
+
+def _notice_s(facts: NodeFacts, event: NodeEvent | None = None) -> float:
+    """Return the seconds that a machine is left; an Event is AWS's unless the Node says otherwise."""
+    unknown = SHORTEST_NOTICE_S if event is None else NOTICE_S["aws"]
+    return NOTICE_S.get(facts.provider, unknown)
 
 
 def _from_marks(facts: NodeFacts) -> Iterator[_Signal]:

@@ -10,8 +10,11 @@ from datetime import datetime
 
 from splitter.core.model import PodView, Policy, Pool, Standing, seconds_between
 from splitter.core.placeable import EvictionRefusal, Reach, runs
+from splitter.core.placement.clock import left_s
 from splitter.core.rebalance import RebalanceInput
 
+TRANSIT_S = 60.0
+"""So long a member that restarts holds up the doomed: they go anyway, half a notice later."""
 _UP = frozenset({Standing.SOUND, Standing.DOOMED, Standing.UNSEEN})
 
 
@@ -23,6 +26,7 @@ class Member:
     pod: PodView | None = None
     born: Pool | None = None  # what the admission policy made of the pod; None: it was there before the split
     reach: Reach = field(default_factory=Reach)
+    staged: str = ""  # what a new pod would bring that its StatefulSet keeps back
 
     @property
     def serves(self) -> bool:
@@ -51,13 +55,29 @@ class Member:
         """Its node has gone, or says nothing any more."""
         return self.pod is not None and self.pod.standing is Standing.LOST
 
-    def in_transit(self, now: datetime, grace_s: float) -> bool:
-        """Whether it is between two lives: not there, ending, or starting with nothing known against it."""
+    def transit_s(self, now: datetime, ended: datetime | None, grace_s: float, min_ready_s: float) -> float:
+        """Return the seconds for which it counts as being between two lives; 0 when it does not.
+
+        It does while it ends, or starts with nothing known against it, until it is available, and for
+        `TRANSIT_S` at most. `ended` is when splitter ended it last.
+        """
         pod = self.pod
-        if pod is None or pod.finished or (pod.terminating and not self.is_lost):
-            return True
-        waits = pod.ready_since is None and pod.trouble is None and not self.is_lost
-        return waits and not self.is_stuck(now, grace_s)
+        if pod is None or pod.finished:
+            return left_s(now, ended, TRANSIT_S)
+        if self.is_lost:
+            return 0.0
+        if pod.terminating:
+            return left_s(now, pod.terminating_since or ended or now, TRANSIT_S)
+        if pod.ready_since is not None:
+            return left_s(now, pod.ready_since, min(min_ready_s, TRANSIT_S))
+        if pod.trouble is not None or self.is_stuck(now, grace_s):
+            return 0.0
+        return left_s(now, pod.unready_since or pod.created, TRANSIT_S)
+
+    def is_available(self, now: datetime, min_ready_s: float) -> bool:
+        """Whether it has been ready for `minReadySeconds`, on a node that stays."""
+        ready_since = self.pod.ready_since if self.pod is not None else None
+        return self.is_sound and not left_s(now, ready_since, min_ready_s)
 
     def is_stuck(self, now: datetime, grace_s: float) -> bool:
         """Whether the scheduler has found no node for it for the whole grace."""
@@ -104,6 +124,16 @@ class PlacementInput:
     """What a placeholder would be made of now."""
     rolling: str = ""
     """How far the StatefulSet's own rolling update is; empty: there is none."""
+    update_at_once: int = 1
+    """So many members that update takes at a time."""
+    min_ready_s: float = 0.0
+    """The StatefulSet's `minReadySeconds`."""
+    told: bool = True
+    """The admission policy goes by what the Split says; else nobody is ended."""
+    unplaceable: str = ""
+    """Why the API server would not place a new pod, if that is known."""
+    removes_vanished: bool = True
+    """Pods of vanished nodes are removed; else Kubernetes does it in a minute."""
     ordered: bool = True
     """podManagementPolicy OrderedReady: a member that is not ready keeps those behind it from being made."""
     blocked: str = ""
@@ -126,13 +156,18 @@ class PlacementInput:
             pod for pod in pods if pod is not None and pod.on_spot and pod.standing is not Standing.UNBOUND
         )
 
+    @property
+    def known(self) -> int:
+        """Return the members that the application knows: N, and those that are being scaled away."""
+        return self.desired + sum(not pod.finished for pod in self.surplus)
+
     def keeps_majority_without(self, leaving: int) -> bool:
-        """Say whether more than half of N members are ready after so many have left.
+        """Say whether more than half of the members are ready after so many have left.
 
         >>> PlacementInput(NOW, "db", 2, (ready, ready)).keeps_majority_without(1)
         False
         """
-        return (self.serving - leaving) * 2 > self.desired
+        return (self.serving - leaving) * 2 > self.known
 
 
 def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
@@ -153,11 +188,9 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     starting = sum(
         1 for pod in on_spot if pod.counts and pod.standing is Standing.SOUND and pod.ready_since is None
     )
-    lost = {
-        pod.node_uid
-        for pod in (*on_spot, *proof)
-        if pod.node_uid is not None and not pod.voluntary and pod.going
-    }
+    losing = [
+        pod for pod in (*on_spot, *proof) if pod.node_uid is not None and not pod.voluntary and pod.going
+    ]
     return RebalanceInput(
         now=observed.now,
         desired=observed.desired,
@@ -169,7 +202,8 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         spot_ready_since=tuple(sorted(ready_since)),
         spot_starting=starting,
         spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
-        lost_node_uids=tuple(sorted(lost)),
+        lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
+        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
         blocked=observed.blocked,
         view_broken=observed.view_broken,
         cover=policy.on_demand_max != 0,

@@ -1,4 +1,4 @@
-"""Which pod is moved next: at most one, and only when more than half of the members stay ready without it.
+"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say.
 
 `place` asks once a pass. A doomed pod is moved at once, while its node still lives; one that merely stands in
 the wrong pool only when every other member is ready, nothing else is under way, and a placeholder holds
@@ -7,19 +7,22 @@ node that only says nothing are left alone: a StatefulSet promises at most one p
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
+from splitter.core.placement.clock import clock, left_s
+from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
+from splitter.core.placement.outcome import rest
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
 
-# An eviction that a PodDisruptionBudget refused is asked again after this.
-ASK_AGAIN_S = 10.0
-_DOUBLINGS = 10
+# A move to on-demand that is further away holds no room meanwhile: a node may be kept for it. On spot a
+# placeholder stands for the soak.
+_HOLDS_ROOM_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,6 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Why nothing moves, and the seconds after which time alone may change that."""
-
-    note: Note
-    wake_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Move:
     """The next eviction or what it waits for, and the room to hold meanwhile; all None: nothing to move."""
 
@@ -62,8 +57,8 @@ def next_move(
 ) -> Move:
     """Return the one move that is due. Units: seconds; never raises."""
     if any(member.is_doomed for member in observed.members):
-        return _urgent(observed, where, policy)
-    candidate, to = _misplaced(observed, where)
+        return _urgent(observed, where, policy, state, tuning)
+    candidate, to = _misplaced(observed, where, state, tuning)
     if candidate is None:
         return Move()
     if observed.desired < FEWEST:
@@ -73,19 +68,59 @@ def next_move(
             f" made anew, by itself or by you. {FEW_REMEDY}"
         )
         return Move(Hold(Note(Reason.QUORUM_HELD, message)))
+    return _planned(observed, where, candidate, to, policy, state, tuning)
+
+
+def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its candidate
+    observed: PlacementInput,
+    where: Ordinals,
+    candidate: Member,
+    to: Pool,
+    policy: Policy,
+    state: RebalanceState,
+    tuning: Tuning,
+) -> Move:
+    """Move a member that stands in the wrong pool: slowly, when all are available and its room is held."""
     held = observed.placeholder
+    if candidate.staged:
+        message = f"{_name(observed, candidate)} stays on {_other(to)}: {candidate.staged}"
+        return Move(Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message)))
     if to is Pool.SPOT and (early := _too_early(observed, candidate, held, state, tuning)) is not None:
         return Move(early)
+    barred = _rests(observed, candidate, to, state, tuning) or _barred(
+        observed, candidate, Cause.ORDER, state, tuning
+    )
+    others = _waits_for_others(observed, candidate, to)
+    far = to is Pool.ON_DEMAND and barred is not None and (barred.wake_s or 0.0) > _HOLDS_ROOM_S
+    if far or observed.unplaceable:
+        return Move(others or barred)
     room = Room(to, candidate.ordinal)
-    hold = _waits_for_others(observed, candidate, to) or _waits_for_room(observed, candidate, to, held)
+    hold = others or _waits_for_room(observed, candidate, to, held)
     if hold is None and to is Pool.SPOT and held is not None:
         hold = _earns(observed, candidate, held, policy, state, tuning)
-    if hold is not None:
+    if (hold := hold or barred) is not None:
         return Move(hold, room)
     return Move(_evicted(candidate, to), room, _moves(observed, where, candidate, to))
 
 
-def _urgent(observed: PlacementInput, where: Ordinals, policy: Policy) -> Move:
+def _barred(
+    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
+) -> Hold | None:
+    if member.pod is None:
+        return None
+    return hindrance(observed, End(member.ordinal, member.pod, cause), state, tuning)
+
+
+def _is_spent(
+    observed: PlacementInput, member: Member, cause: Cause, state: RebalanceState, tuning: Tuning
+) -> bool:
+    end = End(member.ordinal, member.pod, cause) if member.pod is not None else None
+    return end is not None and is_spent(observed, end, state, tuning)
+
+
+def _urgent(
+    observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
+) -> Move:
     """Move the doomed while their nodes live: one at a time, the one with the least time first."""
     movable = [
         m
@@ -98,28 +133,23 @@ def _urgent(observed: PlacementInput, where: Ordinals, policy: Policy) -> Move:
     ]
     if not movable:
         return Move(Hold(_unmovable(observed)))
-    first = min(movable, key=_urgency)
+    movable.sort(key=_urgency)
+    rested = (m for m in movable if not _is_spent(observed, m, Cause.NOTICE, state, tuning))
+    first = next(rested, movable[0])
     name, node = _name(observed, first), first.pod.node if first.pod is not None else None
-    others = [m for m in observed.members if m.ordinal != first.ordinal]
-    underway = [m for m in others if m.in_transit(observed.now, policy.grace_s)]
+    ended = {one.ordinal: one.at for one in sorted(state.restarts)}
+    underway = {
+        m.ordinal: wait_s
+        for m in observed.members
+        if m.ordinal != first.ordinal
+        and (wait_s := m.transit_s(observed.now, ended.get(m.ordinal), policy.grace_s, observed.min_ready_s))
+    }
     if underway:
-        message = (
-            f"{name} on doomed node {node} waits for {_name(observed, underway[0])}: one member at a time"
-        )
-        return Move(Hold(Note(Reason.WAITING_FOR_REPLICAS, message)))
-    # The StatefulSet's own update may take one more in this very moment.
-    leaving = int(first.serves) + bool(observed.rolling)
-    if first.serves and not observed.keeps_majority_without(leaving):
-        update = " beside the one that is rolled" if observed.rolling else ""
-        message = (
-            f"{name} stays on doomed node {node}: without it{update} {observed.serving - leaving} of"
-            f" {observed.desired} would be ready, no majority"
-        )
-        if observed.desired < FEWEST:
-            message += f"; it is born on on-demand when it is made anew. {FEW_REMEDY}"
-        return Move(Hold(Note(Reason.QUORUM_HELD, message, warning=True)))
-    if (refused := _refused(observed, first)) is not None:
-        return Move(refused)
+        other = f"{observed.name}-{min(underway)}"
+        message = f"{name} on doomed node {node} waits for {other}: one member at a time"
+        return Move(Hold(Note(Reason.WAITING_FOR_REPLICAS, message), max(underway.values())))
+    if (barred := _barred(observed, first, Cause.NOTICE, state, tuning)) is not None:
+        return Move(barred)
     signal = first.pod.signal if first.pod is not None else ""
     message = f"evict {name}: node {node} is about to go ({signal or 'doomed'}); it starts anew on on-demand"
     return Move(_evicted(first, Pool.ON_DEMAND), None, Note(Reason.SPOT_INTERRUPTED, message, warning=True))
@@ -154,7 +184,9 @@ def _urgency(member: Member) -> tuple[bool, datetime, int]:
     return member.serves, deadline or datetime.max.replace(tzinfo=UTC), member.ordinal
 
 
-def _misplaced(observed: PlacementInput, where: Ordinals) -> tuple[Member | None, Pool]:
+def _misplaced(
+    observed: PlacementInput, where: Ordinals, state: RebalanceState, tuning: Tuning
+) -> tuple[Member | None, Pool]:
     """Return who stands in the wrong pool: to on-demand first, lowest first; then to spot, highest first."""
     up = [
         m
@@ -166,9 +198,15 @@ def _misplaced(observed: PlacementInput, where: Ordinals) -> tuple[Member | None
         for m in reversed(observed.members)
         if m.pool is Pool.ON_DEMAND and m.ordinal not in where.base and m.may_stand_on(Pool.SPOT)
     ]
-    if up:
-        return _already_held(up, observed.placeholder, Pool.ON_DEMAND), Pool.ON_DEMAND
-    return (_already_held(down, observed.placeholder, Pool.SPOT) if down else None), Pool.SPOT
+    to = Pool.ON_DEMAND if up else Pool.SPOT
+    wrong = up or down
+    if not wrong:
+        return None, to
+    first = _already_held(wrong, observed.placeholder, to)
+    movable = (
+        m for m in (first, *wrong) if not m.staged and not _is_spent(observed, m, Cause.ORDER, state, tuning)
+    )
+    return next(movable, first), to
 
 
 def _already_held(members: Sequence[Member], held: Placeholder | None, pool: Pool) -> Member:
@@ -183,7 +221,7 @@ def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> 
     if observed.rolling:
         message = f"{name} moves to {to} when the StatefulSet's own update is through: {observed.rolling}"
         return Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message))
-    unready = [m for m in observed.members if not m.is_sound]
+    unready = [m for m in observed.members if not m.is_available(observed.now, observed.min_ready_s)]
     if unready:
         ready = observed.desired - len(unready)
         not_yet = "it is not itself" if candidate in unready else f"{_name(observed, unready[0])} is not"
@@ -191,22 +229,16 @@ def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> 
             f"{name} waits to move to {to}: {ready} of {observed.desired} are ready on nodes that stay,"
             f" {not_yet}"
         )
-        return Hold(Note(Reason.WAITING_FOR_REPLICAS, message))
+        waits = [
+            left_s(observed.now, m.pod.ready_since, observed.min_ready_s)
+            for m in unready
+            if m.pod is not None
+        ]
+        return Hold(Note(Reason.WAITING_FOR_REPLICAS, message), max(waits, default=0.0) or None)
     if observed.surplus:
         message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
         return Hold(Note(Reason.WAITING_FOR_REPLICAS, message))
-    return _refused(observed, candidate)
-
-
-def _refused(observed: PlacementInput, candidate: Member) -> Hold | None:
-    refused, pod = observed.refused, candidate.pod
-    if refused is None or pod is None or refused.pod_uid != pod.uid:
-        return None
-    left_s = _left_s(observed.now, refused.at, ASK_AGAIN_S)
-    if not left_s:
-        return None
-    message = f"{_name(observed, candidate)} may not be evicted now: {refused.detail}"
-    return Hold(Note(Reason.EVICTION_REFUSED, message, warning=True), left_s)
+    return None
 
 
 def _too_early(
@@ -221,10 +253,12 @@ def _too_early(
     Room that is held already proves more than what an autoscaler says, and so do machines that have room.
     """
     name = _name(observed, candidate)
-    settles_s = _left_s(observed.now, state.last_loss, tuning.settle_s)
+    settles_s = left_s(observed.now, state.last_loss, tuning.settle_s)
     if settles_s and held is None:
-        message = f"{name} waits on on-demand: spot was lost a moment ago"
-        return Hold(Note(Reason.SPOT_LOST, message), settles_s)
+        reason, what = (
+            (Reason.SPOT_INTERRUPTED, "had a notice") if state.interrupted else (Reason.SPOT_LOST, "was lost")
+        )
+        return Hold(Note(reason, f"{name} waits on on-demand: spot {what} a moment ago"), settles_s)
     standing = held is not None and held.pool is Pool.SPOT and held.pod.available
     if not observed.blocked or observed.fit_spot or standing:
         return None
@@ -244,7 +278,7 @@ def _waits_for_room(
     if held is not None and fits and held.pod.available:
         return None
     since = held.pod.unschedulable_since if held is not None and fits else None
-    why = f"no node has had room since {_clock(since)}" if since is not None else "a placeholder asks for it"
+    why = f"no node has had room since {clock(since)}" if since is not None else "a placeholder asks for it"
     message = f"{name} stays on {_other(to)} until room on {to} is held for it: {why}"
     return Hold(Note(Reason.WAITING_FOR_ROOM, message))
 
@@ -270,48 +304,27 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
         (one for one in (held.pod.ready_since, None if state.proven else state.last_loss) if one is not None),
         default=None,
     )
-    if left_s := _left_s(observed.now, begins, soak_s):
-        until = _clock(begins, soak_s)
+    if wait_s := left_s(observed.now, begins, soak_s):
+        until = clock(begins, soak_s)
         message = f"{name} stays on on-demand until {until}: spot has to stand for {soak_s:.0f} s first"
-        return Hold(Note(Reason.SOAKING, message), left_s)
-    rest_s = rest(state, tuning)
-    if left_s := _left_s(observed.now, state.last_step, rest_s):
-        tried = f", after {state.failed_moves} that ended where they began" if state.failed_moves else ""
-        message = (
-            f"{name} moves to spot at {_clock(state.last_step, rest_s)}: one move in {rest_s:.0f} s{tried}"
-        )
-        return Hold(Note(Reason.RETURNING, message), left_s)
+        return Hold(Note(Reason.SOAKING, message), wait_s)
     return None
 
 
-def rest(state: RebalanceState, tuning: Tuning) -> float:
-    """Return the seconds between two moves to spot: doubled by each that ended where it began.
-
-    >>> rest(RebalanceState(failed_moves=2), Tuning())
-    240.0
-    """
-    doubled = tuning.step_interval_s * float(2 ** min(state.failed_moves, _DOUBLINGS))
-    return min(doubled, max(tuning.soak_max_s, tuning.step_interval_s))
-
-
-def judged(observed: PlacementInput, state: RebalanceState) -> tuple[RebalanceState, Note | None]:
-    """Look how the last move to spot ended; the note is about one that ended where it began."""
-    moved = next((m for m in observed.members if m.ordinal == state.moved), None)
-    if state.moved is None or state.last_step is None:
-        return state, None
-    if moved is None:
-        return replace(state, moved=None), None
-    pod = moved.pod
-    if pod is None or pod.created is None or pod.created < state.last_step or not moved.serves:
-        return state, None
-    if moved.pool is Pool.ON_DEMAND:
-        message = (
-            f"{_name(observed, moved)} was to start on spot, and the scheduler chose on-demand node"
-            f" {pod.node}; the next try waits longer"
-        )
-        state = replace(state, moved=None, failed_moves=state.failed_moves + 1)
-        return state, Note(Reason.MOVE_UNDONE, message, warning=True)
-    return replace(state, moved=None, failed_moves=0), None
+def _rests(
+    observed: PlacementInput, candidate: Member, to: Pool, state: RebalanceState, tuning: Tuning
+) -> Hold | None:
+    """Return why the next move has to wait: they are slow to spot, and ever slower where the last failed."""
+    failed = state.failed_moves if to is Pool.SPOT else state.failed_covers
+    rest_s = rest(state, tuning, to)
+    if not (wait_s := left_s(observed.now, state.last_step, rest_s)):
+        return None
+    tried = f", after {failed} that ended where they began" if failed else ""
+    message = (
+        f"{_name(observed, candidate)} moves to {to} at {clock(state.last_step, rest_s)}: one move in"
+        f" {rest_s:.0f} s{tried}"
+    )
+    return Hold(Note(Reason.RETURNING if to is Pool.SPOT else Reason.MOVE_UNDONE, message), wait_s)
 
 
 def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Pool) -> Note:
@@ -342,17 +355,3 @@ def _name(observed: PlacementInput, member: Member) -> str:
 
 def _other(pool: Pool) -> Pool:
     return Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
-
-
-def _left_s(now: datetime, since: datetime | None, after_s: float) -> float:
-    """Return the seconds until `after_s` have passed; 0 when they have."""
-    if since is None:
-        return 0.0
-    return max(0.0, after_s - (now - since).total_seconds())
-
-
-def _clock(since: datetime | None, after_s: float = 0.0) -> str:
-    """Return an instant as people read it, in UTC."""
-    if since is None:
-        return "now"
-    return f"{(since + timedelta(seconds=after_s)).astimezone(UTC):%H:%M:%SZ}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Note, Policy, Pool
+from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
@@ -55,6 +56,8 @@ def ordinals(
         if member.ordinal in (base & (stuck | set(state.yielded))) - doomed
         and member.pool is not Pool.ON_DEMAND
         and not _has_room_held(member, observed)
+        # Of too few to move nobody's room is ever held: who has started on spot is born on on-demand again.
+        and not (observed.desired < FEWEST and member.pool is Pool.SPOT)
     )
     in_force = frozenset(observed.in_force)
     kept = frozenset(
@@ -70,8 +73,8 @@ def ordinals(
 
 def _has_no_room(member: Member, observed: PlacementInput, policy: Policy) -> bool:
     """Whether it was born for on-demand, and no node has taken it for the whole grace."""
-    in_force = member.ordinal in observed.in_force
-    return in_force and member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
+    stuck = member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
+    return stuck and member.ordinal in observed.in_force
 
 
 def _has_room_held(member: Member, observed: PlacementInput) -> bool:

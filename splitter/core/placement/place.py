@@ -10,11 +10,15 @@ from dataclasses import dataclass, replace
 
 from splitter.core.model import Note, PodView, Policy, Pool, Standing, seconds_between
 from splitter.core.placeable import FEWEST
+from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
-from splitter.core.placement.mover import Eviction, Hold, Move, Room, judged, next_move
+from splitter.core.placement.mover import Eviction, Move, Room, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
+from splitter.core.placement.outcome import judged
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning, losses
+
+_AT_ONCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +52,10 @@ def place(
     """
     tuning = tuning or Tuning()
     before = state.not_after(observed.now)
-    state, undone = judged(observed, losses(rebalance_input(observed, policy), policy, before, tuning))
-    vanished = tuple(_vanished(observed))
+    state = losses(rebalance_input(observed, policy), policy, before, tuning)
+    state, undone = judged(observed, policy, within_the_hour(state, observed.now))
     if policy.freeze or observed.view_broken or observed.desired == 0:
-        return _held(observed, policy, state, vanished)
+        return _held(observed, policy, state, tuning)
     where = ordinals(observed, policy, state)
     move = next_move(observed, where, policy, state, tuning)
     if returning := _returning(observed, policy, state, move) & where.in_force:
@@ -67,26 +71,57 @@ def place(
         notes=() if undone is None else (undone,),
         outlook=tuple(_outlook(observed, where, move)),
     )
-    if set(in_force) != set(observed.in_force):
+    if set(in_force) != set(observed.in_force) or not observed.told:
+        notes = (*placed.notes, *where.notes)
         return replace(
-            placed, verdict=where.notes[0] if where.notes else placed.verdict, notes=where.notes, moving=True
+            placed, verdict=where.notes[0] if where.notes else placed.verdict, notes=notes, moving=True
         )
-    placed = replace(placed, vanished=vanished, unbound=_misborn(observed))
-    if isinstance(move.step, Eviction):
-        if move.step.to is Pool.SPOT:
-            state = replace(state, moved=move.step.ordinal, last_step=observed.now)
-        note = move.note or placed.verdict
+    return _ended(observed, policy, placed, move, tuning)
+
+
+def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move, tuning: Tuning) -> Placed:
+    """Return it with the pods to end: those of all that are asked for which may be ended now."""
+    asked = (*_vanished(observed), *_misborn(observed), *_to_evict(observed, move))
+    granted, held, state = permitted(observed, asked, placed.state, tuning)
+    vanished = tuple(one.pod for one in granted if one.cause is Cause.VANISHED)
+    placed = replace(
+        placed,
+        state=state,
+        vanished=vanished,
+        unbound=tuple(one.pod for one in granted if one.cause is Cause.UNBOUND),
+    )
+    if isinstance(move.step, Eviction) and any(one.pod.uid == move.step.uid for one in granted):
+        step, note = move.step, move.note or placed.verdict
+        state = replace(
+            state,
+            moved=step.ordinal,
+            moved_uid=step.uid,
+            moved_up=step.to is Pool.ON_DEMAND,
+            last_step=observed.now,
+        )
         return replace(
-            placed, evict=move.step, verdict=note, state=state, notes=(*placed.notes, note), moving=True
+            placed, evict=step, verdict=note, state=state, notes=(*placed.notes, note), moving=True
         )
     if vanished:
         note = _removal(observed, vanished)
-        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True)
-    if isinstance(move.step, Hold):
-        note, wake_s = move.step.note, _earliest(observed, policy, move.step.wake_s)
-        told = (*placed.notes, note) if note.warning else placed.notes
-        return replace(placed, verdict=note, notes=told, next_wake_s=wake_s)
-    return replace(placed, next_wake_s=_earliest(observed, policy, None))
+        # The others are looked at again, those of nodes that went later too.
+        wake_s = _AT_ONCE_S if len(granted) < len(asked) else None
+        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True, next_wake_s=wake_s)
+    holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
+    wakes = [_earliest(observed, policy), *(one.wake_s for one in holds)]
+    wake_s = min((one for one in wakes if one is not None), default=None)
+    warned = tuple(one.note for one in holds if one.note.warning)
+    verdict = holds[0].note if holds else placed.verdict
+    return replace(placed, verdict=verdict, notes=(*placed.notes, *warned), next_wake_s=wake_s)
+
+
+def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
+    if not isinstance(move.step, Eviction):
+        return
+    ordinal = move.step.ordinal
+    pod = next((m.pod for m in observed.members if m.ordinal == ordinal), None)
+    if pod is not None:
+        yield End(ordinal, pod, Cause.NOTICE if pod.going else Cause.ORDER)
 
 
 def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, move: Move) -> frozenset[int]:
@@ -99,10 +134,11 @@ def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, 
     return frozenset(_ordinals(observed)) if few and settled else frozenset()
 
 
-def _held(
-    observed: PlacementInput, policy: Policy, state: RebalanceState, vanished: tuple[PodView, ...]
-) -> Placed:
+def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Placed:
     """Leave the ordinals and the pods as they are; only what no node has any more is removed."""
+    granted, held, state = permitted(observed, _vanished(observed), state, tuning)
+    vanished = tuple(one.pod for one in granted)
+    wake_s = min((one.wake_s for one in held if one.wake_s is not None), default=None)
     kept = tuple(sorted(observed.in_force))
     if observed.desired == 0:
         note = Note(Reason.BALANCED, "no replica is asked for")
@@ -117,12 +153,23 @@ def _held(
         )
     where = replace(ordinals(observed, policy, state), in_force=frozenset(kept))
     outlook = tuple(_outlook(observed, where, Move(Hold(note))))
-    return Placed(kept, where.base, note, state, vanished=vanished, outlook=outlook)
+    return Placed(kept, where.base, note, state, vanished=vanished, outlook=outlook, next_wake_s=wake_s)
 
 
-def _vanished(observed: PlacementInput) -> Iterator[PodView]:
-    pods = (*(m.pod for m in observed.members if m.pod is not None), *observed.surplus)
-    return (pod for pod in pods if pod.vanished and not pod.finished and pod.node is not None)
+def _vanished(observed: PlacementInput) -> Iterator[End]:
+    """Yield the pods whose Node objects are gone, and no other has their names.
+
+    Where one has, its kubelet starts the pods that are bound to it, and says how they are.
+    """
+    pods = (
+        *((m.ordinal, m.pod) for m in observed.members),
+        *((one.ordinal, one) for one in observed.surplus),
+    )
+    for ordinal, pod in pods:
+        if pod is None or ordinal is None or pod.node is None or not observed.removes_vanished:
+            continue
+        if pod.vanished and not pod.successor and not pod.finished:
+            yield End(ordinal, pod, Cause.VANISHED)
 
 
 def _removal(observed: PlacementInput, vanished: tuple[PodView, ...]) -> Note:
@@ -136,10 +183,10 @@ def _removal(observed: PlacementInput, vanished: tuple[PodView, ...]) -> Note:
     return Note(Reason.SPOT_LOST, message, warning=True)
 
 
-def _misborn(observed: PlacementInput) -> tuple[PodView, ...]:
+def _misborn(observed: PlacementInput) -> tuple[End, ...]:
     """Return the pods that wait for on-demand although their ordinal may start on spot by now."""
     return tuple(
-        member.pod
+        End(member.ordinal, member.pod, Cause.UNBOUND)
         for member in observed.members
         if member.pod is not None
         and member.born is Pool.ON_DEMAND
@@ -170,15 +217,14 @@ def _ordinals(observed: PlacementInput) -> Iterator[int]:
     return (member.ordinal for member in observed.members)
 
 
-def _earliest(observed: PlacementInput, policy: Policy, wake_s: float | None) -> float | None:
-    """Return when to look again: the hold's own time, or when a pod has been without a node for the grace."""
+def _earliest(observed: PlacementInput, policy: Policy) -> float | None:
+    """Return the seconds until a pod has been without a node for the grace."""
     waited = [
         seconds_between(member.pod.unschedulable_since, observed.now)
         for member in observed.members
         if member.pod is not None and member.pod.counts and member.pod.unschedulable_since is not None
     ]
-    left = [policy.grace_s - one + 1.0 for one in waited if one <= policy.grace_s]
-    return min((one for one in (*left, wake_s) if one is not None), default=None)
+    return min((policy.grace_s - one + 1.0 for one in waited if one <= policy.grace_s), default=None)
 
 
 def _outlook(observed: PlacementInput, where: Ordinals, move: Move) -> Iterator[str]:
@@ -229,7 +275,9 @@ def _by_itself(member: Member) -> str | None:
     if pod is None or (pod.terminating and not member.is_lost):
         return ": the StatefulSet makes it anew"
     if member.is_lost:
-        return ": removed now, and made anew" if pod.vanished else f": made anew when Node {pod.node} is gone"
+        if pod.successor:
+            return f": the kubelet of the new node {pod.node} starts it"
+        return ": removed, and made anew" if pod.vanished else f": made anew when Node {pod.node} is gone"
     if pod.standing is Standing.DOOMED and not member.is_doomed:
         return ": left to whoever drains the node"
     return None

@@ -23,7 +23,10 @@ from splitter.core.desired.manifest import mappings
 from splitter.core.model import Pool
 
 # What of a pod decides on which nodes it may be, beside its resources and volumes.
-_WHERE: Final = ("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName")
+_WHERE: Final = (
+    *("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName", "resourceClaims"),
+)
+_ASKED: Final = ("requests", "limits", "claims")
 PRIORITY_CLASS: Final = "splitter-placeholder"
 """Lower than any other, so that placeholders yield (manifests/placeholder.yaml)."""
 
@@ -75,6 +78,8 @@ def _asked(source: Manifest, rules: RoomRules) -> dict[str, object]:
     sidecars = [one for one in mappings(pod.get("initContainers")) if one.get("restartPolicy") == "Always"]
     holding = [*mappings(pod.get("containers")), *sidecars]
     spec: dict[str, object] = {key: pod[key] for key in _WHERE if key in pod}
+    if own := _resources(pod):
+        spec["resources"] = own
     spec |= {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -87,11 +92,18 @@ def _asked(source: Manifest, rules: RoomRules) -> dict[str, object]:
 
 
 def _container(number: int, one: Mapping[str, object], image: str) -> dict[str, object]:
-    resources = mapping_at(one, "resources")
-    kept = {key: resources[key] for key in ("requests", "limits") if key in resources}
-    return {
+    made: dict[str, object] = {
         "name": f"room-{number}",
         "image": image,
-        "resources": kept,
+        "resources": _resources(one),
         "securityContext": _CONTAINER_SECURITY,
     }
+    # A port of the node is room too; it listens on none.
+    if ports := [port for port in mappings(one.get("ports")) if port.get("hostPort")]:
+        made["ports"] = [{key: port[key] for key in port if key != "name"} for port in ports]
+    return made
+
+
+def _resources(holder: Mapping[str, object]) -> dict[str, object]:
+    resources = mapping_at(holder, "resources")
+    return {key: resources[key] for key in _ASKED if key in resources}

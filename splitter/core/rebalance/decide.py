@@ -15,6 +15,7 @@ from splitter.core.rebalance.steps import (
     credit,
     losses,
     on_demand_replicas,
+    remembering,
     spot_replicas,
     widen,
 )
@@ -49,7 +50,7 @@ def decide(
     are gone or let go (docs/adr/0016).
     """
     observed = observed.within_spec()
-    state = losses(observed, policy, state.not_after(observed.now), tuning)
+    state = losses(observed, policy, remembering(observed, state.not_after(observed.now)), tuning)
     figures = credit(observed, policy, widen(observed, state, tuning), tuning)
     on_demand, spot = _replicas(figures)
     if on_demand < observed.on_demand_spec:
@@ -84,7 +85,7 @@ def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
     if figures.probing and state.last_loss is not None:
         timers.append((state.last_loss, tuning.settle_s))
     if state.cover_since is not None:
-        timers.append((state.cover_since, tuning.release_s))
+        timers.append((state.cover_since, figures.release_s))
     if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
         timers.append((state.last_step, tuning.step_interval_s))
     left_s = [after_s - observed.age_s(since) for since, after_s in timers]

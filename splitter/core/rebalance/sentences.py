@@ -7,8 +7,9 @@ countdowns, so that the same state says the same thing in every pass and one Eve
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.model import Note
+from splitter.core.model import Move, Note, Pool
 from splitter.core.reasons import Reason
+from splitter.core.rebalance.state import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
 _ALARMING = frozenset(
@@ -43,16 +44,14 @@ def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
     observed = figures.observed
     before = observed.on_demand_spec
     if on_demand > before:
-        yield _noted("on-demand", before, on_demand, *_shortage(figures))
+        yield _noted(Pool.ON_DEMAND, before, on_demand, *_shortage(figures))
     elif on_demand < before:
         planned = observed.on_demand_spec + observed.spot_spec - observed.spot_doomed
         if planned > observed.desired + max(1, observed.max_surge) or observed.desired == 0:
-            yield _noted("on-demand", before, on_demand, Reason.SCALED, _divided(figures))
+            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.SCALED, _divided(figures))
         else:
-            stood = (
-                f"{figures.soaked} of {figures.want} spot replicas have been ready for {_s(figures.soak_s)}"
-            )
-            yield _noted("on-demand", before, on_demand, Reason.RETURNING, stood)
+            stood = f"{figures.soaked} of {figures.want} spot replicas have been ready for {_soaked(figures)}"
+            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.RETURNING, stood)
 
 
 def _shortage(figures: Figures) -> tuple[Reason, str]:
@@ -63,10 +62,12 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
         if figures.state.lost and doomed:
             return (
                 Reason.SPOT_INTERRUPTED,
-                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes",
+                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes{_let_go(figures)}",
             )
         if figures.state.lost:
-            return Reason.SPOT_LOST, f"{ready} of {figures.want} spot replicas are ready after a loss"
+            interrupted = figures.state.interrupted
+            reason, what = (Reason.SPOT_INTERRUPTED, "notice") if interrupted else (Reason.SPOT_LOST, "loss")
+            return reason, f"{ready} of {figures.want} spot replicas are ready after a {what}"
         if observed.blocked:
             return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want}; {observed.blocked}"
         reason, why = _unplaced(figures)
@@ -145,18 +146,18 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         elif figures.keep:
             reason = Reason.SPOT_INTERRUPTED
             why = f"{figures.keep} of {before} stand on doomed nodes and are replaced on spot"
-        yield _noted("spot", before, spot, reason, why)
+        yield _noted(Pool.SPOT, before, spot, reason, why)
     elif spot < before:
         reason, why = Reason.SCALED, _divided(figures)
         if figures.releasing:
             reason = Reason.COVERED
-            why = f"cover has been available for {_s(figures.tuning.release_s)}, the doomed may go"
+            why = _released(figures)
             why += f"; {_window(figures, spot)}" if figures.probing else ""
         elif figures.probing:
             reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
         elif figures.short:
             reason, why = _shortage(figures)
-        yield _noted("spot", before, spot, reason, why)
+        yield _noted(Pool.SPOT, before, spot, reason, why)
 
 
 def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
@@ -201,14 +202,32 @@ def _limits(figures: Figures) -> Iterator[Note]:
         )
 
 
-def _noted(pool: str, before: int, after: int, reason: Reason, why: str) -> Note:
-    message = f"scale {pool} {before} -> {after} ({after - before:+d}): {why}"
-    return Note(reason, message, warning=after > before and reason in _ALARMING)
+def _noted(pool: Pool, before: int, after: int, reason: Reason, why: str) -> Note:
+    move = Move(pool, before, after)
+    return Note(reason, f"{move}: {why}", warning=after > before and reason in _ALARMING, move=move)
 
 
 def _divided(figures: Figures) -> str:
     desired = figures.observed.desired
     return f"{desired} replicas are divided into {figures.base} on-demand and {figures.want} spot"
+
+
+def _released(figures: Figures) -> str:
+    """Say why the doomed are let go now."""
+    if figures.tuning.release_s is not None or figures.release_s >= RELEASE_S:
+        return f"cover has been available for {_s(figures.release_s)}, the doomed may go"
+    return (
+        "cover is available, and the doomed need the rest of their notice to end"
+        " (terminationGracePeriodSeconds), so they may go"
+    )
+
+
+def _let_go(figures: Figures) -> str:
+    """Say when the doomed are let go; nothing while they are not covered."""
+    since = figures.state.cover_since
+    if since is None or figures.releasing:
+        return ""
+    return f", covered since {_clock(since, 0)} and let go {_s(round(figures.release_s))} after that"
 
 
 def _window(figures: Figures, spot: int) -> str:
@@ -219,6 +238,13 @@ def _window(figures: Figures, spot: int) -> str:
     if not asked and observed.on_demand_over_quota:
         return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
     return f"{observed.spot_ready} ready and {asked} more stay asked for"
+
+
+def _soaked(figures: Figures) -> str:
+    """Say how long a replica has to stand: less than the soak once one of them has stood for that."""
+    soak_s = figures.state.soak(figures.policy)
+    proven = f" (one for the soak of {_s(soak_s)})" if figures.soak_s < soak_s else ""
+    return f"{_s(figures.soak_s)}{proven}"
 
 
 def _next_soaked(figures: Figures) -> str:

@@ -5,11 +5,15 @@ and goes back there, `Tuning` comes from the settings. Nothing here decides. Cou
 durations seconds, instants aware UTC datetimes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from splitter.core.model import Policy, Trouble
+from splitter.core.placeable import Restart
+
+RELEASE_S = 60.0
+"""Doomed replicas that are covered are kept no longer than this: their notice may still be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,18 @@ class Tuning:
     probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25
-    """On-demand goes down by at most this share of N in one step."""
+    """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
     step_interval_s: float = 60.0
     """Between two steps down."""
     fast_s: float = 60.0
     """The soak of one replica once spot as a whole has proven itself."""
-    release_s: float = 60.0
-    """So long must everything doomed have been covered before it is let go."""
+    release_s: float | None = None
+    """So long must everything doomed have been covered before it is let go. None: `RELEASE_S`, or less where
+    the notice is shorter (docs/adr/0031)."""
+    restarts_per_hour: int = 4
+    """Placement: one member is ended at most so often within an hour; to restore order, half as often."""
+    vanished_s: float = 40.0
+    """Placement: so long a pod stays whose Node went while Ready. Kubernetes' own collector waits as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +94,15 @@ class RebalanceInput:
     """Why the nodes that are there do not take the pending ones; None: too few, or full."""
     spot_doomed: int = 0
     """Still there, on a node that is going. Gone nodes' pods count nowhere."""
+    spot_stop_at: datetime | None = None
+    """When the first of the doomed has to begin to end: the deadline of its node, less its
+    terminationGracePeriodSeconds. None: no node of theirs tells a deadline."""
+    spot_stop_after_s: float | None = None
+    """Of the doomed without a deadline: the same, in seconds after the notice, by their provider's."""
     lost_node_uids: tuple[str, ...] = ()
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
+    lost_nodes_live: bool = False
+    """All of those are doomed, and none is NotReady or absent yet."""
     fit_spot: int = 0
     """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
     blocked: str = ""
@@ -159,6 +175,8 @@ class RebalanceState:
     last_loss: datetime | None = None
     lost: bool = False
     """A loss is not made good yet: only what is ready counts as spot."""
+    interrupted: bool = False
+    """The last loss was announced, and no replica has gone with its node since."""
     window: int = 1
     """w: replicas asked of spot beyond what is ready there, while lost."""
     asked: int | None = None
@@ -173,12 +191,28 @@ class RebalanceState:
     """When on-demand was lowered last."""
     cover_since: datetime | None = None
     """Since when everything doomed has been covered."""
+    doomed_since: datetime | None = None
+    """Since when there have been doomed replicas: the first notice was no earlier for us."""
     charged: tuple[str, ...] = ()
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+    uncharged: int = 0
+    """How many more were counted than have room in `charged`."""
+    decided: int | None = None
+    """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = None
-    """Placement: the ordinal moved to spot last (at `last_step`), until it is known how that ended."""
+    """Placement: the ordinal moved last (at `last_step`), until it is known how that ended."""
+    moved_uid: str = ""
+    """Placement: the pod that was ended by that move."""
+    moved_up: bool = False
+    """Placement: that move was to on-demand."""
     failed_moves: int = 0
-    """Placement: moves to spot in a row that ended on on-demand; each doubles the rest before the next."""
+    """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
+    failed_covers: int = 0
+    """Placement: the same of moves to on-demand."""
+    unplaced: bool = False
+    """Placement: the pod of the last move was born without the label of the admission policy."""
+    restarts: tuple[Restart, ...] = ()
+    """Placement: the ends of members by splitter within the last hour."""
     yielded: tuple[int, ...] = ()
     """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
 
@@ -188,17 +222,32 @@ class RebalanceState:
 
     def not_after(self, now: datetime) -> "RebalanceState":
         """Pull instants of the future back to `now`: a clock that was set back must not hold us up."""
-        last_loss, up_since, short_since, last_step, cover_since = (
-            instant if instant is None or instant <= now else now
-            for instant in (self.last_loss, self.up_since, self.short_since, self.last_step, self.cover_since)
-        )
+        ahead = {
+            field.name: now
+            for field in fields(self)
+            if isinstance(instant := getattr(self, field.name), datetime) and instant > now
+        }
+        restarts = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
+        return replace(self, restarts=restarts, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
+
+    def unwritten(self, before: "RebalanceState") -> "RebalanceState":
+        """Return what to remember when a write failed: all that was seen, nothing that was to be done.
+
+        A loss stays a loss: the pods that tell of it may be gone before the next try.
+        """
+        asked = [count for count in (self.decided, before.decided) if count is not None]
         return replace(
             self,
-            last_loss=last_loss,
-            up_since=up_since,
-            short_since=short_since,
-            last_step=last_step,
-            cover_since=cover_since,
+            decided=max(asked, default=None),
+            last_step=before.last_step,
+            moved=before.moved,
+            moved_uid=before.moved_uid,
+            moved_up=before.moved_up,
+            failed_moves=before.failed_moves,
+            failed_covers=before.failed_covers,
+            unplaced=before.unplaced,
+            restarts=before.restarts,
+            yielded=before.yielded,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -223,6 +272,7 @@ class RebalanceState:
             soak_s=_seconds(status.get(_WIRE["soak_s"])),
             last_loss=_instant(status.get(_WIRE["last_loss"])),
             lost=status.get(_WIRE["lost"]) is True,
+            interrupted=status.get(_WIRE["interrupted"]) is True,
             window=_count(status.get(_WIRE["window"])) or RebalanceState().window,
             asked=_count(status.get(_WIRE["asked"])),
             up_since=_instant(status.get(_WIRE["up_since"])),
@@ -230,19 +280,29 @@ class RebalanceState:
             short_since=_instant(status.get(_WIRE["short_since"])),
             last_step=_instant(status.get(_WIRE["last_step"])),
             cover_since=_instant(status.get(_WIRE["cover_since"])),
+            doomed_since=_instant(status.get(_WIRE["doomed_since"])),
             charged=_words(status.get(_WIRE["charged"])),
+            uncharged=_count(status.get(_WIRE["uncharged"])) or 0,
+            decided=_ordinal(status.get(_WIRE["decided"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
+            moved_uid=_word(status.get(_WIRE["moved_uid"])),
+            moved_up=status.get(_WIRE["moved_up"]) is True,
             failed_moves=_count(status.get(_WIRE["failed_moves"])) or 0,
+            failed_covers=_count(status.get(_WIRE["failed_covers"])) or 0,
+            unplaced=status.get(_WIRE["unplaced"]) is True,
+            restarts=tuple(_restarts(status.get(_WIRE["restarts"]))),
             yielded=_ordinals(status.get(_WIRE["yielded"])),
         )
 
 
+_RESTARTS_MAX = 4096  # of a thousand members, four each
 _SECONDS_MAX = 10**9  # a generation; anything longer is a slip of the hand
 
 _WIRE = {
     "soak_s": "soakSeconds",
     "last_loss": "lastLoss",
     "lost": "lost",
+    "interrupted": "interrupted",
     "window": "window",
     "asked": "asked",
     "up_since": "upSince",
@@ -250,9 +310,17 @@ _WIRE = {
     "short_since": "shortSince",
     "last_step": "lastStep",
     "cover_since": "coverSince",
+    "doomed_since": "doomedSince",
     "charged": "chargedNodes",
+    "uncharged": "unchargedNodes",
+    "decided": "onDemandDecided",
     "moved": "movedOrdinal",
+    "moved_uid": "movedUid",
+    "moved_up": "movedToOnDemand",
     "failed_moves": "failedMoves",
+    "failed_covers": "failedCovers",
+    "unplaced": "unplaced",
+    "restarts": "restarts",
     "yielded": "yieldedOrdinals",
 }
 
@@ -262,7 +330,7 @@ def _plain(value: object) -> object:
         case datetime():
             return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
         case tuple():
-            return list(value)
+            return [_plain(one) for one in value]
         case _:
             return value
 
@@ -288,6 +356,19 @@ def _count(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if value > 0 else None
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _restarts(value: object) -> Iterator[Restart]:
+    # Anybody may have edited it: no more than there can be, the last ones.
+    for one in value[-_RESTARTS_MAX:] if isinstance(value, list | tuple) else ():
+        if isinstance(one, list | tuple) and len(one) == len(Restart._fields):
+            ordinal, at = _ordinal(one[0]), _instant(one[1])
+            if ordinal is not None and at is not None:
+                yield Restart(ordinal, at, one[2] is True)
 
 
 def _words(value: object) -> tuple[str, ...]:

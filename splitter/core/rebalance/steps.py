@@ -4,16 +4,17 @@ Called by `decide` only. Each step takes what the one before found out and retur
 them writes sentences. The names in backquotes are the page's ("Rebalancing", section 3).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import ceil
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy
-from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.state import RELEASE_S, RebalanceInput, RebalanceState, Tuning
 
 CHARGED_MAX = 256
-"""Lost nodes remembered in the Split: 10 kB. Beyond, a disaster is on that needs no more counting."""
+"""Lost nodes remembered in the Split by name: 10 kB. Of those beyond, only how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,29 @@ class Figures:
     @property
     def keep(self) -> int:
         """Return the doomed spot replicas still asked for: none once they have been covered for long."""
-        covered = self.observed.age_s(self.state.cover_since) >= self.tuning.release_s
+        covered = self.observed.age_s(self.state.cover_since) >= self.release_s
         return 0 if covered else self.observed.spot_doomed
+
+    @property
+    def release_s(self) -> float:
+        """Return for how long the doomed have to have been covered before they are let go.
+
+        Unless a setting says it: no longer than they can be let go and still end by themselves.
+        """
+        if self.tuning.release_s is not None:
+            return self.tuning.release_s
+        waits_s = [RELEASE_S]
+        if self.state.cover_since is not None:
+            waits_s += [(end - self.state.cover_since).total_seconds() for end in self._stops]
+        return max(0.0, min(waits_s))
+
+    @property
+    def _stops(self) -> Iterator[datetime]:
+        observed, since = self.observed, self.state.doomed_since
+        if observed.spot_stop_at is not None:
+            yield observed.spot_stop_at
+        if observed.spot_stop_after_s is not None and since is not None:
+            yield since + timedelta(seconds=observed.spot_stop_after_s)
 
     @property
     def probing(self) -> bool:
@@ -94,8 +116,9 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     """
     want = observed.desired - base_replicas(observed.desired, policy)
     lost_nodes = set(observed.lost_node_uids)
-    full = len(state.charged) >= CHARGED_MAX
-    newly_lost = not full and not lost_nodes <= set(state.charged)
+    known = lost_nodes & set(state.charged)
+    unknown = lost_nodes - known
+    newly_lost = len(unknown) > state.uncharged
     if newly_lost and not observed.view_broken:
         state = replace(
             state,
@@ -116,12 +139,16 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         state = replace(
             state,
             lost=True,
+            interrupted=True,
             window=tuning.probe_replicas,
             asked=observed.spot_ready + tuning.probe_replicas,
         )
+    charged = (*sorted(known), *sorted(unknown))[:CHARGED_MAX]
     return replace(
         state,
-        charged=tuple(sorted(lost_nodes))[:CHARGED_MAX],
+        interrupted=state.interrupted and (observed.lost_nodes_live or not lost_nodes),
+        charged=tuple(sorted(charged)),
+        uncharged=len(lost_nodes) - len(charged),
         proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
         short_since=_since(
             observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
@@ -131,7 +158,18 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             state.cover_since,
             observed.now,
         ),
+        doomed_since=_since(observed.spot_doomed > 0, state.doomed_since, observed.now),
     )
+
+
+def remembering(observed: RebalanceInput, state: RebalanceState) -> RebalanceState:
+    """Take a raise of on-demand that nobody remembers for the cover of a loss: a crash has forgotten it.
+
+    Spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
+    """
+    if state.decided is None or observed.on_demand_spec <= state.decided:
+        return state
+    return replace(state, last_loss=observed.now, proven=False, decided=None)
 
 
 def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Figures:
@@ -165,7 +203,7 @@ def on_demand_replicas(figures: Figures) -> int:
     """Step 3: raise by what is missing at once, lower in steps, never below what N needs.
 
     What a policy change asks for beyond what is missing waits for room, so that planned moves never
-    hold more than N + S.
+    hold more than N + S. What is held beyond N + S, after a scale-in for instance, goes without steps.
     """
     observed, tuning = figures.observed, figures.tuning
     spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
@@ -180,11 +218,14 @@ def on_demand_replicas(figures: Figures) -> int:
     surplus = spec - figures.need_down - doomed
     stepped = observed.age_s(figures.state.last_step)
     resting = figures.state.last_step is not None and stepped < tuning.step_interval_s
-    if surplus <= 0 or resting or observed.view_broken:
+    if surplus <= 0 or observed.view_broken:
         return spec
+    room = observed.desired + max(1, observed.max_surge)
+    above = max(0, serving + observed.spot_spec - observed.spot_doomed - room)
+    step = above if resting else max(above, step_replicas(observed.desired, tuning))
     free = spec - observed.on_demand_ready - observed.on_demand_doomed
     spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
-    return spec - min(surplus, step_replicas(observed.desired, tuning), spare + free)
+    return spec - min(surplus, step, spare + free)
 
 
 def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
@@ -253,7 +294,9 @@ def _ask(figures: Figures, top: int) -> int:
         return top
     last_loss = figures.state.last_loss
     settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
-    believed = 0 if observed.blocked or settling else observed.fit_spot
+    # No more nodes can be had, but what nobody covers may use the room of those that are there.
+    uncovered = observed.desired - observed.spot_ready - figures.need_up > 0
+    believed = 0 if settling or (observed.blocked and not uncovered) else observed.fit_spot
     # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
     # let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.

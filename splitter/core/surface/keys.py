@@ -3,8 +3,8 @@
 import hashlib
 from typing import Final
 
-from splitter.core.model import Note, Pool
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.model import Mode, Note, Pool
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.core.reasons import Reason
 from splitter.core.surface.words import quoted
 
@@ -144,19 +144,33 @@ def twin_name(source_name: str, pool: Pool) -> str:
     return f"{source_name}-{pool.value}"
 
 
-def name_problem(kind: str, name: str) -> Note | None:
+def has_names(key: Key) -> bool:
+    """Whether its Split and its twins could be called as they would be: a suffix may be too much.
+
+    >>> has_names(Key("StatefulSet", "shop", "d" * 250))
+    False
+    """
+    return is_name(split_name(key)) and all(is_name(twin_name(key.name, pool)) for pool in Pool)
+
+
+def name_problem(kind: str, name: str, mode: Mode = Mode.TWINS) -> Note | None:
     """Return why a workload of this name cannot be split, or None; unknown kinds have no limit.
 
-    The limit is what leaves room for the longer suffix and for what Kubernetes itself appends: a
-    Deployment's name may have 232 characters, a StatefulSet's 42.
+    The limit is what leaves room for the longer suffix of the twins and for what Kubernetes itself appends: a
+    Deployment's name may have 232 characters, a StatefulSet's 42, and in placement mode 52.
     """
     longest = _LONGEST_TWIN_NAME.get(kind)
-    suffix = max(len(twin_name("", pool)) for pool in Pool)
+    twins = mode is Mode.TWINS
+    suffix = max(len(twin_name("", pool)) for pool in Pool) if twins else 0
     if longest is None or len(name) <= longest - suffix:
         return None
+    because = (
+        f"its twins are called {twin_name('<name>', Pool.ON_DEMAND)} and {twin_name('<name>', Pool.SPOT)}"
+        if twins
+        else "Kubernetes labels its pods with the name and a hash, and makes none of a longer one"
+    )
     message = (
         f"the name {quoted(name)} has {len(name)} characters; a {kind} to be split may have at most "
-        f"{longest - suffix}, because its twins are called {twin_name('<name>', Pool.ON_DEMAND)} and "
-        f"{twin_name('<name>', Pool.SPOT)}. Give it a shorter name, or remove the label {LABEL_SPLIT}."
+        f"{longest - suffix}, because {because}. Give it a shorter name, or remove the label {LABEL_SPLIT}."
     )
     return Note(Reason.NAME_TOO_LONG, message, warning=True)

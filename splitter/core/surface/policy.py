@@ -145,13 +145,17 @@ Until then the last good policy stays in force.'
     return ParsedPolicy(None if refusals else policy, refusals + warnings, tuple(reader.levels))
 
 
+_UNKNOWN_TOLD: Final = 10
+
+
 def _unknown(annotations: Mapping[str, str], level: Level) -> tuple[Note, ...]:
     """Return a warning for each annotation under our prefix that means nothing to us."""
     known = {*keys.USER_ANNOTATIONS, *keys.OWN_ANNOTATIONS}
     unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in known)
-    return tuple(
-        Note(Reason.INVALID_ANNOTATION, _unknown_message(key, level), warning=True) for key in unknown
-    )
+    told = [_unknown_message(key, level) for key in unknown[:_UNKNOWN_TOLD]]
+    if more := unknown[_UNKNOWN_TOLD:]:
+        told.append(f"{len(more)} more annotations{_where(level)} begin with {keys.PREFIX} and are ignored.")
+    return tuple(Note(Reason.INVALID_ANNOTATION, message, warning=True) for message in told)
 
 
 def _unknown_message(key: str, level: Level) -> str:

@@ -6,6 +6,10 @@ left in `spec.replicas`: another number there was written by somebody else, and 
 
 import json
 from dataclasses import dataclass
+from typing import Final
+
+# `spec.replicas` is an int32.
+_MOST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +47,7 @@ def parse_saved(text: str | None) -> SavedReplicas | None:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return what `spec.replicas` may be; more digits than that would make every sum of it a bug."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= _MOST else None

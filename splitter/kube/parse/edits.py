@@ -10,23 +10,30 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
+from splitter.core.keyed import KeyedLists
 from splitter.core.model import Edit
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw
 
+# One is enough to have a twin put right as a whole; which they are is told of five.
+MAX_EDITS = 1000
 _DIGEST = 16
 
 
 def edits(raw: Raw) -> tuple[Edit, ...]:
     """Return the single values in a pod template that are somebody else's; () for nearly every twin.
 
-    Lists and maps that are owned as a whole are left out: the server's defaults are in them.
+    Lists and maps that are owned as a whole are left out: the server's defaults are in them. At most
+    MAX_EDITS are told.
     """
-    found = {}
+    found: dict[tuple[str, ...], Edit] = {}
+    lists = KeyedLists()
     for entry in raw["metadata"].get("managedFields", ()):
         owned = (entry.get("fieldsV1") or {}).get("f:spec", {}).get("f:template")
         if owned and entry.get("manager") != FIELD_MANAGER:
-            for edit in _values(owned, raw["spec"]["template"], ("spec", "template")):
+            for edit in _values(owned, raw["spec"]["template"], ("spec", "template"), lists):
+                if len(found) == MAX_EDITS:
+                    break
                 found[edit.path] = edit
     return tuple(found[path] for path in sorted(found))
 
@@ -43,16 +50,17 @@ def owned(raw: Raw) -> str:
     return ""
 
 
-def _values(owned: Mapping[str, Any], value: object, path: tuple[str, ...]) -> Iterator[Edit]:
+def _values(
+    owned: Mapping[str, Any], value: object, path: tuple[str, ...], lists: KeyedLists
+) -> Iterator[Edit]:
     """Walk the owned fields and the object side by side."""
     if not owned and isinstance(value, str | int | float):
         yield Edit(path, value)
     for name, below in owned.items():
         kind, _, key = name.partition(":")
         if kind == "f" and isinstance(value, Mapping) and key in value:
-            yield from _values(below, value[key], (*path, key))
+            yield from _values(below, value[key], (*path, key), lists)
         elif kind == "k" and isinstance(value, list):
-            wanted = json.loads(key).items()
-            for item in value:
-                if isinstance(item, Mapping) and wanted <= item.items():
-                    yield from _values(below, item, (*path, key))
+            item = lists.find(value, key)
+            if item is not None:
+                yield from _values(below, item, (*path, key), lists)

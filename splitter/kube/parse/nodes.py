@@ -1,6 +1,7 @@
 """Nodes."""
 
 from collections.abc import Sequence
+from sys import intern
 
 from splitter.core.nodes import Condition, NodeFacts, Taint
 from splitter.kube.parse.fields import Raw, maybe_instant, quantity
@@ -27,8 +28,16 @@ def node_facts(raw: Raw) -> NodeFacts:
         ),
         unschedulable=bool(spec.get("unschedulable")),
         deletion_timestamp=maybe_instant(metadata.get("deletionTimestamp")),
+        machine=_machine(status.get("nodeInfo") or {}),
+        provider=intern(spec.get("providerID", "").partition("://")[0]),
         allocatable={name: quantity(name, text) for name, text in status.get("allocatable", {}).items()},
     )
+
+
+def _machine(info: Raw) -> str:
+    """Name a machine since it was started last; empty where it does not say both."""
+    system, boot = str(info.get("systemUUID") or ""), str(info.get("bootID") or "")
+    return f"{system}/{boot}" if system and boot else ""
 
 
 def _taints(raw: Sequence[Raw]) -> tuple[Taint, ...]:

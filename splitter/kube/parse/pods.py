@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from sys import intern
 
 import orjson
 
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
+from splitter.core.desired.placing import MAX_REQUIREMENTS
 from splitter.core.model import Pool, Trouble
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL
@@ -18,6 +19,10 @@ from splitter.kube.records import PodRecord
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
 COST_BEFORE = "splitter.io/deletion-cost-before"
+# Longer than anybody waits for a pod; what is written there may be any number.
+_LONGEST_GRACE_S = 10**6
+_KINDS = ("matchExpressions", "matchFields")
+_TERMINATION_MAX_S = 3600  # more than any notice
 _POOLS = {pool.value: pool for pool in Pool}
 
 
@@ -45,6 +50,7 @@ def pod(raw: Raw) -> PodRecord:
         unready_since=None if is_ready else _unready_since(ready, scheduled, metadata),
         created=instant(metadata["creationTimestamp"]),
         terminating="deletionTimestamp" in metadata,
+        terminating_since=_asked_to_end(metadata),
         finished=status.get("phase") in {"Succeeded", "Failed"},
         bound_since=_since(scheduled, metadata) if scheduled and scheduled["status"] == "True" else None,
         unschedulable_since=_since(scheduled, metadata) if scheduled and unschedulable else None,
@@ -54,8 +60,17 @@ def pod(raw: Raw) -> PodRecord:
         held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
+        termination_s=_termination_s(spec),
         requests=_requests(spec),
     )
+
+
+def _asked_to_end(metadata: Raw) -> datetime | None:
+    """Return when a pod was asked to end: its deletionTimestamp is when its grace is over."""
+    if "deletionTimestamp" not in metadata:
+        return None
+    grace = timedelta(seconds=min(count(metadata, "deletionGracePeriodSeconds"), _LONGEST_GRACE_S))
+    return instant(metadata["deletionTimestamp"]) - grace
 
 
 def _since(found: Raw, metadata: Raw) -> datetime:
@@ -68,6 +83,12 @@ def _unready_since(ready: Raw | None, scheduled: Raw | None, metadata: Raw) -> d
     if scheduled is None or scheduled["status"] != "True":
         return None
     return _since(ready or scheduled, metadata)
+
+
+def _termination_s(spec: Raw) -> int:
+    """Return the seconds that it is given to end; the API server fills in 30, and takes any number."""
+    given_s: int = spec.get("terminationGracePeriodSeconds", 30)
+    return min(max(0, given_s), _TERMINATION_MAX_S)
 
 
 def _trouble(status: Raw, scheduled: Raw | None) -> Trouble | None:
@@ -99,24 +120,36 @@ def _container(raw: Raw) -> ContainerFacts:
 
 
 def pod_request(spec: Raw) -> PodRequest:
-    """Parse what the scheduler looks at, for the count of free room."""
+    """Parse what the scheduler looks at, for the count of free room.
+
+    What asks more of a node than splitter renders (`MAX_REQUIREMENTS`) is taken to fit nowhere.
+    """
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     where = [spec.get("nodeSelector"), required.get("nodeSelectorTerms"), spec.get("tolerations")]
-    return replace(_anywhere(orjson.dumps(where)), requests=dict(_requests(spec)))
+    text = orjson.dumps(where)
+    parsed = _anywhere(text) if len(text) <= _ALIKE_BYTES else _anywhere.__wrapped__(text)
+    return replace(parsed, requests=dict(_requests(spec)))
 
 
 # Templates ask for every kind of spot node by its labels: some 130 objects, the same for nearly all twins.
-@lru_cache(maxsize=1024)
+# They are kept when nobody has them any more, too: so not what is large, and may be another each second.
+_ALIKE_BYTES = 8 * 1024
+
+
+@lru_cache(maxsize=256)
 def _anywhere(where: bytes) -> PodRequest:
     """Parse on which nodes a pod may stand, once for all pods that say the same."""
     selector, terms, tolerations = orjson.loads(where)
+    asked = [one for term in terms or () for name in _KINDS for one in term.get(name) or ()]
+    requirements = sum(1 + len(one.get("values") or ()) for one in asked) + len(terms or ())
+    requirements += len(selector or ()) + len(tolerations or ())
+    if requirements > MAX_REQUIREMENTS:
+        return PodRequest(affinity=(NodeTerm(),))
     return PodRequest(
+        requirements=requirements,
         node_selector=selector or {},
-        affinity=tuple(
-            NodeTerm(expressions(term.get("matchExpressions")), expressions(term.get("matchFields")))
-            for term in terms or ()
-        ),
+        affinity=tuple(NodeTerm(*(expressions(term.get(name)) for name in _KINDS)) for term in terms or ()),
         tolerations=tuple(
             Toleration(
                 key=toleration.get("key", ""),
@@ -151,6 +184,9 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
             largest_init[resource] = max(largest_init.get(resource, 0), quantity(resource, text))
     for resource, amount in largest_init.items():
         running[resource] = max(running.get(resource, 0), amount)
+    # What is asked for the pod as a whole counts in place of its containers'.
+    for resource, text in ((spec.get("resources") or {}).get("requests") or {}).items():
+        running[resource] = quantity(resource, text)
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
     return tuple(sorted((intern(resource), amount) for resource, amount in running.items()))

@@ -1,11 +1,14 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
+from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.packed import packed
 from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
+
+_OWNERS = 4
 
 
 def split(raw: Raw) -> SplitRecord:
@@ -18,7 +21,8 @@ def split(raw: Raw) -> SplitRecord:
     view = SplitView(
         uid=metadata["uid"],
         generation=count(metadata, "generation"),
-        owner_uids=tuple(ref["uid"] for ref in owners(metadata)),
+        # It has one by our own hand; what others add multiplies what is told to the admission policy.
+        owner_uids=tuple(ref["uid"] for ref in owners(metadata)[:_OWNERS]),
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
@@ -37,8 +41,10 @@ def split(raw: Raw) -> SplitRecord:
 
 
 def _ordinals(raw: object) -> tuple[int, ...] | None:
-    """Return the ordinals of a Split in placement mode; None for any other."""
-    return tuple(sorted(one for one in raw if isinstance(one, int))) if isinstance(raw, list) else None
+    """Return the ordinals of a Split in placement mode; None for any other. At most MAX_MEMBERS."""
+    if not isinstance(raw, list):
+        return None
+    return tuple(sorted({one for one in raw if isinstance(one, int)}))[:MAX_MEMBERS]
 
 
 def placement(raw: Raw) -> PlacementRecord:

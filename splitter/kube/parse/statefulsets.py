@@ -1,6 +1,7 @@
 """What only StatefulSets have: N while the source stands at 0, who writes it, ordinals, claims."""
 
 from collections.abc import Iterator
+from math import ceil
 
 import orjson
 
@@ -38,6 +39,8 @@ def stateful(raw: Raw) -> StatefulView:
         partition=partition(spec),
         revision=status.get("updateRevision", ""),
         on_delete=strategy.get("type") == "OnDelete",
+        update_at_once=_update_at_once(strategy, count(spec, "replicas", 1)),
+        min_ready_s=float(count(spec, "minReadySeconds")),
         deletes_claims=retention.get("whenScaled") == "Delete",
         updating=_updating(spec, status),
         claim_templates=tuple(one["metadata"]["name"] for one in spec.get("volumeClaimTemplates") or ()),
@@ -52,6 +55,16 @@ def _updating(spec: Raw, status: Raw) -> str:
         return ""
     updated, wanted = count(status, "updatedReplicas"), count(spec, "replicas", 1) - partition(spec)
     return f"{updated} of {wanted} pods have the new template" if updated < wanted else ""
+
+
+def _update_at_once(strategy: Raw, replicas: int) -> int:
+    """Return how many pods its update takes at a time: 1, or `maxUnavailable`, of a share rounded up."""
+    written = (strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1)
+    if isinstance(written, str):
+        share = written.removesuffix("%")
+        # Without this a share of many digits would be multiplied out.
+        written = ceil(int(share) * replicas / 100) if share.isdecimal() and len(share) <= len("100") else 1
+    return max(1, written) if isinstance(written, int) else 1
 
 
 def first_ordinal(spec: Raw) -> int:

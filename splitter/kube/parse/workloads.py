@@ -139,6 +139,8 @@ def twin(raw: Raw) -> TwinRecord:
     )
 
 
+# The API server takes a percentage of any number of digits.
+_MOST_PERCENT = 10**9
 # A StatefulSet has no surge, and its roll takes one pod at a time.
 _ONE_BY_ONE = (0, 1)
 
@@ -159,7 +161,9 @@ def _rolling_numbers(spec: Raw, replicas: int) -> tuple[int, int]:
 def _of(written: int | str, replicas: int, rounding: Callable[[float], int]) -> int:
     if isinstance(written, int):
         return written
-    return rounding(int(written.rstrip("%")) * replicas / 100)
+    digits = written.rstrip("%")
+    percent = int(digits) if len(digits) < len(str(_MOST_PERCENT)) else _MOST_PERCENT
+    return rounding(percent * replicas / 100)
 
 
 def source(raw: Raw) -> SourceRecord:

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 
 from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
+from splitter.core.rebalance.state import RELEASE_S
 from splitter.simulate import Assumptions, Change, Rebalancing, SimulationResult, Trace, simulate
 
 LEAD_S = 3 * 3600.0
@@ -43,7 +44,8 @@ def compressed(trace: Trace, factor: float) -> Trace:
 
 def tuned(factor: float) -> tuple[Policy, Tuning]:
     """Return the default policy and time constants, so many times faster. Shares and counts stay."""
-    policy, tuning = Policy(), Tuning()
+    # No notice is given in a replay; said outright, since the default is not one duration to be divided.
+    policy, tuning = Policy(), Tuning(release_s=RELEASE_S)
     times = {f.name: getattr(tuning, f.name) / factor for f in fields(tuning) if f.name.endswith("_s")}
     return (
         replace(policy, grace_s=policy.grace_s / factor, soak_s=policy.soak_s / factor),

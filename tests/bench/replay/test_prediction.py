@@ -28,6 +28,7 @@ class TestCompression:
         policy, tuning = tuned(60)
         assert (policy.soak_s, policy.grace_s) == (Policy().soak_s / 60, Policy().grace_s / 60)
         assert tuning.soak_max_s == Tuning().soak_max_s / 60
+        assert tuning.release_s == 1.0
         assert tuning.step_fraction == Tuning().step_fraction
         assert tuning.probe_replicas == Tuning().probe_replicas
 

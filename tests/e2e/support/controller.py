@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # than a pod needs to start on a busy machine: a slow start is no shortage.
 SHORT = {
     "SOAK_S": "3",
+    "VANISHED_NODE_WAIT_S": "1",
+    "MEMBER_RESTARTS_PER_HOUR": "1000",
     "SOAK_MAX_S": "5",
     "GRACE_S": "15",
     "CALM_S": "5",

@@ -1,0 +1,76 @@
+"""The floor, and how many available replicas surely stay above it: counted for each ReplicaSet.
+
+Every write that lowers a count goes by this: MAKE and BREAK (`handover`), the lowerings of a running
+split (`transfer.may_lower`), and rolls (`transfer.total_available`). Counted over sums it was wrong twice
+(docs/adr/0033).
+"""
+
+from collections.abc import Sequence
+
+from splitter.core.model import PodView, ReplicaSetView, TwinView
+
+
+def floor_of(replicas: int, surge: int, unavailable: int) -> int:
+    """Return F, the available replicas that no write of ours goes below (promise 1)."""
+    return max(0, replicas if surge >= 1 else replicas - unavailable)
+
+
+def kept_by_replica_set(rs: ReplicaSetView, replicas: int) -> int:
+    """Count the available replicas that a ReplicaSet surely keeps at so many.
+
+    A ready pod that does not count as available, on a doomed node for instance, may stay in the place of one
+    that does, unless it bears our deletion cost.
+    """
+    pods = staying_pods(rs.pods, rs.spec_replicas, rs.first_ordinal)
+    rivals = sum(_is_ready(pod) and not pod.available and pod.cost_before is None for pod in pods)
+    available = sum(pod.available for pod in pods)
+    return max(0, min(available, replicas - rivals, rs.available_replicas))
+
+
+def kept_by_twin(twin: TwinView, replicas: int) -> int:
+    """Count the available replicas that a twin surely keeps once it is set to so many.
+
+    Each ReplicaSet counts by itself: what one has above its spec does not make up for another. In a roll the
+    Deployment controller keeps `replicas - maxUnavailable` ready pods, those on doomed nodes included. What
+    exceeds `replicas + maxSurge` it takes from any ReplicaSet: proportional scaling takes serving replicas of
+    an older one although the newer one never comes up. Source: pkg/controller/deployment of Kubernetes 1.36,
+    `scale` and `rolloutRolling`.
+    """
+    if twin.first_ordinal is not None:
+        kept = sum(pod.available for pod in staying_pods(twin.pods, replicas, twin.first_ordinal))
+        kept = min(kept, replicas, twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+        return max(0, min(kept, replicas - twin.max_unavailable)) if may_roll(twin) else kept
+    if not may_roll(twin):
+        kept = sum(kept_by_replica_set(rs, min(rs.spec_replicas, replicas)) for rs in twin.replica_sets)
+        return min(kept, replicas, twin.available_replicas)
+    held = [rs for rs in twin.replica_sets if rs.spec_replicas]
+    kept = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in held)
+    above = max(0, sum(rs.spec_replicas for rs in held) - replicas - twin.max_surge)
+    # At worst it takes them where the fewest are free to go.
+    free = min((rs.spec_replicas - sum(map(_is_ready, rs.pods)) for rs in held), default=0)
+    doomed = sum(_is_ready(pod) and not pod.available for pod in twin.pods)
+    lost = max(0, above - max(0, free))
+    return max(0, min(kept - lost, replicas - twin.max_unavailable - doomed, twin.available_replicas))
+
+
+def may_roll(twin: TwinView) -> bool:
+    """Whether its controller may exchange replicas: a write that it has not seen yet may begin a roll."""
+    return is_rolling(twin) or not twin.observed
+
+
+def is_rolling(twin: TwinView) -> bool:
+    """Whether it holds replicas of another template than its own, or of more than one ReplicaSet."""
+    holding = [rs for rs in twin.replica_sets if rs.spec_replicas or rs.status_replicas]
+    return len(holding) > 1 or any(rs.template_hash != twin.template_hash for rs in holding)
+
+
+def staying_pods(pods: Sequence[PodView], spec: int, first_ordinal: int | None) -> Sequence[PodView]:
+    """Return the pods that their controller is to keep: of a StatefulSet, known by their ordinals."""
+    if first_ordinal is None:
+        return pods
+    last = first_ordinal + spec
+    return [pod for pod in pods if pod.ordinal is not None and first_ordinal <= pod.ordinal < last]
+
+
+def _is_ready(pod: PodView) -> bool:
+    return pod.counts and pod.ready_since is not None

@@ -1,0 +1,17 @@
+"""Waits of placement: how long one still lasts, and until when, as people read it."""
+
+from datetime import UTC, datetime, timedelta
+
+
+def left_s(now: datetime, since: datetime | None, after_s: float) -> float:
+    """Return the seconds until `after_s` have passed; 0 when they have, or when nothing began."""
+    if since is None:
+        return 0.0
+    return max(0.0, after_s - (now - since).total_seconds())
+
+
+def clock(since: datetime | None, after_s: float = 0.0) -> str:
+    """Return an instant as people read it, in UTC."""
+    if since is None:
+        return "now"
+    return f"{(since + timedelta(seconds=after_s)).astimezone(UTC):%H:%M:%SZ}"

@@ -1,0 +1,219 @@
+"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted`.
+
+It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
+member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
+often, whatever the cluster answers. The count is kept in the Split (`RebalanceState.restarts`), and by the
+reconciler while that cannot be written (`Observation.restarts`). `place` calls it last, with all that a pass
+would end; `mover` asks `hindrance` before, to say what a member waits for.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum, auto, unique
+
+from splitter.core.limits import MAX_WRITES
+from splitter.core.model import Note, PodView
+from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
+from splitter.core.placement.clock import clock, left_s
+from splitter.core.placement.members import PlacementInput
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState, Tuning
+
+HOUR_S = 3600.0
+# An eviction that a PodDisruptionBudget refused is asked again after this.
+ASK_AGAIN_S = 10.0
+_DOUBLINGS = 10
+
+
+@unique
+class Cause(Enum):
+    """Why a pod is to end."""
+
+    ORDER = auto()  # it stands in the wrong pool: any other time would do
+    NOTICE = auto()  # its node is about to go
+    VANISHED = auto()  # its Node object is gone
+    UNBOUND = auto()  # it has never run, and waits for the wrong pool
+
+
+_EVICTIONS = frozenset({Cause.ORDER, Cause.NOTICE})
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A pod that is to end, and why."""
+
+    ordinal: int
+    pod: PodView
+    cause: Cause
+
+    @property
+    def serves(self) -> bool:
+        """Whether one fewer is ready by it."""
+        return self.cause in _EVICTIONS and self.pod.counts and self.pod.ready_since is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing moves, and the seconds after which time alone may change that."""
+
+    note: Note
+    wake_s: float | None = None
+
+
+def permitted(
+    observed: PlacementInput, asked: Iterable[End], state: RebalanceState, tuning: Tuning
+) -> tuple[tuple[End, ...], tuple[Hold, ...], RebalanceState]:
+    """Return the ends that may be now, why the others may not, and the state that has counted the first.
+
+    Only one eviction a pass, and none beside other ends: the quorum was counted before, and what the API
+    server refuses must not take the count of what it did along. No more than one pass writes: what is counted
+    is done. Nobody is ended before the admission policy is told. Never raises.
+    """
+    if not observed.told:
+        return (), (), state
+    granted: list[End] = []
+    held: list[Hold] = []
+    for end in asked:
+        second = end.cause in _EVICTIONS and granted
+        hold = hindrance(observed, end, state, tuning)
+        if hold is not None:
+            held.append(hold)
+        elif not second and len(granted) < MAX_WRITES:
+            granted.append(end)
+            counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
+            state = replace(state, restarts=(*state.restarts, counted))
+    return tuple(granted), tuple(held), state
+
+
+def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
+    """Return why a pod may not be ended now; None: it may."""
+    if end.cause in _EVICTIONS:
+        return (
+            _unplaceable(observed, end, state, tuning)
+            or _without_majority(observed, end)
+            or _too_often(observed, end, state, tuning)
+            or _failed_before(observed, end, state, tuning)
+            or _refused(observed, end)
+        )
+    if end.cause is Cause.VANISHED:
+        return _may_still_run(observed, end, tuning) or _too_often(observed, end, state, tuning)
+    return _too_often(observed, end, state, tuning)
+
+
+def is_spent(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> bool:
+    """Whether a member has to rest for its own sake: another may be moved meanwhile."""
+    return bool(_too_often(observed, end, state, tuning) or _failed_before(observed, end, state, tuning))
+
+
+def last_end(state: RebalanceState, ordinal: int) -> datetime | None:
+    """Return when splitter ended a member last, as far as is remembered."""
+    return max((one.at for one in state.restarts if one.ordinal == ordinal), default=None)
+
+
+def within_the_hour(state: RebalanceState, now: datetime) -> RebalanceState:
+    """Forget the ends that count no more."""
+    since = now - timedelta(seconds=HOUR_S)
+    return replace(state, restarts=tuple(one for one in state.restarts if one.at > since))
+
+
+def doubled(seconds: float, times: int) -> float:
+    """Return a wait that was doubled so many times.
+
+    >>> doubled(60.0, 2)
+    240.0
+    """
+    return seconds * float(2 ** min(times, _DOUBLINGS))
+
+
+def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
+    """Hold everybody while nothing would place the pod that comes after."""
+    if observed.unplaceable:
+        message = f"{end.pod.name} is not moved, it would start anywhere: {observed.unplaceable}"
+        return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True))
+    if not state.unplaced:
+        return None
+    rest_s = doubled(tuning.step_interval_s, max(state.failed_moves, state.failed_covers))
+    if not (wait_s := left_s(observed.now, state.last_step, rest_s)):
+        return None
+    message = (
+        f"{end.pod.name} is not moved before {clock(state.last_step, rest_s)}, it would start anywhere: the"
+        " pod of the last move was born without its label, so policy splitter-placement does not act. Is it"
+        " there, with its binding, and does the API server evaluate it?"
+    )
+    return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), wait_s)
+
+
+def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
+    """Hold where half of the members or fewer would be ready, those that are being scaled away among them."""
+    # The StatefulSet's own update may take so many more in this very moment.
+    leaving = int(end.serves) + (observed.update_at_once if observed.rolling else 0)
+    if not end.serves or observed.keeps_majority_without(leaving):
+        return None
+    also = "the one that is" if observed.update_at_once == 1 else f"the {observed.update_at_once} that are"
+    update = f" beside {also} rolled" if observed.rolling else ""
+    message = (
+        f"{end.pod.name} stays on doomed node {end.pod.node}: without it{update}"
+        f" {observed.serving - leaving} of {observed.known} would be ready, no majority"
+    )
+    if observed.desired < FEWEST:
+        message += f"; it is born on on-demand when it is made anew. {FEW_REMEDY}"
+    return Hold(Note(Reason.QUORUM_HELD, message, warning=True))
+
+
+def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
+    """Hold a member that was ended as often as may be within an hour."""
+    own = sorted(one for one in state.restarts if one.ordinal == end.ordinal)
+    times, planned = [one.at for one in own], [one.at for one in own if one.planned]
+    wait_s = _until_fewer(observed.now, times, tuning.restarts_per_hour)
+    if end.cause is Cause.ORDER:
+        wait_s = max(wait_s, _until_fewer(observed.now, planned, max(1, tuning.restarts_per_hour // 2)))
+    if not wait_s:
+        return None
+    message = (
+        f"{end.pod.name} is left alone until {clock(observed.now, wait_s)}: splitter has ended it"
+        f" {len(times)} times within the hour"
+    )
+    return Hold(Note(Reason.RESTART_LIMIT, message, warning=True), wait_s)
+
+
+def _until_fewer(now: datetime, times: Sequence[datetime], most: int) -> float:
+    return left_s(now, times[-most], HOUR_S) if len(times) >= most else 0.0
+
+
+def _failed_before(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
+    """Hold a doomed member that came back to spot, ever longer. Of planned moves `mover` asks earlier."""
+    if end.cause is not Cause.NOTICE or not state.failed_covers:
+        return None
+    rest_s, last = doubled(tuning.step_interval_s, state.failed_covers), last_end(state, end.ordinal)
+    if not (wait_s := left_s(observed.now, last, rest_s)):
+        return None
+    message = (
+        f"{end.pod.name} stays on doomed node {end.pod.node} until {clock(last, rest_s)}: it was moved, and"
+        " started on spot again"
+    )
+    return Hold(Note(Reason.MOVE_UNDONE, message, warning=True), wait_s)
+
+
+def _refused(observed: PlacementInput, end: End) -> Hold | None:
+    refused = observed.refused
+    if refused is None or refused.pod_uid != end.pod.uid:
+        return None
+    wait_s = left_s(observed.now, refused.at, ASK_AGAIN_S)
+    if not wait_s:
+        return None
+    message = f"{end.pod.name} may not be evicted now: {refused.detail}"
+    return Hold(Note(Reason.EVICTION_REFUSED, message, warning=True), wait_s)
+
+
+def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold | None:
+    """Hold a pod whose Node went while Ready: somebody deleted the object, and a kubelet may run it on."""
+    pod = end.pod
+    wait_s = left_s(observed.now, pod.vanished_since, tuning.vanished_s)
+    if not wait_s:
+        return None
+    message = (
+        f"{pod.name} is removed at {clock(pod.vanished_since, tuning.vanished_s)}: Node {pod.node} was Ready"
+        " when its object went, so the pod may still run there, or the node may register anew"
+    )
+    return Hold(Note(Reason.SPOT_LOST if pod.on_spot else Reason.WAITING_FOR_REPLICAS, message), wait_s)

@@ -1,0 +1,65 @@
+"""How a move ended, and how long the next one waits for that.
+
+`place` asks at the beginning of each pass, before anything is moved; `mover` asks how long to rest.
+"""
+
+from dataclasses import replace
+
+from splitter.core.model import Note, Policy, Pool, Standing
+from splitter.core.placement.disruption import doubled
+from splitter.core.placement.members import PlacementInput
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState, Tuning
+
+
+def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:
+    """Return the seconds before the next move to a pool: doubled by each that ended elsewhere.
+
+    To on-demand nobody has to rest but after such a one; that leaves a member without a node for the grace,
+    so the wait grows to the better part of a day.
+
+    >>> rest(RebalanceState(failed_moves=2), Tuning(), Pool.SPOT)
+    240.0
+    """
+    if to is Pool.ON_DEMAND:
+        return doubled(tuning.step_interval_s, state.failed_covers) if state.failed_covers else 0.0
+    rest_s = doubled(tuning.step_interval_s, state.failed_moves)
+    return min(rest_s, max(tuning.soak_max_s, tuning.step_interval_s))
+
+
+def judged(
+    observed: PlacementInput, policy: Policy, state: RebalanceState
+) -> tuple[RebalanceState, Note | None]:
+    """Look how the last move ended; the note is about one that did not end where it was to."""
+    if state.moved is None or state.last_step is None:
+        return state, None
+    moved = next((m for m in observed.members if m.ordinal == state.moved), None)
+    if moved is None:
+        return replace(state, moved=None), None
+    pod = moved.pod
+    if pod is None or pod.uid == state.moved_uid:
+        return state, None
+    to, elsewhere = (Pool.ON_DEMAND, Pool.SPOT) if state.moved_up else (Pool.SPOT, Pool.ON_DEMAND)
+    name, is_bound = f"{observed.name}-{moved.ordinal}", pod.standing in {Standing.SOUND, Standing.DOOMED}
+    if moved.born is None:
+        message = f"{name} was to start on {to}, and was born without the label of policy splitter-placement"
+    elif is_bound and pod.on_spot is state.moved_up:
+        message = f"{name} was to start on {to}, and the scheduler chose {elsewhere} node {pod.node}"
+    elif moved.is_stuck(observed.now, policy.grace_s):
+        message = f"{name} was to start on {to}, and found no node"
+    elif moved.serves:
+        state = replace(state, moved=None, unplaced=False)
+        return replace(state, failed_covers=0) if state.moved_up else replace(state, failed_moves=0), None
+    else:
+        return state, None
+    state = replace(
+        state,
+        moved=None,
+        # To find no node takes the whole grace: the wait begins when that is known.
+        last_step=observed.now if state.moved_up else state.last_step,
+        unplaced=moved.born is None,
+        failed_moves=state.failed_moves + (not state.moved_up),
+        failed_covers=state.failed_covers + state.moved_up,
+    )
+    message += "; the next try waits longer"
+    return state, Note(Reason.MOVE_UNDONE, message, warning=True)

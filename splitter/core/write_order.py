@@ -1,0 +1,78 @@
+"""In which order the writes of a pass go out: raises first, lowerings only once the doomed will go first.
+
+`running` and `giving` ask here with the counts that they want. What makes a ReplicaSet pick the right pods is
+the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs are remembered and put back.
+"""
+
+from collections.abc import Sequence
+
+from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
+from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
+from splitter.core.plan import Pass
+
+# What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
+OUR_COST = "-1000"
+# A lost pod may look ready for a minute still, and must go before one that is only about to go.
+LOST_COST = "-1001"
+
+
+def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
+
+    A holder is lowered only when every pod of it that is going carries the deletion cost already: a
+    cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
+    the raises go out alone: what can wait for the next pass must not keep a worker from the next
+    workload's raise.
+    """
+    holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
+    holders |= {rs.name: rs.pods for rs in this.observed.tied(Tie.PARKED)}
+    costs: list[Action] = []
+    uncosted: set[str] = set()
+    vanished: list[Action] = []
+    for name, pods in holders.items():
+        for pod in pods:
+            if not pod.counts:
+                continue
+            if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
+                at_once = pod.ordinal is not None
+                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
+                if not at_once and any(other.counts and not other.vanished for other in pods):
+                    # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
+                    # that becomes so before the scale-down gets there.
+                    uncosted.add(name)
+            elif (cost := _cost(pod)) is not None:
+                costs.append(cost)
+                uncosted.add(name)
+    raises = [scale for scale in scales if scale.replicas > scale.was]
+    if raises and (costs or vanished):
+        return tuple(raises)
+    lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
+    return (*raises, *costs, *lowerings, *vanished)
+
+
+def _cost(pod: PodView) -> SetDeletionCost | None:
+    if pod.ordinal is not None:
+        return None  # a StatefulSet does not look at it
+    cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
+    if pod.going and pod.deletion_cost != cost:
+        ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
+        before = pod.cost_before if ours else pod.deletion_cost
+        return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
+    if not pod.going and pod.standing is Standing.SOUND and pod.cost_before is not None:
+        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
+    return None
+
+
+def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | None:
+    """Return what gives pods back the deletion costs that their users had set, or none.
+
+    None while a ReplicaSet still has pods to delete: without our costs it would take others.
+    """
+    found: list[Action] = []
+    for rs in replica_sets:
+        pods = [pod for pod in rs.pods if pod.counts]
+        ours = [pod for pod in pods if pod.cost_before is not None]
+        if ours and len(pods) > rs.spec_replicas:
+            return None
+        found += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
+    return found

@@ -1,0 +1,56 @@
+"""What waits, of all namespaces: one of each in turn, so that nobody waits for what another has heaped up."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class FairQueue(Generic[K, V]):
+    """Entries in the order in which they came, of one namespace after the other."""
+
+    def __init__(self) -> None:
+        self._namespaces: OrderedDict[str, OrderedDict[K, V]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        return self._count
+
+    def has(self, namespace: str, key: K) -> bool:
+        """Whether it waits."""
+        return key in self._namespaces.get(namespace, ())
+
+    def put(self, namespace: str, key: K, value: V) -> None:
+        """Have one wait; what waits already keeps its place."""
+        waiting = self._namespaces.setdefault(namespace, OrderedDict())
+        self._count += key not in waiting
+        waiting[key] = value
+
+    def discard(self, namespace: str, key: K) -> None:
+        """Let one wait no longer."""
+        waiting = self._namespaces.get(namespace, OrderedDict())
+        if key in waiting:
+            del waiting[key]
+            self._shrunk(namespace)
+
+    def pop(self) -> tuple[K, V]:
+        """Take the oldest of the namespace whose turn it is. Raises KeyError when nothing waits."""
+        namespace = next(iter(self._namespaces), "")
+        found = self._namespaces[namespace].popitem(last=False)
+        self._namespaces.move_to_end(namespace)
+        self._shrunk(namespace)
+        return found
+
+    def drop(self) -> None:
+        """Forget the oldest of the namespace of which most wait. Raises KeyError when nothing waits."""
+        namespace = max(self._namespaces, key=lambda name: len(self._namespaces[name]), default="")
+        self._namespaces[namespace].popitem(last=False)
+        self._shrunk(namespace)
+
+    def _shrunk(self, namespace: str) -> None:
+        self._count -= 1
+        if not self._namespaces[namespace]:
+            del self._namespaces[namespace]

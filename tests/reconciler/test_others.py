@@ -1,0 +1,59 @@
+"""What others are at holds one workload up for a while, and never for ever."""
+
+import pytest
+
+from splitter.core.names import Key
+from splitter.reconciler.others import PROMISE_S, TURN_S, Others
+
+A, B, C = (Key("Deployment", "shop", name) for name in "abc")
+
+
+class Clock:
+    """A clock that is set."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Return a clock."""
+    return Clock()
+
+
+def test_turns(clock: Clock) -> None:
+    """A workload counts for others while it is moved, and never for itself."""
+    others = Others(clock)
+    others.moves(A, still=True)
+    others.moves(B, still=True)
+    assert [others.moving(key) for key in (A, B, C)] == [1, 1, 2]
+    others.moves(B, still=False)
+    assert [others.moving(key) for key in (A, B, C)] == [0, 1, 1]
+    assert (others.has_turn(A), others.has_turn(B)) == (True, False)
+
+
+def test_a_turn_ends(clock: Clock) -> None:
+    """Who does not get on is at it still, and others need not wait; nor does it begin anew by going on."""
+    others = Others(clock)
+    others.moves(A, still=True)
+    clock.now_s += TURN_S / 2
+    others.moves(A, still=True)
+    others.moves(B, still=True)
+    assert others.moving(C) == 2
+    clock.now_s += TURN_S / 2
+    assert others.moving(C) == 1
+    assert others.has_turn(A)
+
+
+def test_promises(clock: Clock) -> None:
+    """What was given away counts for others, for as long as its pods may not be bound."""
+    others = Others(clock)
+    others.promise(A, 3)
+    others.promise(B, 2)
+    others.promise(B, -4)
+    assert [others.promised(key) for key in (A, B, C)] == [2, 3, 5]
+    clock.now_s += PROMISE_S + 1
+    assert others.promised(C) == 0
