@@ -28,7 +28,13 @@ from splitter.settings import Settings
 def cache_of(settings: Settings, wake: Wake) -> Cache:
     """Return an empty cache that classifies nodes as the settings say."""
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
-    return Cache(partial(assess, presets=presets), wake, settings.autoscaler_status, settings.own_namespace)
+    return Cache(
+        partial(assess, presets=presets),
+        wake,
+        settings.autoscaler_status,
+        settings.own_namespace,
+        hear_node_events=settings.hear_node_events,
+    )
 
 
 def renderer_of(settings: Settings, brought: dict[str, TemplateSet] | None = None) -> Renderer:

@@ -129,7 +129,12 @@ class _Doorway:
     def __init__(self, client: Client, settings: Settings) -> None:
         self._client = client
         self._settings = settings
-        self._queue = WorkQueue(settings.node_coalesce_s, REST_S)
+        self._queue = WorkQueue(
+            settings.node_coalesce_s,
+            REST_S,
+            workers=settings.workers,
+            emergency_workers=settings.emergency_workers,
+        )
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
         self._cache.template_sets.announce_to(self._inspect)

@@ -47,8 +47,7 @@ class Settings(BaseModel):
         default=None, min_length=1, description="Context within the kubeconfig; without it, the current one."
     )
     watch_namespaces: tuple[str, ...] = Field(
-        default=(),
-        description="Only these namespaces (a namespaced installation needs Roles only); empty: all.",
+        default=(), description="Only these namespaces; Roles suffice then. Empty: all."
     )
     excluded_namespaces: tuple[str, ...] = Field(
         default=("kube-system", "kube-public", "kube-node-lease"),
@@ -132,6 +131,7 @@ class Settings(BaseModel):
         pattern=r"^([a-z0-9.-]+/[a-z0-9.-]+)?$",
         description="ConfigMap with cluster-autoscaler's status, namespace/name; empty: not looked at.",
     )
+    hear_node_events: bool = Field(default=True, description="Believe Events that announce a node's end.")
     spot_selectors: tuple[str, ...] = Field(
         default=(), description='Labels of your own spot nodes, "key=value" or "key"; before all presets.'
     )

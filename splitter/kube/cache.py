@@ -33,7 +33,7 @@ from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.client import Client
-from splitter.kube.news import OwnStatuses, is_news, is_news_of_source
+from splitter.kube.news import OwnStatuses, is_news, is_news_of_source, stands
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
 from splitter.kube.placements import Placements
 from splitter.kube.records import (
@@ -81,7 +81,13 @@ class Cache:
     """All shelves, and the reflectors that fill them."""
 
     def __init__(
-        self, assess: Assess, wake: Wake, autoscaler_status: str = "", own_namespace: str = ""
+        self,
+        assess: Assess,
+        wake: Wake,
+        autoscaler_status: str = "",
+        own_namespace: str = "",
+        *,
+        hear_node_events: bool = True,
     ) -> None:
         self._assess = assess
         self._wake = wake
@@ -90,7 +96,7 @@ class Cache:
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
-        self.voices = Voices(self._heard_about_node, self._heard_about_capacity)
+        self.voices = Voices(self._heard_about_node, self._heard_about_capacity, node_events=hear_node_events)
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
@@ -275,7 +281,7 @@ class Cache:
         broken, self._view_broken = self._view_broken, None
         if broken and not self.view_broken:  # all were held meanwhile, and nothing else would tell them
             for key in self.workloads():
-                self._wake(key, urgent=True)
+                self._wake(key, urgent=self._is_split(key))
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
             self.successors.pop(old.state.name, None)
@@ -318,11 +324,15 @@ class Cache:
                 self._wake(split.source, urgent=False)
 
     def wake_owners_on(self, node_name: str) -> None:
-        """Ask for a pass of each workload that has a pod on a node; an urgent one if it is split."""
+        """Ask for a pass of each workload that has a pod on a node: urgent, if it can be helped there."""
         for pod in self.pods.find("node", node_name):
             if not pod.finished and (key := self._source_of_pod(pod)) is not None:
-                ours = self.splits.find("source", key) or self.twins.find("source", key)
-                self._wake(key, urgent=bool(ours))
+                self._wake(key, urgent=stands(pod) and self._is_split(key))
+
+    def _is_split(self, key: Key) -> bool:
+        """Whether there is anything to raise: a twin, or in placement mode ordinals."""
+        placed = any(split.view.ordinals is not None for split in self.splits.find("source", key))
+        return placed or bool(self.twins.find("source", key))
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
         if old is not None and new is not None and old.annotations == new.annotations:

@@ -29,6 +29,14 @@ def is_news_of_source(old: SourceRecord | None, new: SourceRecord | None) -> boo
     return replace(old, version=new.version, view=view) != new
 
 
+def stands(pod: PodRecord) -> bool:
+    """Whether a pod is on its node, not only named after it: bound by a scheduler or taken in by the kubelet.
+
+    Whoever creates a pod may write any node into it. Source: the condition PodScheduled, which both set.
+    """
+    return pod.bound_since is not None and not pod.finished
+
+
 class OwnStatuses:
     """The statuses of Splits that we have decided on: the writer tells it of each before it sends it."""
 

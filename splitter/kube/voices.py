@@ -53,7 +53,15 @@ _EVENTS = ResourcePath("/api/v1", "events", "default")
 class Voices:
     """What was heard; `about_node(name)` and `about_capacity()` are called after each change that matters."""
 
-    def __init__(self, about_node: Callable[[str], None], about_capacity: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        about_node: Callable[[str], None],
+        about_capacity: Callable[[], None],
+        *,
+        node_events: bool = True,
+    ) -> None:
+        """Hear nobody yet; without `node_events`, Events about Nodes never (docs/adr/0035)."""
+        self._node_events = node_events
         self._about_node = about_node
         self._about_capacity = about_capacity
         self._former_claims: OrderedDict[str, Claim] = OrderedDict()
@@ -64,14 +72,15 @@ class Voices:
 
     def reflectors(self, client: Client, autoscaler_status: str) -> list[Reflector]:
         """Return the reflectors to run; `autoscaler_status` is namespace/name, empty for none."""
+        about_nodes = Reflector(
+            client,
+            _EVENTS,
+            Sieve(self.events, NOTICE_EVENTS | HINT_EVENTS),
+            fields="involvedObject.kind=Node",
+            without="notices are seen in taints and conditions only, which may be seconds later",
+        )
         found = [
-            Reflector(
-                client,
-                _EVENTS,
-                Sieve(self.events, NOTICE_EVENTS | HINT_EVENTS),
-                fields="involvedObject.kind=Node",
-                without="notices are seen in taints and conditions only, which may be seconds later",
-            ),
+            *([about_nodes] if self._node_events else []),
             Reflector(
                 client,
                 _EVENTS,

@@ -311,8 +311,7 @@ class Reconciler:
         raised = sum(
             one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
         )
-        # It takes no more from others than there is for it, however much it asks for.
-        self._others.promise(key, min(raised, observed.fit_spot))
+        self._others.promise(key, raised, observed.fit_spot)
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What waits, of all namespaces: one of each in turn, so that nobody waits for what another has heaped up."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, KeysView
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -36,9 +36,14 @@ class FairQueue(Generic[K, V]):
             del waiting[key]
             self._shrunk(namespace)
 
-    def pop(self) -> tuple[K, V]:
-        """Take the oldest of the namespace whose turn it is. Raises KeyError when nothing waits."""
-        namespace = next(iter(self._namespaces), "")
+    def namespaces(self) -> KeysView[str]:
+        """Return of whom some wait, in the order of their turns."""
+        return self._namespaces.keys()
+
+    def pop(self, namespace: str | None = None) -> tuple[K, V]:
+        """Take the oldest of this namespace, or of the one whose turn it is. Raises KeyError without any."""
+        if namespace is None:
+            namespace = next(iter(self._namespaces), "")
         found = self._namespaces[namespace].popitem(last=False)
         self._namespaces.move_to_end(namespace)
         self._shrunk(namespace)

@@ -39,14 +39,21 @@ class Others:
         after = self._clock() - TURN_S
         return sum(began > after for other, began in self._moving.items() if other != key)
 
-    def promise(self, key: Key, replicas: int) -> None:
-        """Take note that a workload was given so many spot replicas just now."""
-        if replicas > 0:
-            self._promises.append((self._clock(), key, replicas))
+    def promise(self, key: Key, replicas: int, fits: int) -> None:
+        """Take note that a workload was given so many spot replicas just now, where `fits` have room.
+
+        However much it asks for, and however often, it takes no more from others than there is for it.
+        """
+        given = sum(count for began, one, count in self._promises if one == key and began >= self._horizon)
+        if (more := min(replicas, fits - given)) > 0:
+            self._promises.append((self._clock(), key, more))
 
     def promised(self, key: Key) -> int:
         """Count the spot replicas that were given to others just now."""
-        horizon = self._clock() - PROMISE_S
-        while self._promises and self._promises[0][0] < horizon:
+        while self._promises and self._promises[0][0] < self._horizon:
             self._promises.popleft()
         return sum(count for _, other, count in self._promises if other != key)
+
+    @property
+    def _horizon(self) -> float:
+        return self._clock() - PROMISE_S

@@ -3,7 +3,9 @@
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
 most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
 keys (a node under the workload changed) go before all others. In a lane one key of each namespace is taken in
-turn: whoever heaps up a thousand keys waits for them, and others wait for one of them.
+turn: whoever heaps up a thousand keys waits for them, and others wait for one of them. No namespace is
+given more than half of the workers while another waits, nor ever all of them: slow passes of one leave
+workers for others.
 
 After its pass a key rests for a moment, longer while many do: what comes in that time, the echo of the pass's
 own writes first of all, makes one pass at its end. An urgent call never waits for that, nor does the first
@@ -13,6 +15,7 @@ is unanswered.
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import suppress
 
 from splitter.core.names import Key
@@ -31,7 +34,18 @@ _PATIENCE_S = 5.0
 class WorkQueue:
     """Keys to reconcile, urgent ones first."""
 
-    def __init__(self, coalesce_s: float = 0.0, rest_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        coalesce_s: float = 0.0,
+        rest_s: float = 0.0,
+        *,
+        workers: int | None = None,
+        emergency_workers: int | None = None,
+    ) -> None:
+        """Make an empty queue for so many workers; None: no namespace is kept from having all of them."""
+        self._workers = {False: workers, True: emergency_workers}
+        self._held: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}  # workers, by namespace
+        self._taken_by: dict[Key, bool] = {}  # whether a worker for emergencies works on it
         self._coalesce_s = coalesce_s
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
@@ -141,17 +155,31 @@ class WorkQueue:
         arrival = self._emergency if only_urgent else self._something
         while True:
             for lane in lanes:
-                if lane:
-                    key, _ = lane.pop()
+                if (namespace := self._next_in(lane, lanes, only_urgent=only_urgent)) is not None:
+                    key, _ = lane.pop(namespace)
                     if lane is self._urgent:
                         self._rushed.add(key)
                     self._working[key] = time.monotonic()
+                    self._taken_by[key] = only_urgent
+                    self._held[only_urgent][namespace] += 1
                     self._end_rest(key)  # this pass sees whatever came so far
                     if (called := self._called.pop(key, None)) is not None:
                         self._answering.setdefault(key, called)
                     return key
             arrival.clear()
             await arrival.wait()
+
+    def _next_in(
+        self, lane: FairQueue[Key, None], lanes: tuple[FairQueue[Key, None], ...], *, only_urgent: bool
+    ) -> str | None:
+        """Return the namespace whose turn it is in a lane; None while those that wait have their share."""
+        waiting, workers = lane.namespaces(), self._workers[only_urgent]
+        if not waiting or workers is None:
+            return next(iter(waiting), None)
+        alone = len(waiting) == 1 and all(one.namespaces() <= waiting for one in lanes)
+        most = max(1, workers - 1 if alone else (workers + 1) // 2)
+        held = self._held[only_urgent]
+        return next((namespace for namespace in waiting if held[namespace] < most), None)
 
     def waited_s(self, key: Key) -> float | None:
         """Return how long ago the first urgent call came that no pass has answered yet; None without one."""
@@ -165,6 +193,7 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """Give a key back; it comes again when it was added meanwhile."""
         self._working.pop(key, None)
+        self._free(key)
         self._progress_s = time.monotonic()
         if self._rest_s and key not in self._rushed and key not in self._answering:
             loop = asyncio.get_running_loop()
@@ -175,6 +204,19 @@ class WorkQueue:
             self.add(key, urgent=urgent)
         if not self._urgent and not self._rushed:
             self._calm.set()
+
+    def _free(self, key: Key) -> None:
+        """Count its worker as free, and let those look again that left a namespace which had its share."""
+        if (taken_by := self._taken_by.pop(key, None)) is None:
+            return
+        held = self._held[taken_by]
+        held[key.namespace] -= 1
+        if not held[key.namespace]:
+            del held[key.namespace]
+        if self._urgent:
+            self._emergency.set()
+        if self:
+            self._something.set()
 
     def _rested(self, key: Key) -> None:
         if self._end_rest(key):

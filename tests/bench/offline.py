@@ -316,7 +316,12 @@ class Run:
     def __init__(self, workloads: int) -> None:
         self.paper = Paper(workloads)
         settings = Settings()
-        self.queue = WorkQueue(settings.node_coalesce_s, REST_S)
+        self.queue = WorkQueue(
+            settings.node_coalesce_s,
+            REST_S,
+            workers=settings.workers,
+            emergency_workers=settings.emergency_workers,
+        )
         self.cache = cache_of(settings, self.queue.add)
         api: Any = self.paper
         observer, writer = Observer(api, self.cache), Writer(api, self.cache)

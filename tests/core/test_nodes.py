@@ -335,6 +335,21 @@ class TestSignals:
         assert state.health is Health.DOOMED
         assert state.deadline == NOW + timedelta(seconds=120)
 
+    @pytest.mark.parametrize("reason", ["SpotInterrupted", "SpotInterruption", "RebalanceRecommendation"])
+    def test_an_event_says_nothing_of_on_demand_nodes(self, reason: str) -> None:
+        """Else whoever may write one could take away what covers spot. A taint is believed as ever."""
+        on_demand = replace(NODE, labels={"karpenter.sh/capacity-type": "on-demand"})
+        told = replace(on_demand, events=(NodeEvent(reason, NOW),))
+        assert assess(told, now=NOW) == assess(on_demand, now=NOW)
+        tainted = replace(told, taints=(Taint("karpenter.sh/disrupted"),))
+        assert assess(tainted, now=NOW).health is Health.DOOMED
+
+    def test_an_event_of_the_future_says_nothing(self) -> None:
+        """It would never grow stale. Clocks that differ by seconds are borne with."""
+        ahead = [NodeEvent("SpotInterrupted", NOW + timedelta(seconds=seconds)) for seconds in (30, 61, 1e9)]
+        found = [assess(replace(NODE, events=(event,)), now=NOW).health for event in ahead]
+        assert found == [Health.DOOMED, Health.HEALTHY, Health.HEALTHY]
+
     @pytest.mark.parametrize(("provider", "seconds"), [("aws", 120), ("gce", 30), ("azure", 30), ("", 30)])
     def test_how_long_a_notice_lasts(self, provider: str, seconds: float) -> None:
         """By spec.providerID; the shortest where nobody says whose machine it is, or whose is not known."""

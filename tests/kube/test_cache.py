@@ -314,6 +314,9 @@ class TestView:
         found = Cache(assess, lambda key, *, urgent: woken.append((key, urgent)))
         web = deployment(labels={"splitter.io/split": "enabled"})
         found.sources.upsert(web)
+        marks = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"}
+        owners = [owner("Deployment", "web")]
+        found.twins.upsert(deployment("web-spot", labels=marks, ownerReferences=owners))
         away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
         for version, name in enumerate("abc", start=1):
             found.nodes.upsert({**node(name, version), "status": away})

@@ -5,16 +5,20 @@ from typing import Any
 
 import pytest
 
-from kube.raw import Raw, deployment, metadata, pod, replica_set
+from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
+from kube.server import Script, connected, page
+from splitter.assembly import cache_of
 from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.voices import Sieve
+from splitter.settings import Settings
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SPOT = {"karpenter.sh/capacity-type": "spot"}
 WEB = Key("Deployment", "shop", "web")
+BOUND = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
 
 
 def at(seconds: float) -> str:
@@ -62,8 +66,15 @@ class Woken:
         self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
         self.cache.splits.upsert({"metadata": metadata("web"), "spec": {"takeOver": True}})
         self.cache.replica_sets.upsert(replica_set(version=2))
+        self.twin = deployment(
+            "web-spot",
+            version=3,
+            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
+            ownerReferences=[owner("Deployment", "web")],
+        )
+        self.cache.twins.upsert(self.twin)
         self.cache.nodes.upsert(node())
-        self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=6))
+        self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, status=BOUND, version=6))
         self.calls.clear()
 
     def _wake(self, key: Key, *, urgent: bool) -> None:
@@ -87,7 +98,7 @@ class TestPods:
 
     def test_wake_nobody_with_what_nobody_looks_at(self, woken: Woken) -> None:
         """An annotation of somebody's is heard, and that is all."""
-        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
         woken.cache.pods.upsert({**raw, "metadata": {**raw["metadata"], "annotations": {"theirs": "new"}}})
         record = woken.cache.pods.get("shop", raw["metadata"]["uid"])
         assert record is not None
@@ -96,10 +107,35 @@ class TestPods:
 
     def test_wake_their_source_with_everything_else(self, woken: Woken) -> None:
         """A pod that is on its way out is news."""
-        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
         raw["metadata"]["deletionTimestamp"] = "2026-01-05T10:00:00Z"
         woken.cache.pods.upsert(raw)
         assert woken.calls == [(WEB, False)]
+
+
+class TestDoomedNodes:
+    """Urgent is what can be helped: a pass that raises nobody takes the time of one that does."""
+
+    def doom(self, woken: Woken) -> list[tuple[Key, bool]]:
+        """Let the node be announced to go; return who is woken."""
+        woken.calls.clear()
+        woken.cache.nodes.upsert(node(40, unschedulable=True))
+        return woken.calls
+
+    def test_wake_the_owners_urgently(self, woken: Woken) -> None:
+        """Of pods that were bound there, and have twins to raise."""
+        assert self.doom(woken) == [(WEB, True)]
+
+    def test_pods_that_only_name_the_node(self, woken: Woken) -> None:
+        """Whoever creates a pod may write any node into it; the kubelet or a scheduler says that it is so."""
+        woken.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=7))
+        assert self.doom(woken) == [(WEB, False)]
+
+    def test_workloads_that_are_only_reported_on(self, woken: Woken) -> None:
+        """A Split without twins and ordinals reports a refusal: there is nothing to raise."""
+        assert woken.cache.splits.find("source", WEB)
+        woken.cache.twins.remove(woken.twin)
+        assert self.doom(woken) == [(WEB, False)]
 
 
 class TestNodeEvents:
@@ -123,6 +159,7 @@ class TestNodeEvents:
     def test_wake_those_who_are_not_split_with_all_others(self, woken: Woken) -> None:
         """Nothing of theirs is moved."""
         woken.cache.splits.replace((), None, 99)
+        woken.cache.twins.remove(woken.twin)
         woken.calls.clear()
         woken.cache.voices.events.upsert(event("SpotInterrupted"))
         assert woken.calls == [(WEB, False)]
@@ -188,6 +225,22 @@ class TestNodeEvents:
         """By both Event APIs and by old recorders; at least they were created."""
         found = parse.node_event(event("SpotInterrupted", **fields))
         assert found.event.at == NOW + timedelta(seconds=seen_s)
+
+
+class TestReflectors:
+    """What is followed."""
+
+    @pytest.mark.parametrize(("believed", "followed"), [(True, 1), (False, 0)])
+    async def test_events_about_nodes_need_not_be_believed(self, believed: bool, followed: int) -> None:
+        """Where tenants have workloads in `default`, whoever installs splitter may leave them unread."""
+        cache = cache_of(Settings(hear_node_events=believed), lambda _key, *, urgent: None)  # noqa: ARG005
+        script = Script().then(*(page(version=1) for _ in range(2 + followed)))
+        async with connected(script) as client:
+            for reflector in cache.voices.reflectors(client, ""):
+                await reflector.list_once()
+        asked = [one.query.get("fieldSelector") for one in script.asked]
+        assert asked.count("involvedObject.kind=Node") == followed
+        assert len(asked) == 2 + followed
 
 
 class TestSieve:

@@ -51,9 +51,25 @@ def test_a_turn_ends(clock: Clock) -> None:
 def test_promises(clock: Clock) -> None:
     """What was given away counts for others, for as long as its pods may not be bound."""
     others = Others(clock)
-    others.promise(A, 3)
-    others.promise(B, 2)
-    others.promise(B, -4)
+    others.promise(A, 3, fits=10)
+    others.promise(B, 2, fits=10)
+    others.promise(B, -4, fits=10)
     assert [others.promised(key) for key in (A, B, C)] == [2, 3, 5]
     clock.now_s += PROMISE_S + 1
     assert others.promised(C) == 0
+
+
+def test_promises_are_bounded_by_the_room(clock: Clock) -> None:
+    """Whoever asks for more than fits, or up and down again and again, takes what fits and no more."""
+    others = Others(clock)
+    others.promise(A, 2_000_000_000, fits=5)
+    assert others.promised(B) == 5
+    for _ in range(100):
+        clock.now_s += PROMISE_S / 1000
+        others.promise(A, 1000, fits=5)
+    assert others.promised(B) == 5
+    others.promise(A, 1000, fits=7)
+    assert others.promised(B) == 7
+    clock.now_s += PROMISE_S + 1
+    others.promise(A, 1000, fits=4)
+    assert others.promised(B) == 4

@@ -578,3 +578,102 @@ class TestCalls:
         waited_s = await self.finish(queue)
         assert waited_s is not None
         assert waited_s >= 0.02
+
+
+def many(namespace: str, count: int) -> list[Key]:
+    """Return keys of so many workloads of a namespace."""
+    return [Key("Deployment", namespace, f"w{number}") for number in range(count)]
+
+
+class TestNamespaces:
+    """Who has much to do delays the others by one pass of each worker at most, in either lane."""
+
+    WORKERS = 8
+
+    def queue(self) -> WorkQueue:
+        """Return a queue for so many workers of either sort."""
+        return WorkQueue(workers=self.WORKERS, emergency_workers=self.WORKERS)
+
+    @pytest.mark.parametrize("urgent", [False, True])
+    async def test_have_turns(self, urgent: bool) -> None:
+        """Of a thousand keys of one namespace not one more goes before another's than has its turn."""
+        queue, crowd = WorkQueue(), many("evil", 1000)
+        for key in crowd:
+            queue.add(key, urgent=urgent)
+        assert [await take(queue) for _ in range(3)] == crowd[:3]
+        queue.add(A, urgent=urgent)
+        queue.add(B, urgent=urgent)
+        assert [await take(queue) for _ in range(5)] == [crowd[3], A, crowd[4], B, crowd[5]]
+
+    async def test_keep_their_own_order(self) -> None:
+        """Within a namespace the first come is the first served."""
+        queue, crowd = self.queue(), many("evil", 20)
+        for key in [*crowd, A, B, C]:
+            queue.add(key)
+        order = await drain(queue)
+        assert [key for key in order if key.namespace == "evil"] == crowd
+        assert [key for key in order if key.namespace == "shop"] == [A, B, C]
+        assert order.index(C) < 6
+
+    @pytest.mark.parametrize("urgent", [False, True])
+    async def test_leave_a_worker(self, urgent: bool) -> None:
+        """However long the passes of one namespace take, a worker is there when another's key comes."""
+        queue = self.queue()
+        for key in many("evil", 100):
+            queue.add(key, urgent=urgent)
+        workers = [asyncio.create_task(queue.take(only_urgent=urgent)) for _ in range(self.WORKERS)]
+        await moment(0.01)
+        assert [worker.done() for worker in workers].count(True) == self.WORKERS - 1
+        queue.add(A, urgent=urgent)
+        async with asyncio.timeout(DEADLINE_S):
+            taken = await asyncio.gather(*workers)
+        assert taken.count(A) == 1
+
+    async def test_get_half_while_another_waits(self) -> None:
+        """As its passes end, a namespace is given no more workers than half until the others are served."""
+        queue, crowd, others = self.queue(), many("evil", 100), many("shop", 100)
+        for key in crowd:
+            queue.add(key)
+        held = [await take(queue) for _ in range(self.WORKERS - 1)]
+        for key in others:
+            queue.add(key)
+        held.append(await take(queue))
+        for _ in range(50):  # it is always a pass of the greater one that ends, if it has more than half
+            shares = {name: [key for key in held if key.namespace == name] for name in ("evil", "shop")}
+            ends = max(shares.values(), key=len)[0]
+            held.remove(ends)
+            queue.done(ends)
+            held.append(await take(queue))
+        assert {key.namespace for key in held} == {"evil", "shop"}
+        assert sum(key.namespace == "evil" for key in held) == self.WORKERS // 2
+
+    async def test_take_up_where_they_were_held_back(self) -> None:
+        """The worker that was left for others takes the next key when a pass of the namespace ends."""
+        queue, crowd = WorkQueue(workers=2, emergency_workers=1), many("evil", 2)
+        for key in crowd:
+            queue.add(key)
+        first = await take(queue)
+        second = asyncio.create_task(queue.take())
+        await moment(0.01)
+        assert not second.done()
+        queue.done(first)
+        async with asyncio.timeout(DEADLINE_S):
+            assert [first, await second] == crowd
+
+    async def test_of_an_emergency_leave_ordinary_workers(self) -> None:
+        """A namespace with its share of the ordinary workers waits for those of emergencies with the rest."""
+        queue = self.queue()
+        for key in many("evil", 100):
+            queue.add(key, urgent=True)
+        queue.add(A)
+        found = [await take(queue) for _ in range(self.WORKERS)]
+        assert A in found
+        assert sum(key.namespace == "evil" for key in found) == self.WORKERS - 1
+
+    async def test_a_single_worker_serves_all(self) -> None:
+        """Where one worker is all there is nobody is left out."""
+        queue = WorkQueue(workers=1, emergency_workers=1)
+        for key in many("evil", 3):
+            queue.add(key)
+        queue.add(A)
+        assert [key.namespace for key in await drain(queue)] == ["evil", "shop", "evil", "evil"]

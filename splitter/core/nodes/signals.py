@@ -23,6 +23,8 @@ SHORTEST_NOTICE_S = min(NOTICE_S.values())
 """What is counted on where nobody says whose machine it is."""
 NOTICE_STALE_S = 300.0
 """A node that outlives an announced end by this much was not interrupted: Events live for an hour."""
+_AHEAD = timedelta(seconds=60)
+"""An Event of a time further ahead than clocks differ was written by nobody who saw it happen."""
 HINT_STALE_S = 600.0
 """A hint by Event holds up returns for so long; one that matters is repeated, or becomes a notice."""
 
@@ -117,8 +119,9 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     >>> assess(NodeFacts("a", "1", conditions=ready, unschedulable=True)).signal
     'cordoned (spec.unschedulable)'
     """
-    found = sorted(_signals(facts, now), key=lambda signal: list(_HEALTH).index(signal.tier))
     capacity = classify(facts.labels, facts.taints, presets)
+    signals = _signals(facts, capacity, now)
+    found = sorted(signals, key=lambda signal: list(_HEALTH).index(signal.tier))
     state = NodeState(
         name=facts.name,
         uid=facts.uid,
@@ -174,10 +177,11 @@ def is_same_machine(one: NodeState, other: NodeState) -> bool:
     return bool(one.machine) and one.machine == other.machine
 
 
-def _signals(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
+def _signals(facts: NodeFacts, capacity: CapacityClass, now: datetime | None) -> Iterator[_Signal]:
     yield from _from_readiness(facts)
     yield from _from_conditions(facts)
-    yield from _from_events(facts, now)
+    if capacity is CapacityClass.SPOT:  # whoever writes Events must not take the cover away (docs/adr/0035)
+        yield from _from_events(facts, now)
     yield from _from_marks(facts)
     yield from _from_taints(facts)
     if facts.unschedulable:
@@ -227,7 +231,7 @@ def _from_vm_event(condition: Condition, text: str) -> Iterator[_Signal]:
 def _from_events(facts: NodeFacts, now: datetime | None) -> Iterator[_Signal]:
     for event in facts.events:
         stale = stale_at(event)
-        if stale is None or (now is not None and now > stale):
+        if stale is None or (now is not None and not event.at - _AHEAD <= now <= stale):
             continue
         if event.reason in NOTICE_EVENTS:
             deadline = event.at + timedelta(seconds=_notice_s(facts, event))
