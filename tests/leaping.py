@@ -1,12 +1,21 @@
 """A loop whose clock all but stands still while anything runs, and jumps to the next timer when all wait.
 
-What is all timers, the queue first of all, is tested with it: with a real clock a busy machine ends a burst between two lines of a test.
+What is all timers, the queue first of all, is tested with it: with a real clock a busy machine ends a burst
+between two lines of a test.
 """
 
 import asyncio
 import selectors
+from contextlib import suppress
 
 _LOOK_S = 1e-7
+
+
+async def passing(seconds: float) -> None:
+    """Let so much time pass on such a loop."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
 
 
 class _Leaping(selectors.DefaultSelector):

@@ -145,15 +145,16 @@ class Election:
     async def step(self) -> float:
         """Do what is due now; return after how many seconds the next step is. Never raises ApiError."""
         self._give_up_if_late()
-        away_s = self._clock() - self._answered_s
+        began_s = self._clock()
         try:
             await (self._look() if self._renewed_s is None else self._renew())
         except ApiError as error:
             self._tell_error(error)
         else:
             if self._error is not None and self._error.status == 0:
-                self._reconnected(away_s >= self._renew_within_s)
-            self.answered, self._error, self._answered_s = True, None, self._clock()
+                self._reconnected(self._clock() - self._answered_s >= self._renew_within_s)
+            # From before it was sent, as a renewal counts: who has lost the lead was away for long.
+            self.answered, self._error, self._answered_s = True, None, began_s
         self._give_up_if_late()
         return self._wait_s()
 

@@ -158,9 +158,10 @@ class Reflector:
         while True:
             self._opened_s = None
             try:
-                if self._anew or not self._version:
+                while self._anew or not self._version:
                     await self._list_in_time()
                 await self._watch()
+                self._tried_s = time.monotonic()
                 if self._version:
                     await self._pause(self._waits.ended_s(self._lasted_s()))
             except ApiError as error:
@@ -171,7 +172,7 @@ class Reflector:
                         self._followed, off_wait_s = False, _OFF_FIRST_WAIT_S
                     else:
                         self._do_without(error)
-                    await asyncio.sleep(_jittered(off_wait_s))
+                    await self._pause(off_wait_s)
                     off_wait_s = min(_OFF_WAIT_S, off_wait_s * 2)
                     continue
                 lasted_s = self._lasted_s()
@@ -255,7 +256,7 @@ class Reflector:
         """List, at once when it is no repeat of a repeat."""
         if (due_s := self._lists.due_s()) > 0:
             await asyncio.sleep(due_s)
-        self._anew = False
+        self._anew, self._version = False, ""  # and stays so when the list fails
         self._version = await self._list()
         self._lists.take()
 
@@ -270,7 +271,8 @@ class Reflector:
         if self._off:
             logger.info("%s is followed from now on", self._path)
         self._off, self.error = False, None
-        self.synced.set()
+        if not self._anew:  # else this list may be older than the wish for a new one
+            self.synced.set()
         return version
 
     async def _watch(self) -> None:

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import cast
 
 import pytest
 
-from kube.test_watch import PATH, Things, thing
-from splitter.kube.client import ApiError
+from kube.things import PATH, Things, thing
+from leaping import passing
+from splitter.kube.client import ApiError, Client
 from splitter.kube.watch import Reflector
 
 Lines = Callable[[], AsyncIterator[bytes]]
@@ -16,7 +18,7 @@ HOUR_S = 3600.0
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    for line in ():
+    for line in list[bytes]():
         yield line
 
 
@@ -37,28 +39,37 @@ async def _stays() -> AsyncIterator[bytes]:
 
 
 async def _lasts() -> AsyncIterator[bytes]:
-    await asyncio.sleep(50.0)
+    await passing(50.0)
     async for line in _nothing():
         yield line
 
 
 async def _expires_later() -> AsyncIterator[bytes]:
-    await asyncio.sleep(50.0)
+    await passing(50.0)
     async for line in _expired():
         yield line
 
 
 class Server:
-    """Answers each watch by the script, the last answer again and again; remembers when it was asked."""
+    """Answers each watch by the script, the last answer again and again; remembers when it was asked.
 
-    def __init__(self, *watches: Lines) -> None:
+    `refusals`: what the next lists are answered, one each; `lasting_s`: how long a list takes.
+    """
+
+    def __init__(self, *watches: Lines, lasting_s: float = 0.0) -> None:
         self._watches = list(watches)
+        self._lasting_s = lasting_s
+        self.refusals: list[ApiError] = []
         self.lists: list[float] = []
         self.watches: list[float] = []
 
     async def pages(self, *_: object, **__: str) -> AsyncIterator[object]:
         """List."""
         self.lists.append(asyncio.get_running_loop().time())
+        if self._lasting_s:
+            await passing(self._lasting_s)
+        if self.refusals:
+            raise self.refusals.pop(0)
         yield {"metadata": {"resourceVersion": "7"}, "items": [thing("a", 1)]}
 
     @asynccontextmanager
@@ -69,16 +80,17 @@ class Server:
         yield lines()
 
 
-def reflector_of(server: Server) -> Reflector:
-    """Return one that follows the server's only collection."""
-    return Reflector(server, PATH, Things())  # type: ignore[arg-type]  # as much of a client as it needs
+def reflector_of(server: Server, without: str = "") -> Reflector:
+    """Return one that follows the server's only collection; `without`: it may be refused."""
+    client = cast("Client", server)  # as much of one as it needs
+    return Reflector(client, PATH, Things(), without=without)
 
 
 async def lived(server: Server, for_s: float) -> Reflector:
     """Let a reflector run for so long."""
     reflector = reflector_of(server)
     running = asyncio.create_task(reflector.run())
-    await asyncio.sleep(for_s)
+    await passing(for_s)
     assert not running.done()
     running.cancel()
     return reflector
@@ -101,6 +113,13 @@ async def test_repeats_come_ever_later(state: str) -> None:
     assert all(gap >= 10.0 for gap in gaps(server.lists)[1:])
     if state == "ends at once":
         assert len(server.lists) == 1
+
+
+async def test_a_watch_that_ends_at_once_is_not_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server answers: a new process would be answered the same."""
+    monkeypatch.setattr("splitter.kube.watch.time.monotonic", asyncio.get_running_loop().time)
+    reflector = await lived(Server(_nothing), HOUR_S)
+    assert not reflector.stuck
 
 
 async def test_one_410_is_listed_at_once() -> None:
@@ -141,7 +160,7 @@ async def test_opened_again_lists_nothing() -> None:
     reflector = reflector_of(server)
     running = asyncio.create_task(reflector.run())
     for _ in range(360):
-        await asyncio.sleep(10.0)
+        await passing(10.0)
         reflector.reopen(anew=False)
     running.cancel()
     assert len(server.lists) == 1
@@ -154,12 +173,56 @@ async def test_opened_anew_is_listed_before_it_is_synced() -> None:
     server = Server(_stays)
     reflector = reflector_of(server)
     running = asyncio.create_task(reflector.run())
-    await asyncio.sleep(60.0)
+    await passing(60.0)
     for _ in range(100):
         reflector.reopen(anew=True)
         assert not reflector.synced.is_set()
-        await asyncio.sleep(1.0)
+        await passing(1.0)
     running.cancel()
     assert gaps(server.lists)[0] == pytest.approx(60.0, abs=0.01)
     assert all(gap >= 9.99 for gap in gaps(server.lists)[2:])
     assert len(server.lists) >= 10
+
+
+async def test_opened_anew_while_it_is_listed() -> None:
+    """That list began before the wish: it does not answer it."""
+    server = Server(_stays, lasting_s=2.0)
+    reflector = reflector_of(server)
+    running = asyncio.create_task(reflector.run())
+    await passing(1.0)
+    reflector.reopen(anew=True)
+    await passing(2.0)
+    assert not reflector.synced.is_set()
+    await passing(2.0)
+    assert reflector.synced.is_set()
+    running.cancel()
+    assert len(server.lists) == 2
+
+
+async def test_opened_anew_and_the_list_fails() -> None:
+    """It is tried again: no watch that goes on from before stands for it."""
+    server = Server(_stays)
+    reflector = reflector_of(server)
+    running = asyncio.create_task(reflector.run())
+    await passing(60.0)
+    server.refusals = [ApiError(0, "NoAnswer", "still away")] * 3
+    reflector.reopen(anew=True)
+    await passing(30.0)
+    running.cancel()
+    assert reflector.synced.is_set()
+    assert len(server.lists) == 1 + 4
+    assert len(server.watches) == 2
+
+
+async def test_opened_anew_where_it_is_done_without() -> None:
+    """A leader waits for an answer, and not for the next look in some minutes."""
+    server = Server(_stays)
+    server.refusals = [ApiError(403, "Forbidden", "no")] * 100
+    reflector = reflector_of(server, "we are slower")
+    running = asyncio.create_task(reflector.run())
+    await passing(HOUR_S)
+    reflector.reopen(anew=True)
+    assert not reflector.synced.is_set()
+    await passing(1.0)
+    running.cancel()
+    assert reflector.synced.is_set()

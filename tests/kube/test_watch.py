@@ -1,14 +1,14 @@
 """The reflector: a store in step with a collection, whatever happens to the list and to the watch."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from kube.raw import Raw, metadata
+from kube.raw import Raw
 from kube.server import (
     Asked,
     Script,
@@ -22,43 +22,12 @@ from kube.server import (
     refusal,
     watch,
 )
+from kube.things import PATH, Things, thing
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.watch import _SILENCE_S, Reflector
 
-PATH = ResourcePath.read("/api/v1/things")
 DEADLINE_S = 20.0
-
-
-def thing(name: str, version: int) -> Raw:
-    """Return a thing."""
-    return {"metadata": metadata(name, version=version)}
-
-
-class Things:
-    """A store that remembers names with their versions, and how it was told."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, int] = {}
-        self.lists: list[tuple[list[str], str | None, int]] = []
-
-    def read(self, raw: Raw) -> tuple[str, int]:
-        """Keep name and version."""
-        return raw["metadata"]["name"], int(raw["metadata"]["resourceVersion"])
-
-    def replace(self, listed: Iterable[tuple[str, int]], namespace: str | None, version: int) -> None:
-        """Take a complete list."""
-        self.known = dict(listed)
-        self.lists.append((sorted(self.known), namespace, version))
-
-    def upsert(self, raw: Raw) -> object:
-        """Take an object."""
-        self.known[raw["metadata"]["name"]] = int(raw["metadata"]["resourceVersion"])
-        return None
-
-    def remove(self, raw: Raw) -> None:
-        """Forget an object."""
-        self.known.pop(raw["metadata"]["name"], None)
 
 
 class Following:
