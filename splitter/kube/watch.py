@@ -33,6 +33,8 @@ _SILENCE_S = 80.0
 _PAGE = 100
 # A watch that lasted so long was none that ends at once: what ends it is no repeat.
 _FIRST_WAIT_S, _LONGEST_WAIT_S, _HELD_S = 0.2, 10.0, 10.0
+# A watched namespace that is gone may be gone for ever, and has eight watches.
+_REFUSED_WAIT_S = 30.0
 # The list after a 410 comes at once, since a loss may hide in it; one 410 after the other does not make the
 # API server list everything again and again.
 _LIST_EVERY_S, _LISTS_AT_ONCE = 10.0, 2
@@ -100,6 +102,7 @@ class Reflector:
         self._off = False
         self._followed = False  # a watch was open since the last refusal
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()  # listed, or refused
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
         self._heard_s = self._tried_s = time.monotonic()
@@ -109,6 +112,7 @@ class Reflector:
         self._broken_at = ""  # the version at which the last watch broke
         self._complained: int | None = None  # the status of the failure that was said last
         self._waits = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, _HELD_S)
+        self._refusals = Backoff(_FIRST_WAIT_S, _REFUSED_WAIT_S, _HELD_S)
         self._lists = Spacing(_LIST_EVERY_S, _LISTS_AT_ONCE, _now)
         self._reopens = Spacing(_REOPEN_EVERY_S, 1, _now)
         self._reopening: asyncio.TimerHandle | None = None
@@ -119,6 +123,11 @@ class Reflector:
     def path(self) -> ResourcePath:
         """The collection's path, for messages."""
         return self._path
+
+    @property
+    def namespace(self) -> str:
+        """The only namespace that it follows; empty: it follows the whole cluster."""
+        return self._namespace or ""
 
     @property
     def label(self) -> str:
@@ -135,6 +144,17 @@ class Reflector:
     def awaited(self) -> bool:
         """Whether nothing may be decided before it is synced."""
         return self._awaited
+
+    @property
+    def follows(self) -> bool:
+        """Whether it was listed and nothing is wrong with it, or is done without."""
+        return self.synced.is_set() and (self.optional or self.error is None)
+
+    @property
+    def failing(self) -> bool:
+        """Whether it cannot be done without and has failed for so long that what is known is old."""
+        old = not self.synced.is_set() or (self.error is not None and self.silent_s > _SILENCE_S)
+        return old and not self.optional
 
     @property
     def silent_s(self) -> float:
@@ -178,7 +198,10 @@ class Reflector:
                 lasted_s = self._lasted_s()
                 self._take_note_of(error)
                 # Not a race hidden: the server is asked again, ever more seldom, with jitter.
-                await self._pause(self._waits.failed_s(lasted_s))
+                refused = self._namespace is not None and error.status in _OFF
+                if refused:
+                    self.answered.set()
+                await self._pause((self._refusals if refused else self._waits).failed_s(lasted_s))
 
     def reopen(self, *, anew: bool) -> None:
         """Open the watch again: its connection may be dead without a word. `anew`: list everything first.
@@ -251,6 +274,7 @@ class Reflector:
         self._off, self.error = True, error
         self._store.replace((), self._namespace, _FOREVER)
         self.synced.set()
+        self.answered.set()
 
     async def _list_in_time(self) -> None:
         """List, at once when it is no repeat of a repeat."""
@@ -271,6 +295,7 @@ class Reflector:
         if self._off:
             logger.info("%s is followed from now on", self._path)
         self._off, self.error = False, None
+        self.answered.set()
         if not self._anew:  # else this list may be older than the wish for a new one
             self.synced.set()
         return version

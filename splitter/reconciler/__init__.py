@@ -26,13 +26,24 @@ from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Restart
-from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
+from splitter.core.plan import (
+    Plan,
+    PolicyInForce,
+    Rules,
+    as_written,
+    begins,
+    half_rolled,
+    held_back,
+    rolls,
+    unseen,
+)
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
+from splitter.kube.views import Views
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.inspection import Inspection
@@ -72,6 +83,7 @@ class Reconciler:
         *,
         rules: Rules,
         resync_s: float,
+        views: Views | None = None,
     ) -> None:
         self._queue = queue
         self._observer = observer
@@ -79,6 +91,7 @@ class Reconciler:
         self._rendering = Rendering(renderer, queue.add)
         self._rules = rules
         self._resync_s = resync_s
+        self._views = views or Views()
         self._board = StatusBoard(writer, queue.calm, queue.add_after)
         self._herald = Herald(writer, queue.calm)
         self._inspection = Inspection(renderer, self._herald)
@@ -111,7 +124,8 @@ class Reconciler:
         while True:
             key = await self._queue.take(only_urgent=only_urgent)
             try:
-                await self._pass(key)
+                if self._views.is_current(key.namespace):  # else it comes again when it is
+                    await self._pass(key)
                 self._failures.pop(key, None)
                 self._queue.answered(key)
             except ApiError as error:
@@ -187,6 +201,8 @@ class Reconciler:
             denied = await self._writer.rehearse_roll(observed, twins)
             found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
+        if (failing := self._views.failing_for(key.namespace)) is not None:
+            found = unseen(found, observed, f"{failing.path} cannot be followed: {failing.error}")
         return observed, found
 
     @staticmethod

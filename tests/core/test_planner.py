@@ -26,7 +26,7 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, StatefulView, Tie
 from splitter.core.names import Key
-from splitter.core.plan import Plan, Rules, held_back, rolls
+from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
@@ -520,6 +520,32 @@ class TestHeldBack:
         assert held.wake_after_s == 7.0
         assert not rolls(held)
         assert held_back(replace(found, wake_after_s=3.0), denied, 7.0).wake_after_s == 3.0
+
+
+class TestUnseen:
+    """What a pass rests on cannot be listed any more."""
+
+    def test_only_raises(self) -> None:
+        """Of a move between the pools the half is left that asks for more."""
+        observed = at_rest(spot=twin(Pool.SPOT, pods(4, doomed=2)))
+        found = planned(observed)
+        assert found.raises
+        lowers = Scale(HolderKind.DEPLOYMENT, "web-spot", 6, 5, "7")
+        held = unseen(replace(found, actions=(lowers, *found.actions)), observed, "pods")
+        assert held.actions == found.raises
+
+    def test_says_so(self) -> None:
+        """Whoever looks at the Split reads it, though nothing was to be done."""
+        held = unseen(planned(at_rest()), at_rest(), "pods of shop cannot be followed")
+        assert (held.state, held.verdict.reason) == (State.HELD, Reason.CONTROL_PLANE_VIEW)
+        assert "pods of shop" in held.verdict.message
+        assert held.verdict.warning
+
+    def test_is_no_affair_of_who_is_not_split(self) -> None:
+        """Nothing of it is held."""
+        plain = replace(observation(replace(free_source(), labels={})), split=None)
+        found = planned(plain)
+        assert unseen(found, plain, "pods") == found
 
 
 class TestANameUsedAgain:

@@ -1,6 +1,7 @@
-"""Every test of this room has a loop whose clock leaps (`leaping`)."""
+"""Every test of this room has a loop whose clock leaps (`leaping`), and no other clock."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -14,3 +15,9 @@ def pytest_asyncio_loop_factories(
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Give every test of this room such a loop."""
     return {"leaping": LeapingLoop}
+
+
+@pytest.fixture(autouse=True)
+async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have whoever asks for the time be told the loop's."""
+    monkeypatch.setattr(time, "monotonic", asyncio.get_running_loop().time)
