@@ -199,7 +199,7 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
     turn = turns.not_yet(this, "the division that the policy asks for") if voluntary else None
     if turn is not None:
         held = replace(decision, on_demand=on_demand.spec_replicas, spot=spot.spec_replicas, notes=(turn,))
-        decision = replace(held, next_wake_s=POLL_S)
+        decision = replace(held, next_wake_s=None)
     scales = _scales(this, decision, on_demand, spot)
     base = base_replicas(this.source.replicas, this.policy)
     balanced = Note(

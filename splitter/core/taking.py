@@ -57,7 +57,7 @@ def consider(this: Pass) -> Plan:
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
-        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
+        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; each pod is replaced once")
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))

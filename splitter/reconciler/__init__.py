@@ -98,7 +98,7 @@ class Reconciler:
         self.inspect = self._inspection.inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._others = Others()
+        self._others = Others(rules.max_concurrent_moves, time.monotonic)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
         self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 
@@ -138,6 +138,8 @@ class Reconciler:
                 self._queue.done(key)
 
     async def _pass(self, key: Key) -> None:
+        if self._others.waits(key):
+            self._wake_others()  # a turn may have ended by time: it goes to whose it is, this one or not
         began = time.perf_counter()
         now = datetime.now(UTC)
         observed = replace(
@@ -151,7 +153,7 @@ class Reconciler:
         if decided is None:
             return  # the key comes again with its twins
         observed, found = decided
-        self._others.moves(key, still=keeps_turn(found, had=self._others.has_turn(key)))
+        self._take_note(key, found)
         if self._can_wait(found) and self._queue.hurried():
             self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
@@ -168,6 +170,7 @@ class Reconciler:
                 return
             if begins(found):
                 self._others.moves(key, still=False)  # it did not begin: others may
+                self._wake_others()
             self._report_failure(observed, found, in_force, error)
             raise
         if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
@@ -180,8 +183,20 @@ class Reconciler:
         if any(note.warning and note.reason is found.verdict.reason for note in told):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
         logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
-        if found.step is not Step.NOTHING:
+        if found.step is not Step.NOTHING and not self._others.waits(key):
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
+
+    def _take_note(self, key: Key, found: Plan) -> None:
+        """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
+        still = keeps_turn(found, had=self._others.has_turn(key))
+        self._others.moves(key, still=still, waits=found.verdict.reason is Reason.WAITING_FOR_TURN)
+        self._wake_others()
+
+    def _wake_others(self) -> None:
+        for key in self._others.wake():
+            self._queue.add(key)
+        if (following := self._others.next_turn()) is not None:
+            self._queue.add_after(*following)
 
     async def _decided(
         self, observed: Observation, in_force: PolicyInForce

@@ -270,7 +270,7 @@ class TestTurns:
         assert (found.actions, found.state, found.voluntary) == ((), State.HELD, False)
         assert found.verdict.reason is Reason.WAITING_FOR_TURN
         assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
-        assert found.wake_after_s is not None
+        assert found.wake_after_s is None
 
     def test_begins_when_others_are_done(self) -> None:
         """It is its turn, or there is no limit."""
@@ -305,6 +305,13 @@ class TestTurns:
     def test_keeps_its_turn(self, state: State, reason: Reason, had: bool, keeps: bool) -> None:
         """While it is on the way; not for the time of a soak, and not when something happens to it."""
         assert keeps_turn(Plan(Step.RUN, state, Note(reason, "")), had=had) is keeps
+
+    def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:
+        """A bad image, a full quota: for hours. A write goes on, so it still moves."""
+        bad = Note(Reason.IMAGE_PULL_FAILED, "")
+        found = Plan(Step.RUN, State.TAKING_OVER, bad, troubles=(bad,))
+        assert not keeps_turn(found, had=True)
+        assert keeps_turn(replace(found, actions=(SetPaused(paused=True, resource_version="7"),)), had=True)
 
 
 class TestGiving:

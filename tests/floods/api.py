@@ -6,8 +6,9 @@ For a loop whose clock leaps (`leaping`): an answer takes no time, and a watch s
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import orjson
@@ -15,9 +16,6 @@ import orjson
 from kube.raw import Raw
 from splitter.kube.client import ApiError, Client, Permit
 from splitter.kube.paths import ResourcePath
-
-# What a watch does after the changes so far: it stays.
-Ends = Callable[[str], bool]
 
 
 class Api(Client):
@@ -57,7 +55,7 @@ class Api(Client):
 
     def _tell(self, path: str, kind: str, raw: Raw) -> None:
         for collection, queue in self._streams:
-            if path.rpartition("/")[0] == collection:
+            if collection in _collections(path):
                 queue.put_nowait(orjson.dumps({"type": kind, "object": raw}))
 
     def delete_namespace(self, namespace: str) -> None:
@@ -116,7 +114,7 @@ class Api(Client):
         items = [
             raw
             for path, raw in self.objects.items()
-            if path.rpartition("/")[0] == where and _matches(raw, query.get("labelSelector", ""))
+            if where in _collections(path) and _matches(raw, query.get("labelSelector", ""))
         ]
         return {"metadata": {"resourceVersion": str(next(self._version))}, "items": items}
 
@@ -140,6 +138,14 @@ class Api(Client):
         while (line := await queue.get()) is not None:
             if _matches(orjson.loads(line)["object"], selector):
                 yield line
+
+
+@cache
+def _collections(path: str) -> tuple[str, str]:
+    """Return where an object is listed: in its namespace, and in all of them."""
+    own = path.rpartition("/")[0]
+    group, found, rest = own.partition("/namespaces/")
+    return own, f"{group}/{rest.partition('/')[2]}" if found else own
 
 
 def _matches(raw: Raw, selector: str) -> bool:

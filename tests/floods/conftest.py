@@ -20,4 +20,6 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture(autouse=True)
 async def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have whoever asks for the time be told the loop's."""
-    monkeypatch.setattr(time, "monotonic", asyncio.get_running_loop().time)
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(time, "monotonic", loop.time)
+    monkeypatch.setattr(time, "clock_gettime", lambda _: loop.time())
