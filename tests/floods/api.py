@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from kube.raw import Raw
+from leaping import passing
 from splitter.kube.client import ApiError, Client, Permit
 from splitter.kube.paths import ResourcePath
+
+Watches = Literal["stay", "end at once", "are too old", "break"]
 
 
 class Api(Client):
@@ -26,6 +29,9 @@ class Api(Client):
         self.objects: dict[str, Raw] = {}
         self.asked: list[tuple[float, str, str]] = []  # when, the verb, the path
         self.gone: set[str] = set()  # namespaces
+        self.watches: Watches = "stay"
+        self.lease_fails_every = 0  # so-manieth request for the Lease times out; 0: none
+        self._about_lease = 0
         self._timeout_s = 10.0
         self._version = itertools.count(1000)
         self._streams: list[tuple[str, asyncio.Queue[bytes | None]]] = []
@@ -71,9 +77,20 @@ class Api(Client):
         """Count what was asked since then, by verb."""
         return Counter(verb for at_s, verb, _ in self.asked if at_s >= since_s)
 
-    def _ask(self, verb: str, path: ResourcePath) -> str:
+    def lists(self, since_s: float) -> Mapping[str, list[float]]:
+        """Return when each collection was listed since then, the Lease and what passes ask for left out."""
+        watched = {path for _, verb, path in self.asked if verb == "WATCH"}
+        found: dict[str, list[float]] = {path: [] for path in watched}
+        for at_s, verb, path in self.asked:
+            if verb == "GET" and at_s >= since_s and path in watched:
+                found[path].append(at_s)
+        return found
+
+    def _ask(self, verb: str, path: ResourcePath, query: Mapping[str, str]) -> str:
         where = str(path)
-        self.asked.append((asyncio.get_running_loop().time(), verb, where))
+        # One collection may be followed by several watches.
+        asked = "&".join([where, *(value for name, value in query.items() if name.endswith("Selector"))])
+        self.asked.append((asyncio.get_running_loop().time(), verb, asked))
         if any(f"/namespaces/{namespace}/" in where for namespace in self.gone):
             raise ApiError(403, "Forbidden", "no Role here")
         return where
@@ -89,8 +106,13 @@ class Api(Client):
         timeout_s: float | None = None,
     ) -> Raw:
         """Answer one request."""
-        del timeout_s, patch
-        where = self._ask(method, path)
+        del patch
+        where = self._ask(method, path, query or {})
+        if "/leases" in where:
+            self._about_lease += 1
+            if self.lease_fails_every and self._about_lease % self.lease_fails_every == 0:
+                await passing(timeout_s or self._timeout_s)
+                raise ApiError(0, "NoAnswer", "timed out")
         if method == "GET":
             return self._read(where, query or {})
         body = body or {}
@@ -122,9 +144,12 @@ class Api(Client):
     async def stream(
         self, path: ResourcePath, query: Mapping[str, str], silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Answer a watch: it lasts for 50 s, as a real one does."""
+        """Answer a watch: it lasts for 50 s, as a real one does, unless `watches` says otherwise."""
         del silence_s
-        where = self._ask("WATCH", path)
+        where = self._ask("WATCH", path, query)
+        if self.watches != "stay":
+            yield self._ill(self.watches)
+            return
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         entry = (where, queue)
         self._streams.append(entry)
@@ -133,6 +158,14 @@ class Api(Client):
             yield self._lines(queue, query.get("labelSelector", ""))
         finally:
             self._streams.remove(entry)
+
+    @staticmethod
+    async def _ill(how: Watches) -> AsyncIterator[bytes]:
+        if how == "are too old":
+            status = {"code": 410, "reason": "Expired", "message": "too old"}
+            yield orjson.dumps({"type": "ERROR", "object": status})
+        if how == "break":
+            raise ApiError(0, "NoAnswer", "the connection was reset")
 
     async def _lines(self, queue: asyncio.Queue[bytes | None], selector: str) -> AsyncIterator[bytes]:
         while (line := await queue.get()) is not None:
