@@ -20,6 +20,7 @@ from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.paths import placements
 from splitter.kube.placements import Sets
+from splitter.kube.records import SplitRecord
 
 
 class Placing:
@@ -40,7 +41,7 @@ class Placing:
         async with self._turns[namespace]:
             there = self._cache.placements.of(namespace)
             known: Sets = there.sets if there is not None else {}
-            wanted = self._sets(source, ordinals)
+            wanted = self._sets(source, ordinals, known)
             stays = ordinals is not None
             changed = known != wanted and (stays or source.uid in known)
             if not wanted and there is not None:
@@ -49,18 +50,28 @@ class Placing:
                 await self._write(namespace, wanted)
             yield
 
-    def _sets(self, source: SourceView, ordinals: Sequence[int] | None) -> Sets:
-        """Return what the Splits of the namespace say, and of this one what it is about to say."""
+    def _sets(self, source: SourceView, ordinals: Sequence[int] | None, known: Sets) -> Sets:
+        """Return what the Splits of the namespace say, and of this one what it is about to say.
+
+        Whoever may write a Split may name any owner: it is named only if its own watch shows it, or if it was
+        named before, as one whose label is gone.
+        """
         found: dict[str, tuple[str, Runs]] = {}
         for record in self._cache.splits.values():
             if record.namespace != source.key.namespace or record.source == source.key:
                 continue
             if record.view.ordinals is not None:
                 ranges = runs(record.view.ordinals)
-                found.update((uid, (record.source.name, ranges)) for uid in record.view.owner_uids)
+                owners = record.view.owner_uids
+                named = [uid for uid in owners if uid in known or self._is_there(record, uid)]
+                found.update((uid, (record.source.name, ranges)) for uid in named)
         if ordinals is not None:
             found[source.uid] = (source.key.name, runs(ordinals))
         return found
+
+    def _is_there(self, record: SplitRecord, uid: str) -> bool:
+        there = self._cache.sources.get(record.namespace, uid)
+        return there is not None and there.view.key == record.source
 
     async def _write(self, namespace: str, sets: Sets) -> None:
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
