@@ -183,7 +183,8 @@ class Reconciler:
         if any(note.warning and note.reason is found.verdict.reason for note in told):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
         logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
-        if found.step is not Step.NOTHING and not self._others.waits(key):
+        # Who waits to be taken over is woken: looking around for a thousand of them has its price.
+        if found.step is not Step.NOTHING and not (found.step is Step.CONSIDER and self._others.waits(key)):
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
 
     def _take_note(self, key: Key, found: Plan) -> None:

@@ -259,7 +259,7 @@ class TestTurns:
 
     FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
 
-    def planned(self, observed: Observation, **rules: int) -> Plan:
+    def planned(self, observed: Observation, **rules: object) -> Plan:
         """Return the plan of a pass in which the policy asks for a base of 5."""
         asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
         return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
@@ -271,6 +271,13 @@ class TestTurns:
         assert found.verdict.reason is Reason.WAITING_FOR_TURN
         assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
         assert found.wake_after_s is None
+
+    def test_what_is_due_by_time_stays_due(self) -> None:
+        """It is woken for its turn, and before that for its own clocks."""
+        more_spot = Policy(on_demand_base=0, spot_percent=100)
+        waits = self.planned(at_rest(others_moving=3), defaults=more_spot)
+        assert waits.verdict.reason is Reason.WAITING_FOR_TURN
+        assert waits.wake_after_s == more_spot.grace_s
 
     def test_begins_when_others_are_done(self) -> None:
         """It is its turn, or there is no limit."""
