@@ -13,8 +13,9 @@ import logging
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any
 
 import kopf
@@ -23,14 +24,15 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.nodes import Health
 from splitter.core.reasons import Reason
-from splitter.kube.access import check_access, probe
+from splitter.kube.access import check_access, missing_in, probe
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import Client
 from splitter.kube.connect import connect
 from splitter.kube.lease import Election, leading_elsewhere
 from splitter.kube.observe import Observer
 from splitter.kube.records import TemplateSetRecord
+from splitter.kube.views import Views
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.queue import REST_S, WorkQueue
@@ -46,7 +48,7 @@ _SYNC_S = 120.0
 _OPTIONAL_SYNC_S = 2.0
 # A write that was sent has so long to end before the lease is released; otherwise it runs out by itself.
 _SETTLE_S = 2.0
-_LOOK_S, _AGAIN_S = 1.0, 0.2
+_LOOK_S = 1.0
 # Python looks for cyclic garbage after 700 new objects, and one page of a list has 30,000, which all go again
 # without it: that was three quarters of the time to read it (docs/performance.md).
 _GARBAGE_AT_START, _GARBAGE = 50_000, 5_000
@@ -68,13 +70,13 @@ async def run(settings: Settings) -> None:
         )
         stack.push_async_callback(client.close)
         version = await probe(client)
-        await check_access(
+        missing = await check_access(
             client, settings.watch_namespaces, settings.own_namespace if _elects(settings) else ""
         )
         logger.info("connected to Kubernetes %s at %s", version, client.server)
         if not _elects(settings) and settings.own_namespace:
             await _must_be_alone(client, settings.own_namespace)
-        doorway = _Doorway(client, settings)
+        doorway = _Doorway(client, settings, missing)
         doorway.listen()
         await kopf.operator(
             registry=doorway.registry(),
@@ -126,7 +128,8 @@ async def _synced(reflectors: Sequence[Reflector], deadline_s: float) -> None:
 class _Doorway:
     """What lives as long as the process, and the handlers that kopf calls."""
 
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: Client, settings: Settings, forbidden: Collection[str] = ()) -> None:
+        """`forbidden`: watched namespaces in which rights are missing."""
         self._client = client
         self._settings = settings
         self._queue = WorkQueue(
@@ -137,6 +140,8 @@ class _Doorway:
         )
         self._cache = cache_of(settings, self._queue.add)
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
+        self._views = Views(self._reflectors, self._cache.written, partial(missing_in, client))
+        self._views.forbid(forbidden)
         self._cache.template_sets.announce_to(self._inspect)
         self._election: Election | None = None
         self._writing = client
@@ -147,14 +152,13 @@ class _Doorway:
                 settings.own_namespace,
                 identity,
                 settings.lease_duration_s,
-                reconnected=self._follow_anew,
+                reconnected=self._reopen,
             )
             self._writing = client.under(self._election)
         self._renderer = BoundedRenderer(renderer_of(settings, self._cache.template_sets.by_name))
         self._reconciler: Reconciler | None = None  # of this term
         self._health = health.Health()
         self._terms: asyncio.Task[None] | None = None
-        self._watches: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.stop = asyncio.Event()
         self.failure: BaseException | None = None
@@ -185,10 +189,11 @@ class _Doorway:
         gc.set_threshold(_GARBAGE_AT_START)
         metrics.count_nodes(self._cache.count_nodes)
         metrics.count_queue(lambda: len(self._queue) if self._queue.served else 0)
-        metrics.count_watches(self._restarts)
+        metrics.count_watches(self._restarts, self._failing)
         metrics.leads(now=False)
         self._spawn(self._look_after_health())
-        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+        for reflector in self._reflectors:
+            self._spawn(reflector.run())
         await self._fill()
         self._cache.find_vanished()
         # What was imported and listed stays: looking for garbage in it would stop every pass for 0.1 s, again
@@ -212,44 +217,32 @@ class _Doorway:
             message = f"cannot listen ({error}); choose other ports: http_port, metrics_port (0: none)"
             raise SplitterError(Reason.INVALID_SETTINGS, message) from error
 
-    def _follow_anew(self) -> None:
-        """List and watch everything again: the API server was away for this process.
+    def _reopen(self, anew: bool) -> None:  # noqa: FBT001 (the election's only word)
+        """Open all watches again: the API server was away for this process.
 
         A stream that was cut off without a word looks like one in which nothing happens.
         """
-        for watch in self._watches:
-            watch.cancel()
-            self._tasks.remove(watch)
         for reflector in self._reflectors:
-            reflector.synced.clear()
-        self._watches = [self._spawn(reflector.run()) for reflector in self._reflectors]
+            reflector.reopen(anew=anew)
 
     async def _fill(self) -> None:
-        needed = [reflector for reflector in self._reflectors if reflector.awaited]
         optional = [reflector for reflector in self._reflectors if not reflector.awaited]
-        try:
-            await _synced(needed, _SYNC_S)
-        except TimeoutError as error:
-            late = ", ".join(
-                f"{reflector.path} ({reflector.error or 'no answer yet'})"
-                for reflector in needed
-                if not reflector.synced.is_set()
-            )
+        if missing := await self._views.filled(_SYNC_S):
+            late = ", ".join(f"{one.path} ({one.error or 'no answer yet'})" for one in missing)
             message = f"could not list {late} within {_SYNC_S:.0f} s; check the rights in manifests/rbac.yaml"
             self.failure = SplitterError(Reason.API_UNREACHABLE, message)
-            raise kopf.PermanentError(message) from error
+            raise kopf.PermanentError(message)
         with suppress(TimeoutError):
             await _synced(optional, _OPTIONAL_SYNC_S)
 
     async def _serve_terms(self) -> None:
         """Reconcile whenever this process leads, and only then."""
         if self._election is None:
-            metrics.leads(now=True)
-            await self._reconcile()
+            await self._term(after_others=False)
             return
         while True:
             await self._election.gained()
-            term = asyncio.create_task(self._term())
+            term = asyncio.create_task(self._term(after_others=True))
             lost = asyncio.create_task(self._election.lost())
             try:
                 await asyncio.wait((term, lost), return_when=asyncio.FIRST_COMPLETED)
@@ -259,14 +252,35 @@ class _Doorway:
             if not term.cancelled():
                 term.result()  # it ends by itself only with a fault
 
-    async def _term(self) -> None:
-        """Lead: first see what the last leader wrote, then reconcile until cancelled."""
+    async def _term(self, *, after_others: bool) -> None:
+        """Lead: first see what the last leader wrote, then reconcile until cancelled.
+
+        A watched namespace that cannot be seen yet keeps the others for a moment only.
+        """
         metrics.leads(now=True)
+        self._views.begin()
+        self._cache.forget_applied()
         try:
-            await self._catch_up()
-            await self._reconcile()
+            await self._views.catch_up(after_others=after_others)
+            async with asyncio.TaskGroup() as group:
+                entering = [
+                    group.create_task(self._enter(namespace, after_others=after_others))
+                    for namespace in self._views.namespaces
+                ]
+                if entering:
+                    await asyncio.wait(entering, timeout=_OPTIONAL_SYNC_S)
+                await self._reconcile()
         finally:
             metrics.leads(now=False)
+
+    async def _enter(self, namespace: str, *, after_others: bool) -> None:
+        """Look after a namespace as soon as it can be seen; what was asked for until then is forgotten."""
+        await self._views.catch_up(namespace, after_others=after_others)
+        if self._queue.served:
+            for key in self._cache.workloads():
+                if key.namespace == namespace:
+                    self._queue.add(key)
+            put_endangered_first(self._cache)
 
     def _restarts(self) -> Counter[str]:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
@@ -275,23 +289,9 @@ class _Doorway:
             found[reflector.path.plural] += reflector.restarts
         return found
 
-    async def _catch_up(self) -> None:
-        """List anew what the last leader may have written, and wait for the watches of all else.
-
-        It cannot write any more, so what is listed from now on has all of it: its twins and marks are no
-        foreign hands, and its decisions, in the Splits, are ours.
-        """
-        self._cache.forget_applied()
-        needed = [reflector for reflector in self._reflectors if reflector.awaited]
-        while True:
-            try:
-                await asyncio.gather(*(reflector.list_once() for reflector in self._cache.written))
-            except ApiError as error:
-                logger.warning("cannot catch up with the last leader yet: %s", error)
-            else:
-                if all(one.synced.is_set() and (one.optional or one.error is None) for one in needed):
-                    return
-            await asyncio.sleep(_AGAIN_S)
+    def _failing(self) -> Counter[tuple[str, str]]:
+        """Count, by kind and namespace, the watches without which something stands still."""
+        return Counter((one.path.plural, one.namespace) for one in self._views.failing())
 
     async def _reconcile(self) -> None:
         rules = rules_of(self._settings)
@@ -302,6 +302,7 @@ class _Doorway:
             self._renderer,
             rules=rules,
             resync_s=self._settings.resync_s,
+            views=self._views,
         )
         for record in list(self._cache.template_sets.store.values()):
             reconciler.inspect(record)
@@ -339,7 +340,13 @@ class _Doorway:
             await asyncio.sleep(_LOOK_S)
 
     def _show_health(self) -> None:
-        found = checks(self._reflectors, self._queue, self._election, stopping=self.stop.is_set())
+        found = checks(
+            self._reflectors,
+            self._queue,
+            self._election,
+            stopping=self.stop.is_set(),
+            waiting_s=self._views.waiting_s,
+        )
         self._health.show(found)
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:  # noqa: ANN401 (any coroutine)

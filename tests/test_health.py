@@ -88,6 +88,7 @@ class Watch:
     """What the checks see of a reflector."""
 
     label: str = "/api/v1/pods"
+    namespace: str = ""
     optional: bool = False
     stuck: bool = False
     silent_s: float = 5.0
@@ -150,6 +151,23 @@ class TestWatches:
         live, ready, told = verdict(empty, Watch())
         assert (live, ready) == (True, False)
         assert "/api/v1/pods is not listed yet" in told
+
+    def test_one_namespace_of_several(self) -> None:
+        """It is said, and whoever looks after the others is ready; with none to look after it is not."""
+        gone, there = Watch(label="/b/pods", namespace="b"), Watch(label="/a/pods", namespace="a")
+        gone.synced.clear()
+        assert verdict(Watch(), gone, there)[1]
+        assert "nothing is done in b" in verdict(Watch(), gone, there)[2]
+        there.synced.clear()
+        assert not verdict(Watch(), gone, there)[1]
+
+    def test_a_leader_that_sees_nothing(self) -> None:
+        """It does not say that it stands by, and soon it is not ready."""
+        for waited_s, ready in ((10.0, True), (60.0, False)):
+            found = checks((Watch(),), Passes(), Leadership(leading=True), stopping=False, waiting_s=waited_s)
+            [passes] = [one for one in found if one.name == "passes"]
+            assert (passes.ready, passes.live) == (ready, True)
+            assert f"{waited_s:.0f} s to see" in passes.message
 
     def test_api_server_away(self) -> None:
         """An API server that is away is said, and no reason to restart: that would not bring it back."""

@@ -352,18 +352,18 @@ class TestRights:
             sentence = started.sentence(kubeconfig(tmp_path, api.url))
         assert "these credentials may not delete replicasets.apps. Apply manifests/rbac.yaml" in sentence
 
-    def test_missing_in_one_namespace(self, started: Started, tmp_path: Path) -> None:
-        """Told to watch some namespaces only, it asks for rights there, and names where they are missing."""
+    def test_missing_in_every_namespace(self, started: Started, tmp_path: Path) -> None:
+        """Told to watch some namespaces only, it asks for rights there, and names what is missing in each."""
         asked_in: set[str] = set()
 
         def may(asked: dict[str, str]) -> bool:
             if asked["resource"] != "nodes":
                 asked_in.add(asked["namespace"])
-            return (asked["namespace"], asked["verb"], asked["resource"]) != ("cart", "patch", "pods")
+            return (asked["verb"], asked["resource"]) != ("patch", "pods")
 
         with fake_api(may) as api:
             sentence = started.sentence(kubeconfig(tmp_path, api.url), WATCH_NAMESPACES="shop,cart")
-        assert "may not patch pods in namespace cart." in sentence
+        assert "may not patch pods in namespace cart; patch pods in namespace shop." in sentence
         assert asked_in == {"shop", "cart"}
 
     def test_crd_missing(self, started: Started, tmp_path: Path) -> None:

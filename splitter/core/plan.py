@@ -20,7 +20,7 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.placement import RoomRules
-from splitter.core.reasons import State
+from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState, Tuning
 from splitter.core.surface import Level
 
@@ -129,6 +129,16 @@ def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
     again_s = min(found.wake_after_s or look_again_s, look_again_s)
     return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
+
+
+def unseen(found: Plan, observed: Observation, why: str) -> Plan:
+    """Return what is done of a plan that rests on an old view: only raises."""
+    if not found.actions and (observed.split is None or found.state is State.REFUSED):
+        return found
+    note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
+    kept = as_written(replace(found, actions=found.raises), observed, found.raises)
+    notes = (*kept.notes, note) if kept.actions else (note,)
+    return replace(kept, state=State.HELD, verdict=note, notes=notes)
 
 
 def in_part(found: Plan) -> Plan:

@@ -201,8 +201,9 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
     voluntary = turns.redivides(this, decision, on_demand, spot)
     turn = turns.not_yet(this, "the division that the policy asks for") if voluntary else None
     if turn is not None:
-        held = replace(decision, on_demand=on_demand.spec_replicas, spot=spot.spec_replicas, notes=(turn,))
-        decision = replace(held, next_wake_s=POLL_S)
+        specs = on_demand.spec_replicas, spot.spec_replicas
+        # What is due by time stays due: a soak, a grace.
+        decision = replace(decision, on_demand=specs[0], spot=specs[1], notes=(turn,))
     scales = _scales(this, decision, on_demand, spot)
     base = base_replicas(this.source.replicas, this.policy)
     balanced = Note(

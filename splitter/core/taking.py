@@ -68,7 +68,7 @@ def consider(this: Pass) -> Plan:
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
-        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn), wake_after_s=POLL_S)
+        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
     own = [pod for rs in this.observed.tied(Tie.ATTACHED) for pod in rs.pods]
     if this.source.stateful is None and (unrest := not_calm(own)) is not None:
         return Plan(

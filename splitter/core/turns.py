@@ -37,7 +37,12 @@ def redivides(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinVie
 
 
 def keeps_turn(found: Plan, *, had: bool) -> bool:
-    """Whether a workload is at such a move after this plan; `had` says whether it was before."""
+    """Whether a workload is at such a move after this plan; `had` says whether it was before.
+
+    Who cannot get on for a cause of its own, such as a bad image or a full quota, holds nobody up.
+    """
+    if found.troubles and not found.actions:
+        return False
     if found.state is State.TAKING_OVER or found.voluntary:
         return True
     return had and found.state in {State.MOVING, State.HELD} and found.verdict.reason in _ON_THE_WAY

@@ -6,9 +6,10 @@ is an outage.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
@@ -40,7 +41,7 @@ _CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces"
 _AT_ONCE = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class _Right:
     group: str
     resource: str
@@ -73,33 +74,31 @@ async def probe(client: Client) -> str:
     return str(version.get("gitVersion", "unknown"))
 
 
-async def check_access(client: Client, namespaces: Sequence[str], lease_namespace: str = "") -> None:
-    """Raise SplitterError (Forbidden) naming every missing right, or a missing CRD.
+async def check_access(
+    client: Client, namespaces: Sequence[str], lease_namespace: str = ""
+) -> tuple[str, ...]:
+    """Return those of the watched namespaces in which rights are missing, as long as there are others.
 
-    `lease_namespace`: where a leader is elected; empty: nowhere.
+    Such a namespace may be gone, or not there yet, and is nobody else's outage. Raises SplitterError
+    (Forbidden) naming every missing right, or a missing CRD. `lease_namespace`: where a leader is elected;
+    empty: nowhere.
     """
-    everywhere = _CLUSTER if namespaces else (*_CLUSTER, *_CLUSTER_WIDE)
-    wanted = [_Right(group, resource, verb) for group, resource, verbs in everywhere for verb in verbs]
-    for namespace in namespaces or ("",):
-        wanted += [
-            _Right(group, resource, verb, namespace)
-            for group, resource, verbs in _NAMESPACED
-            for verb in verbs
+    common = [_Right(group, resource, verb) for group, resource, verbs in _CLUSTER for verb in verbs]
+    if not namespaces:
+        common += [
+            _Right(group, resource, verb) for group, resource, verbs in _CLUSTER_WIDE for verb in verbs
         ]
+        common += _on_workloads("")
     if lease_namespace:
-        wanted += [
+        common += [
             _Right("coordination.k8s.io", "leases", verb, lease_namespace, name) for verb, name in _LEASE
         ]
-    at_once = asyncio.Semaphore(_AT_ONCE)
+    own = {namespace: _on_workloads(namespace) for namespace in namespaces}
     try:
-        answers = await asyncio.gather(*(_allowed(client, right, at_once) for right in wanted))
-        missing = [right for right, allowed in zip(wanted, answers, strict=True) if not allowed]
-        if missing:
-            raise SplitterError(
-                Reason.FORBIDDEN,
-                f"these credentials may not {'; '.join(map(_sentence, missing))}."
-                " Apply manifests/rbac.yaml and run splitter with its service account",
-            )
+        missing = await _missing(client, [*common, *chain.from_iterable(own.values())])
+        forbidden = tuple(namespace for namespace, rights in own.items() if missing.intersection(rights))
+        if missing.intersection(common) or (namespaces and len(forbidden) == len(own)):
+            raise SplitterError(Reason.FORBIDDEN, _told(missing))
         await client.get(ResourcePath(OUR_API))
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
@@ -110,6 +109,32 @@ async def check_access(client: Client, namespaces: Sequence[str], lease_namespac
         raise SplitterError(
             Reason.API_UNREACHABLE, f"the API server {client.server} answered: {error}"
         ) from error
+    return forbidden
+
+
+async def missing_in(client: Client, namespace: str) -> str:
+    """Return a sentence that names every right that is missing in a namespace, or "". Raises ApiError."""
+    missing = await _missing(client, _on_workloads(namespace))
+    return _told(missing) if missing else ""
+
+
+def _on_workloads(namespace: str) -> list[_Right]:
+    return [
+        _Right(group, resource, verb, namespace) for group, resource, verbs in _NAMESPACED for verb in verbs
+    ]
+
+
+async def _missing(client: Client, wanted: Sequence[_Right]) -> set[_Right]:
+    at_once = asyncio.Semaphore(_AT_ONCE)
+    answers = await asyncio.gather(*(_allowed(client, right, at_once) for right in wanted))
+    return {right for right, allowed in zip(wanted, answers, strict=True) if not allowed}
+
+
+def _told(missing: Iterable[_Right]) -> str:
+    return (
+        f"these credentials may not {'; '.join(map(_sentence, sorted(missing)))}."
+        " Apply manifests/rbac.yaml and run splitter with its service account"
+    )
 
 
 async def _allowed(client: Client, right: _Right, at_once: asyncio.Semaphore) -> bool:

@@ -1,6 +1,6 @@
 """The writes by which running pods change their owner: a part of the only writer (`apply`).
 
-Each is done as planned and its answer goes into the cache; nothing here decides. Source: docs/adr/0036.
+Each is done as planned and its answer goes into the cache; nothing here decides. Source: docs/adr/0037.
 """
 
 from http import HTTPStatus

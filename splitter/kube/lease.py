@@ -92,7 +92,7 @@ class Election:
         clock: Callable[[], float] = lease_clock,
         now: Callable[[], datetime] = _utc_now,
         dice: Callable[[float, float], float] = random.uniform,
-        reconnected: Callable[[], None] = lambda: None,
+        reconnected: Callable[[bool], None] = lambda _: None,
     ) -> None:
         self.identity = identity
         self._api = api
@@ -101,7 +101,10 @@ class Election:
         self._clock = clock
         self._now = now
         self._dice = dice
-        self._reconnected = reconnected  # called when the API server answers after it has not
+        # Called when the API server answers after it has not: with whether it was away for so long that
+        # somebody else may have led meanwhile.
+        self._reconnected = reconnected
+        self._answered_s = clock()
         self._seen: _Seen | None = None
         self._renewed_s: float | None = None  # when the last renewal that succeeded was sent; None: standby
         self._error: ApiError | None = None
@@ -142,14 +145,16 @@ class Election:
     async def step(self) -> float:
         """Do what is due now; return after how many seconds the next step is. Never raises ApiError."""
         self._give_up_if_late()
+        began_s = self._clock()
         try:
             await (self._look() if self._renewed_s is None else self._renew())
         except ApiError as error:
             self._tell_error(error)
         else:
             if self._error is not None and self._error.status == 0:
-                self._reconnected()
-            self.answered, self._error = True, None
+                self._reconnected(self._clock() - self._answered_s >= self._renew_within_s)
+            # From before it was sent, as a renewal counts: who has lost the lead was away for long.
+            self.answered, self._error, self._answered_s = True, None, began_s
         self._give_up_if_late()
         return self._wait_s()
 

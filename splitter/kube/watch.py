@@ -10,11 +10,13 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, NoReturn, Protocol
 
 from splitter.kube.client import KIND_MISSING, ApiError, Client
 from splitter.kube.documents import read_json
+from splitter.kube.pace import Backoff, Spacing
 from splitter.kube.paths import ResourcePath
 
 logger = logging.getLogger("splitter.watch")
@@ -29,7 +31,15 @@ _SILENCE_S = 80.0
 # A page is held as it was sent, parsed, until it is read: 500 pods are 50 MB of small objects among which the
 # records are left, and Python gives little of it back (docs/performance.md).
 _PAGE = 100
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 10.0
+# A watch that lasted so long was none that ends at once: what ends it is no repeat.
+_FIRST_WAIT_S, _LONGEST_WAIT_S, _HELD_S = 0.2, 10.0, 10.0
+# A watched namespace that is gone may be gone for ever, and has eight watches.
+_REFUSED_WAIT_S = 30.0
+# The list after a 410 comes at once, since a loss may hide in it; one 410 after the other does not make the
+# API server list everything again and again.
+_LIST_EVERY_S, _LISTS_AT_ONCE = 10.0, 2
+# Watches are opened again after the API server was away, and no more often than this.
+_REOPEN_EVERY_S = 30.0
 # Neither news nor failure for so long: not the server's silence, which ends before, but a fault of ours.
 _STUCK_S = _SILENCE_S + 150.0
 # What splitter does without: not allowed, or no such kind in this cluster. It may come later.
@@ -92,14 +102,32 @@ class Reflector:
         self._off = False
         self._followed = False  # a watch was open since the last refusal
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()  # listed, or refused
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
         self._heard_s = self._tried_s = time.monotonic()
+        self._version = ""  # where the watch goes on; empty: to be listed
+        self._anew = False  # to be listed whatever the version
+        self._opened_s: float | None = None  # when the last watch was opened
+        self._broken_at = ""  # the version at which the last watch broke
+        self._complained: int | None = None  # the status of the failure that was said last
+        self._waits = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, _HELD_S)
+        self._refusals = Backoff(_FIRST_WAIT_S, _REFUSED_WAIT_S, _HELD_S)
+        self._lists = Spacing(_LIST_EVERY_S, _LISTS_AT_ONCE, _now)
+        self._reopens = Spacing(_REOPEN_EVERY_S, 1, _now)
+        self._reopening: asyncio.TimerHandle | None = None
+        self._open: asyncio.Timeout | None = None  # what bounds the watch that is open
+        self._hurried = asyncio.Event()
 
     @property
     def path(self) -> ResourcePath:
         """The collection's path, for messages."""
         return self._path
+
+    @property
+    def namespace(self) -> str:
+        """The only namespace that it follows; empty: it follows the whole cluster."""
+        return self._namespace or ""
 
     @property
     def label(self) -> str:
@@ -118,6 +146,17 @@ class Reflector:
         return self._awaited
 
     @property
+    def follows(self) -> bool:
+        """Whether it was listed and nothing is wrong with it, or is done without."""
+        return self.synced.is_set() and (self.optional or self.error is None)
+
+    @property
+    def failing(self) -> bool:
+        """Whether it cannot be done without and has failed for so long that what is known is old."""
+        old = not self.synced.is_set() or (self.error is not None and self.silent_s > _SILENCE_S)
+        return old and not self.optional
+
+    @property
     def silent_s(self) -> float:
         """For how long the server has said nothing, not even a bookmark."""
         return time.monotonic() - self._heard_s
@@ -131,34 +170,89 @@ class Reflector:
         self._heard_s = self._tried_s = time.monotonic()
 
     async def run(self) -> None:
-        """List and watch until cancelled; failures are logged once each and waited out."""
-        wait_s, off_wait_s = _FIRST_WAIT_S, _OFF_FIRST_WAIT_S
+        """List and watch until cancelled; failures are logged once each and waited out.
+
+        Nothing is repeated without a pause: see `_lists` and `_waits`.
+        """
+        off_wait_s = _OFF_FIRST_WAIT_S
         while True:
+            self._opened_s = None
             try:
-                version = await self._list()
-                wait_s = _FIRST_WAIT_S
-                await self._watch(version)
+                while self._anew or not self._version:
+                    await self._list_in_time()
+                await self._watch()
+                self._tried_s = time.monotonic()
+                if self._version:
+                    await self._pause(self._waits.ended_s(self._lasted_s()))
             except ApiError as error:
                 self._tried_s = time.monotonic()
                 if self.optional and error.status in _OFF:
+                    self._version = ""
                     if self._followed:
                         self._followed, off_wait_s = False, _OFF_FIRST_WAIT_S
                     else:
                         self._do_without(error)
-                    await asyncio.sleep(off_wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
+                    await self._pause(off_wait_s)
                     off_wait_s = min(_OFF_WAIT_S, off_wait_s * 2)
                     continue
-                if self.error is None or self.error.status != error.status:
-                    logger.warning("watch of %s interrupted: %s", self._path, error)
-                if error.reason == KIND_MISSING and self._path.is_ours:
-                    # Our CRD was deleted, and all objects with it, even if nobody told of the last of them.
-                    # Of other kinds it is not believed: a proxy that has lost its way answers the same.
-                    self._store.replace((), self._namespace, _FOREVER)
-                self.error = error
-                self.restarts += 1
+                lasted_s = self._lasted_s()
+                self._take_note_of(error)
                 # Not a race hidden: the server is asked again, ever more seldom, with jitter.
-                await asyncio.sleep(wait_s * random.uniform(0.5, 1.5))  # noqa: S311 (jitter, no secret)
-                wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
+                refused = self._namespace is not None and error.status in _OFF
+                if refused:
+                    self.answered.set()
+                await self._pause((self._refusals if refused else self._waits).failed_s(lasted_s))
+
+    def reopen(self, *, anew: bool) -> None:
+        """Open the watch again: its connection may be dead without a word. `anew`: list everything first.
+
+        A watch goes on where it was, which costs one request. Soon after the last time that waits.
+        """
+        if anew:
+            self._anew = True
+            self.synced.clear()
+        elif (due_s := self._reopens.due_s()) > 0:
+            if self._reopening is None:
+                self._reopening = asyncio.get_running_loop().call_later(due_s, self._reopen)
+            return
+        self._reopen()
+
+    def _reopen(self) -> None:
+        self._reopening = None
+        self._reopens.take()
+        self._hurried.set()
+        if self._open is not None and not self._open.expired():
+            self._open.reschedule(asyncio.get_running_loop().time())
+
+    def _lasted_s(self) -> float:
+        """Return how long the last watch was open; one that held is no repeat, and what ends it is news."""
+        lasted_s = _now() - self._opened_s if self._opened_s is not None else 0.0
+        if lasted_s >= _HELD_S:
+            self._complained = None
+        return lasted_s
+
+    async def _pause(self, wait_s: float) -> None:
+        """Wait, with jitter, or until the watch is to be opened again."""
+        self._hurried.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_jittered(wait_s)):
+                await self._hurried.wait()
+
+    def _take_note_of(self, error: ApiError) -> None:
+        """Decide where to go on after a failure, and say so once until a watch has held."""
+        if error.status != self._complained:
+            logger.warning("watch of %s interrupted: %s", self._path, error)
+        if error.reason == KIND_MISSING and self._path.is_ours:
+            # Our CRD was deleted, and all objects with it, even if nobody told of the last of them.
+            # Of other kinds it is not believed: a proxy that has lost its way answers the same.
+            self._store.replace((), self._namespace, _FOREVER)
+        # A stream that broke goes on where it broke; twice at the same place, something there is not to be
+        # read, or the server has more to say than that: it is listed.
+        went_on, self._broken_at = self._version != self._broken_at, self._version
+        if error.status or not went_on:
+            self._version = ""
+        self._complained, self.error = error.status, error
+        self.restarts += 1
 
     async def list_once(self) -> None:
         """Fill the store, beside a watch or without one. Raises ApiError, but for what splitter does without.
@@ -180,6 +274,15 @@ class Reflector:
         self._off, self.error = True, error
         self._store.replace((), self._namespace, _FOREVER)
         self.synced.set()
+        self.answered.set()
+
+    async def _list_in_time(self) -> None:
+        """List, at once when it is no repeat of a repeat."""
+        if (due_s := self._lists.due_s()) > 0:
+            await asyncio.sleep(due_s)
+        self._anew, self._version = False, ""  # and stays so when the list fails
+        self._version = await self._list()
+        self._lists.take()
 
     async def _list(self) -> str:
         listed: list[Any] = []
@@ -192,41 +295,57 @@ class Reflector:
         if self._off:
             logger.info("%s is followed from now on", self._path)
         self._off, self.error = False, None
-        self.synced.set()
+        self.answered.set()
+        if not self._anew:  # else this list may be older than the wish for a new one
+            self.synced.set()
         return version
 
-    async def _watch(self, version: str) -> None:
-        """Follow changes from `version` on; returns when the server says it is too old (410)."""
+    async def _watch(self) -> None:
+        """Follow changes until the watch ends, or is to be opened again; 410: forget where it was."""
         handlers: dict[str, Callable[[dict[str, Any]], object]] = {
             "ADDED": self._store.upsert,
             "MODIFIED": self._store.upsert,
             "DELETED": self._store.remove,
         }
-        while True:
-            query = {
-                "watch": "true",
-                "resourceVersion": version,
-                "allowWatchBookmarks": "true",
-                "timeoutSeconds": str(random.randint(*_WATCH_S)),  # noqa: S311 (spread, no secret)
-                **self._selector,
-            }
-            try:
-                async with self._client.stream(self._path, query, _SILENCE_S) as lines:
-                    self._followed = True
-                    async for line in lines:
-                        self._heard()
-                        event = read_json(line)
-                        raw = event["object"]
-                        if event["type"] == "ERROR":
-                            _refuse(raw)
-                        version = raw["metadata"]["resourceVersion"]
-                        if (handler := handlers.get(event["type"])) is not None:
-                            handler(raw)
-            except ApiError as error:
-                if error.status in {HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT}:
-                    self.restarts += 1
-                    return
+        query = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(*_WATCH_S)),  # noqa: S311 (spread, no secret)
+            **self._selector,
+        }
+        try:
+            async with (
+                asyncio.timeout(None) as self._open,
+                self._client.stream(self._path, query, _SILENCE_S) as lines,
+            ):
+                self._followed, self.error, self._opened_s = True, None, _now()
+                async for line in lines:
+                    self._heard()
+                    event = read_json(line)
+                    raw = event["object"]
+                    if event["type"] == "ERROR":
+                        _refuse(raw)
+                    self._version = raw["metadata"]["resourceVersion"]
+                    if (handler := handlers.get(event["type"])) is not None:
+                        handler(raw)
+        except TimeoutError:
+            return  # to be opened again
+        except ApiError as error:
+            if error.status not in {HTTPStatus.GONE, HTTPStatus.GATEWAY_TIMEOUT}:
                 raise
+            self.restarts += 1
+            self._version = ""
+        finally:
+            self._open = None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _jittered(wait_s: float) -> float:
+    return wait_s * random.uniform(0.5, 1.5)  # noqa: S311 (jitter, no secret)
 
 
 def _refuse(status: dict[str, Any]) -> NoReturn:

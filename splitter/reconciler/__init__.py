@@ -26,13 +26,24 @@ from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Restart
-from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
+from splitter.core.plan import (
+    Plan,
+    PolicyInForce,
+    Rules,
+    as_written,
+    begins,
+    half_rolled,
+    held_back,
+    rolls,
+    unseen,
+)
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
+from splitter.kube.views import Views
 from splitter.reconciler.board import StatusBoard
 from splitter.reconciler.herald import Herald
 from splitter.reconciler.inspection import Inspection
@@ -72,6 +83,7 @@ class Reconciler:
         *,
         rules: Rules,
         resync_s: float,
+        views: Views | None = None,
     ) -> None:
         self._queue = queue
         self._observer = observer
@@ -79,13 +91,14 @@ class Reconciler:
         self._rendering = Rendering(renderer, queue.add)
         self._rules = rules
         self._resync_s = resync_s
+        self._views = views or Views()
         self._board = StatusBoard(writer, queue.calm, queue.add_after)
         self._herald = Herald(writer, queue.calm)
         self._inspection = Inspection(renderer, self._herald)
         self.inspect = self._inspection.inspect
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._others = Others()
+        self._others = Others(rules.max_concurrent_moves, time.monotonic)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
         self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 
@@ -111,7 +124,8 @@ class Reconciler:
         while True:
             key = await self._queue.take(only_urgent=only_urgent)
             try:
-                await self._pass(key)
+                if self._views.is_current(key.namespace):  # else it comes again when it is
+                    await self._pass(key)
                 self._failures.pop(key, None)
                 self._queue.answered(key)
             except ApiError as error:
@@ -124,6 +138,8 @@ class Reconciler:
                 self._queue.done(key)
 
     async def _pass(self, key: Key) -> None:
+        if self._others.waits(key):
+            self._wake_others()  # a turn may have ended by time: it goes to whose it is, this one or not
         began = time.perf_counter()
         now = datetime.now(UTC)
         observed = replace(
@@ -137,7 +153,7 @@ class Reconciler:
         if decided is None:
             return  # the key comes again with its twins
         observed, found = decided
-        self._others.moves(key, still=keeps_turn(found, had=self._others.has_turn(key)))
+        self._take_note(key, found)
         if self._can_wait(found) and self._queue.hurried():
             self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
@@ -154,6 +170,7 @@ class Reconciler:
                 return
             if begins(found):
                 self._others.moves(key, still=False)  # it did not begin: others may
+                self._wake_others()
             self._report_failure(observed, found, in_force, error)
             raise
         if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
@@ -166,8 +183,21 @@ class Reconciler:
         if any(note.warning and note.reason is found.verdict.reason for note in told):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
         logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
-        if found.step is not Step.NOTHING:
+        # Who waits to be taken over is woken: looking around for a thousand of them has its price.
+        if found.step is not Step.NOTHING and not (found.step is Step.CONSIDER and self._others.waits(key)):
             self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
+
+    def _take_note(self, key: Key, found: Plan) -> None:
+        """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
+        still = keeps_turn(found, had=self._others.has_turn(key))
+        self._others.moves(key, still=still, waits=found.verdict.reason is Reason.WAITING_FOR_TURN)
+        self._wake_others()
+
+    def _wake_others(self) -> None:
+        for key in self._others.wake():
+            self._queue.add(key)
+        if (following := self._others.next_turn()) is not None:
+            self._queue.add_after(*following)
 
     async def _decided(
         self, observed: Observation, in_force: PolicyInForce
@@ -187,6 +217,8 @@ class Reconciler:
             denied = await self._writer.rehearse_roll(observed, twins)
             found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
+        if (failing := self._views.failing_for(key.namespace)) is not None:
+            found = unseen(found, observed, f"{failing.path} cannot be followed: {failing.error}")
         return observed, found
 
     @staticmethod

@@ -49,6 +49,10 @@ class FairQueue(Generic[K, V]):
         self._shrunk(namespace)
         return found
 
+    def first(self) -> K:
+        """Return the oldest of the one whose turn it is. Raises KeyError without any."""
+        return next(iter(self._namespaces[next(iter(self._namespaces), "")]))
+
     def drop(self) -> None:
         """Forget the oldest of the namespace of which most wait. Raises KeyError when nothing waits."""
         namespace = max(self._namespaces, key=lambda name: len(self._namespaces[name]), default="")

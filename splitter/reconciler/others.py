@@ -1,34 +1,46 @@
 """What the other workloads are at: who is being moved, and which spot room was given away a moment ago.
 
-The reconciler tells it after each pass, and asks it before the next one of somebody else's.
+The reconciler tells it after each pass, and asks it before the next one of somebody else's. Who waits for a
+turn to move asks once and is woken, one of each namespace after the other, when there is one for it.
 """
 
-import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from splitter.core.names import Key
+from splitter.reconciler.fair import FairQueue
 
 # Two that see the same hole must not both jump into it; after so long its pods are bound, and counted.
 PROMISE_S = 10.0
 # Longer than a take-over of hundreds of replicas takes. A bad image or a full quota takes for ever.
 TURN_S = 300.0
+# A turn is kept so long for who was woken for it; a pass that fails in that time has lost it.
+KEPT_S = 10.0
 
 
 class Others:
     """Counts what one workload has to leave to others."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
+        """`limit`: how many may be moved at a time; 0: all."""
+        self._limit = limit
         self._clock = clock
         self._moving: dict[Key, float] = {}  # since when
+        self._waiting: FairQueue[Key, None] = FairQueue()
+        self._woken: dict[Key, float] = {}  # since when a turn is kept for it
         self._promises: deque[tuple[float, Key, int]] = deque()
 
     def has_turn(self, key: Key) -> bool:
         """Whether a workload is in a voluntary move."""
         return key in self._moving
 
-    def moves(self, key: Key, *, still: bool) -> None:
-        """Take note that a workload is in a voluntary move, or is no longer."""
+    def moves(self, key: Key, *, still: bool, waits: bool = False) -> None:
+        """Take note that a workload is in a voluntary move, or is no longer, or waits for its turn."""
+        self._woken.pop(key, None)
+        if waits:
+            self._waiting.put(key.namespace, key, None)
+        else:
+            self._waiting.discard(key.namespace, key)
         if still:
             self._moving.setdefault(key, self._clock())
         else:
@@ -36,8 +48,35 @@ class Others:
 
     def moving(self, key: Key) -> int:
         """Count the others that are being moved; who does not get on counts no longer than TURN_S."""
-        after = self._clock() - TURN_S
-        return sum(began > after for other, began in self._moving.items() if other != key)
+        return sum(other != key for other, _ in self._turns())
+
+    def waits(self, key: Key) -> bool:
+        """Whether a workload waits for its turn: it is woken, and needs to ask for nothing until then."""
+        return self._waiting.has(key.namespace, key)
+
+    def wake(self) -> list[Key]:
+        """Return those that waited and whose turn it is now; it is kept for them until their pass."""
+        woken = []
+        while self._waiting and sum(1 for _ in self._turns()) < self._limit:
+            key, _ = self._waiting.pop()
+            self._woken[key] = self._clock()
+            woken.append(key)
+        return woken
+
+    def next_turn(self) -> tuple[Key, float] | None:
+        """Return who is woken next, and in how many seconds a turn ends by time alone; None: nobody waits."""
+        ends_s = min((end_s for _, end_s in self._turns()), default=None)
+        if not self._waiting or ends_s is None:
+            return None
+        return self._waiting.first(), ends_s - self._clock()
+
+    def _turns(self) -> Iterator[tuple[Key, float]]:
+        """Yield who has a turn, and when that ends by time alone."""
+        now_s = self._clock()
+        for turns, lasts_s in ((self._moving, TURN_S), (self._woken, KEPT_S)):
+            for key, since_s in turns.items():
+                if (end_s := since_s + lasts_s) > now_s:
+                    yield key, end_s
 
     def promise(self, key: Key, replicas: int, fits: int) -> None:
         """Take note that a workload was given so many spot replicas just now, where `fits` have room.

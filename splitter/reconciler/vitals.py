@@ -16,6 +16,8 @@ from splitter.report.health import Check
 
 # Requests end after 10 s, and a pass makes some dozens at most.
 _NO_PASS_S, _LONGEST_PASS_S = 300.0, 600.0
+# A new leader lists what it writes, and waits for what was cut off.
+_WAITING_S = 30.0
 # Bookmarks come about once a minute to each watch.
 _AWAY_S = 150.0
 
@@ -25,6 +27,10 @@ class Watch(Protocol):
 
     synced: Event
     error: ApiError | None
+
+    @property
+    def namespace(self) -> str:
+        """The only namespace that it follows; empty: it follows the whole cluster."""
 
     @property
     def label(self) -> str:
@@ -75,12 +81,19 @@ class Leadership(Protocol):
 
 
 def checks(
-    reflectors: Sequence[Watch], queue: Passes, election: Leadership | None, *, stopping: bool
+    reflectors: Sequence[Watch],
+    queue: Passes,
+    election: Leadership | None,
+    *,
+    stopping: bool,
+    waiting_s: float = 0.0,
 ) -> list[Check]:
-    """Return everything that was looked at."""
+    """Return everything that was looked at. `waiting_s`: for how long a leader has not seen what it needs."""
     needed = [reflector for reflector in reflectors if not reflector.optional]
-    found = [_watch(reflector) for reflector in needed]
-    found.append(_passes(queue, _is_away(needed)))
+    unseen = {reflector.namespace for reflector in needed if not reflector.synced.is_set()}
+    others_seen = bool({reflector.namespace for reflector in needed} - unseen - {""})
+    found = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
+    found.append(_passes(queue, _is_away(needed), waiting_s))
     found.append(_leadership(election))
     if stopping:
         found.append(Check("stop", "this process is leaving", ready=False))
@@ -91,22 +104,27 @@ def _is_away(needed: Sequence[Watch]) -> bool:
     return min((reflector.silent_s for reflector in needed), default=0.0) > _AWAY_S
 
 
-def _watch(reflector: Watch) -> Check:
+def _watch(reflector: Watch, *, alone: bool) -> Check:
+    """`alone`: only its namespace needs it, and there are others to look after."""
     name = f"watch {reflector.label}"
     if reflector.stuck:
         return Check(name, "is stuck: neither news nor failure", live=False, age_s=reflector.silent_s)
     if not reflector.synced.is_set():
         why = f": {reflector.error}" if reflector.error is not None else ""
-        return Check(name, f"is not listed yet{why}", ready=False, age_s=reflector.silent_s)
+        until = f"; nothing is done in {reflector.namespace} until it is" if alone else ""
+        return Check(name, f"is not listed yet{why}{until}", ready=alone, age_s=reflector.silent_s)
     if reflector.error is not None:
         # Not unready: its cache is as full as any other's, and no restart brings the API server back.
         return Check(name, f"is interrupted: {reflector.error}", age_s=reflector.silent_s)
     return Check(name, "follows", age_s=reflector.silent_s)
 
 
-def _passes(queue: Passes, away: bool) -> Check:  # noqa: FBT001 (read by its name at the only call)
+def _passes(queue: Passes, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
     stuck_s, longest_s = queue.stuck_s(), queue.longest_pass_s()
     told = f"{len(queue)} workloads wait, no pass has ended for {stuck_s:.0f} s"
+    if waiting_s:
+        told = f"this process leads, and has waited for {waiting_s:.0f} s to see what all workloads need"
+        return Check("passes", told, ready=waiting_s <= _WAITING_S)
     if not queue.served:
         return Check("passes", "none here: this process does not lead")
     stuck = stuck_s > _NO_PASS_S or longest_s > _LONGEST_PASS_S

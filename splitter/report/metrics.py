@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from splitter import __version__
@@ -158,10 +158,12 @@ def count_queue(count: Callable[[], int]) -> None:
 
 
 class Watches(Collector):
-    """How often the watch of each kind of object had to begin anew, asked of whoever knows."""
+    """How often the watch of each kind had to begin anew, and which fail; asked of whoever knows."""
 
-    def __init__(self, restarts: Callable[[], Mapping[str, int]]) -> None:
-        self._restarts = restarts
+    def __init__(
+        self, restarts: Callable[[], Mapping[str, int]], failing: Callable[[], Mapping[tuple[str, str], int]]
+    ) -> None:
+        self._restarts, self._failing = restarts, failing
 
     def collect(self) -> Iterable[Metric]:
         """Return one series a kind, such as `pods`."""
@@ -173,8 +175,18 @@ class Watches(Collector):
         for resource, number in self._restarts().items():
             family.add_metric((resource,), number)
         yield family
+        gauge = GaugeMetricFamily(
+            "splitter_watches_failing",
+            "Watches that cannot list, so that nothing is lowered in their namespace (empty: anywhere)",
+            labels=("resource", "watched_namespace"),
+        )
+        for (resource, namespace), number in self._failing().items():
+            gauge.add_metric((resource, namespace), number)
+        yield gauge
 
 
-def count_watches(restarts: Callable[[], Mapping[str, int]]) -> None:
-    """Show how often watches had to begin anew, counted whenever somebody asks."""
-    REGISTRY.register(Watches(restarts))
+def count_watches(
+    restarts: Callable[[], Mapping[str, int]], failing: Callable[[], Mapping[tuple[str, str], int]]
+) -> None:
+    """Show how often watches had to begin anew, and which fail, counted whenever somebody asks."""
+    REGISTRY.register(Watches(restarts, failing))

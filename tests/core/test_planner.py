@@ -25,7 +25,7 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
 from splitter.core.names import Key
-from splitter.core.plan import Plan, Rules, held_back, rolls
+from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
@@ -259,7 +259,7 @@ class TestTurns:
 
     FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
 
-    def planned(self, observed: Observation, **rules: int) -> Plan:
+    def planned(self, observed: Observation, **rules: object) -> Plan:
         """Return the plan of a pass in which the policy asks for a base of 5."""
         asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
         return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
@@ -270,7 +270,14 @@ class TestTurns:
         assert (found.actions, found.state, found.voluntary) == ((), State.HELD, False)
         assert found.verdict.reason is Reason.WAITING_FOR_TURN
         assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
-        assert found.wake_after_s is not None
+        assert found.wake_after_s is None
+
+    def test_what_is_due_by_time_stays_due(self) -> None:
+        """It is woken for its turn, and before that for its own clocks."""
+        more_spot = Policy(on_demand_base=0, spot_percent=100)
+        waits = self.planned(at_rest(others_moving=3), defaults=more_spot)
+        assert waits.verdict.reason is Reason.WAITING_FOR_TURN
+        assert waits.wake_after_s == more_spot.grace_s
 
     def test_begins_when_others_are_done(self) -> None:
         """It is its turn, or there is no limit."""
@@ -305,6 +312,13 @@ class TestTurns:
     def test_keeps_its_turn(self, state: State, reason: Reason, had: bool, keeps: bool) -> None:
         """While it is on the way; not for the time of a soak, and not when something happens to it."""
         assert keeps_turn(Plan(Step.RUN, state, Note(reason, "")), had=had) is keeps
+
+    def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:
+        """A bad image, a full quota: for hours. A write goes on, so it still moves."""
+        bad = Note(Reason.IMAGE_PULL_FAILED, "")
+        found = Plan(Step.RUN, State.TAKING_OVER, bad, troubles=(bad,))
+        assert not keeps_turn(found, had=True)
+        assert keeps_turn(replace(found, actions=(SetPaused(paused=True, resource_version="7"),)), had=True)
 
 
 class TestGiving:
@@ -511,6 +525,32 @@ class TestHeldBack:
         assert held.wake_after_s == 7.0
         assert not rolls(held)
         assert held_back(replace(found, wake_after_s=3.0), denied, 7.0).wake_after_s == 3.0
+
+
+class TestUnseen:
+    """What a pass rests on cannot be listed any more."""
+
+    def test_only_raises(self) -> None:
+        """Of a move between the pools the half is left that asks for more."""
+        observed = at_rest(spot=twin(Pool.SPOT, pods(4, doomed=2)))
+        found = planned(observed)
+        assert found.raises
+        lowers = Scale(HolderKind.DEPLOYMENT, "web-spot", 6, 5, "7")
+        held = unseen(replace(found, actions=(lowers, *found.actions)), observed, "pods")
+        assert held.actions == found.raises
+
+    def test_says_so(self) -> None:
+        """Whoever looks at the Split reads it, though nothing was to be done."""
+        held = unseen(planned(at_rest()), at_rest(), "pods of shop cannot be followed")
+        assert (held.state, held.verdict.reason) == (State.HELD, Reason.CONTROL_PLANE_VIEW)
+        assert "pods of shop" in held.verdict.message
+        assert held.verdict.warning
+
+    def test_is_no_affair_of_who_is_not_split(self) -> None:
+        """Nothing of it is held."""
+        plain = replace(observation(replace(free_source(), labels={})), split=None)
+        found = planned(plain)
+        assert unseen(found, plain, "pods") == found
 
 
 class TestANameUsedAgain:

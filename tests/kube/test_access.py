@@ -1,6 +1,7 @@
 """What is asked at the start is what manifests/rbac.yaml gives, so that no right is missed in mid-flight."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ ASKING = Right("", "authorization.k8s.io", "selfsubjectaccessreviews", "create")
 
 
 class Interrogated(Client):
-    """An API server that allows nothing and remembers what it was asked."""
+    """An API server that allows what `may` says, else nothing, and remembers what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, may: Callable[[Right], bool] = lambda _: False) -> None:
+        self.may = may
         self.asked: set[Right] = set()
         self.under_way = 0
         self.most_under_way = 0
@@ -32,7 +34,12 @@ class Interrogated(Client):
         right = Right(about["namespace"], about["group"], resource, about["verb"])
         await asyncio.to_thread(self.asked.add, right)
         self.under_way -= 1
-        return {"status": {"allowed": False}}
+        return {"status": {"allowed": self.may(right)}}
+
+    async def get(self, path: ResourcePath, **_: str) -> dict[str, Any]:
+        """Know every kind."""
+        del path
+        return {}
 
 
 def asked(*namespaces: str, lease: str = "") -> tuple[set[Right], str]:
@@ -81,6 +88,16 @@ class TestStart:
         found, _ = asked("shop", "cart")
         assert {right for right in found if right.namespace} == there
         assert {right.resource for right in found if not right.namespace} == {"nodes"}
+
+    def test_one_namespace_may_be_missing(self) -> None:
+        """It is nobody else's outage; all of them are a wrong install, as is a missing right elsewhere."""
+        server = Interrogated(may=lambda right: right.namespace != "cart")
+        assert asyncio.run(check_access(server, ["shop", "cart"])) == ("cart",)
+        with pytest.raises(SplitterError, match="in namespace cart"):
+            asyncio.run(check_access(server, ["cart"]))
+        nodeless = Interrogated(may=lambda right: right.namespace == "shop")
+        with pytest.raises(SplitterError, match="list nodes"):
+            asyncio.run(check_access(nodeless, ["shop", "cart"]))
 
     def test_asks_a_few_at_a_time(self) -> None:
         """Fifty namespaces, two thousand questions: none waits in line while its deadline runs."""

@@ -1,14 +1,14 @@
 """The reflector: a store in step with a collection, whatever happens to the list and to the watch."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from kube.raw import Raw, metadata
+from kube.raw import Raw
 from kube.server import (
     Asked,
     Script,
@@ -22,43 +22,12 @@ from kube.server import (
     refusal,
     watch,
 )
+from kube.things import PATH, Things, thing
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.watch import _SILENCE_S, Reflector
 
-PATH = ResourcePath.read("/api/v1/things")
 DEADLINE_S = 20.0
-
-
-def thing(name: str, version: int) -> Raw:
-    """Return a thing."""
-    return {"metadata": metadata(name, version=version)}
-
-
-class Things:
-    """A store that remembers names with their versions, and how it was told."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, int] = {}
-        self.lists: list[tuple[list[str], str | None, int]] = []
-
-    def read(self, raw: Raw) -> tuple[str, int]:
-        """Keep name and version."""
-        return raw["metadata"]["name"], int(raw["metadata"]["resourceVersion"])
-
-    def replace(self, listed: Iterable[tuple[str, int]], namespace: str | None, version: int) -> None:
-        """Take a complete list."""
-        self.known = dict(listed)
-        self.lists.append((sorted(self.known), namespace, version))
-
-    def upsert(self, raw: Raw) -> object:
-        """Take an object."""
-        self.known[raw["metadata"]["name"]] = int(raw["metadata"]["resourceVersion"])
-        return None
-
-    def remove(self, raw: Raw) -> None:
-        """Forget an object."""
-        self.known.pop(raw["metadata"]["name"], None)
 
 
 class Following:
@@ -293,33 +262,43 @@ class TestTooOld:
 
 class TestFaults:
     async def test_broken_connection(self, caplog: pytest.LogCaptureFixture) -> None:
-        """After a break nothing is missed, and the break is said once."""
-        script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
-        script.watched(broken(event("ADDED", thing("c", 11))), open_watch())
+        """After a break the watch goes on where it was, which lists nothing; the break is said once."""
+        script = Script().then(page(thing("a", 1), version=10))
+        script.watched(broken(event("ADDED", thing("c", 11))), open_watch(event("ADDED", thing("d", 12))))
         async with following(script) as found:
-            await found.until({"b": 20}, watches=2)
-            assert found.watches[-1].query["resourceVersion"] == "21"
+            await found.until({"a": 1, "c": 11, "d": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "11"]
+            assert len(found.lists) == 1
         said = [record.message for record in caplog.records if "interrupted" in record.message]
         assert len(said) == 1
         assert str(PATH) in said[0]
 
+    async def test_broken_twice_at_the_same_place(self) -> None:
+        """What is there may be what nobody can read: the collection is listed anew."""
+        script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
+        script.watched(broken(), broken(), open_watch())
+        async with following(script) as found:
+            await found.until({"b": 20}, watches=3)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10", "21"]
+
     async def test_cut_in_a_line(self) -> None:
-        """Half a line at a break is no event."""
+        """Half a line at a break is no event: the next watch begins before it."""
         line = event("ADDED", thing("c", 11))
-        script = Script().then(page(version=10), page(thing("c", 11), version=12))
-        script.watched(broken(line[: len(line) // 2]), open_watch())
+        script = Script().then(page(version=10)).watched(broken(line[: len(line) // 2]), open_watch(line))
         async with following(script) as found:
             await found.until({"c": 11}, watches=2)
-            assert len(found.lists) == 2
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10"]
 
     async def test_a_line_that_is_no_json(self) -> None:
-        """It was cut on its way, and the stream goes on: the collection is listed anew (found by chaos)."""
+        """It was cut on its way, and the stream goes on: the next watch begins before it (found by chaos)."""
         line = event("ADDED", thing("c", 11))
-        script = Script().then(page(version=10), page(thing("c", 11), version=12))
-        script.watched(watch(line[: len(line) // 2] + b"\n"), open_watch())
+        cut = watch(line[: len(line) // 2] + b"\n", event("ADDED", thing("d", 12)))
+        script = (
+            Script().then(page(version=10)).watched(cut, open_watch(line, event("ADDED", thing("d", 12))))
+        )
         async with following(script) as found:
-            await found.until({"c": 11}, watches=2)
-            assert len(found.lists) == 2
+            await found.until({"c": 11, "d": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10"]
 
     async def test_error_in_the_stream(self) -> None:
         """Any other error in the stream is a fault: the collection is listed anew."""

@@ -1,41 +1,11 @@
-"""A loop whose clock all but stands still while anything runs, and jumps to the next timer when all wait.
-
-The queue is all timers: with a real clock a busy machine ends a burst between two lines of a test.
-"""
+"""Every test of this room has a loop whose clock leaps (`leaping`)."""
 
 import asyncio
-import selectors
 from collections.abc import Callable, Mapping
 
 import pytest
 
-_LOOK_S = 1e-7
-
-
-class _Leaping(selectors.DefaultSelector):
-    """Passes the time that it was to wait, and looks what is there."""
-
-    now_s = 0.0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return who can read or write; without any timer it waits like any selector."""
-        if timeout is None:
-            return super().select(None)
-        self.now_s += max(0.0, timeout)
-        return super().select(0)
-
-
-class _LeapingLoop(asyncio.SelectorEventLoop):
-    """Tells the time of its selector."""
-
-    def __init__(self) -> None:
-        self._clock = _Leaping()
-        super().__init__(self._clock)
-
-    def time(self) -> float:
-        """Return how many seconds were passed so far: a moment more at each look, as with any clock."""
-        self._clock.now_s += _LOOK_S
-        return self._clock.now_s
+from leaping import LeapingLoop
 
 
 def pytest_asyncio_loop_factories(
@@ -43,4 +13,4 @@ def pytest_asyncio_loop_factories(
     item: pytest.Item,  # noqa: ARG001
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Give every test of this room such a loop."""
-    return {"leaping": _LeapingLoop}
+    return {"leaping": LeapingLoop}

@@ -3,7 +3,7 @@
 import pytest
 
 from splitter.core.names import Key
-from splitter.reconciler.others import PROMISE_S, TURN_S, Others
+from splitter.reconciler.others import KEPT_S, PROMISE_S, TURN_S, Others
 
 A, B, C = (Key("Deployment", "shop", name) for name in "abc")
 
@@ -26,7 +26,7 @@ def clock() -> Clock:
 
 def test_turns(clock: Clock) -> None:
     """A workload counts for others while it is moved, and never for itself."""
-    others = Others(clock)
+    others = Others(10, clock)
     others.moves(A, still=True)
     others.moves(B, still=True)
     assert [others.moving(key) for key in (A, B, C)] == [1, 1, 2]
@@ -37,7 +37,7 @@ def test_turns(clock: Clock) -> None:
 
 def test_a_turn_ends(clock: Clock) -> None:
     """Who does not get on is at it still, and others need not wait; nor does it begin anew by going on."""
-    others = Others(clock)
+    others = Others(10, clock)
     others.moves(A, still=True)
     clock.now_s += TURN_S / 2
     others.moves(A, still=True)
@@ -48,9 +48,52 @@ def test_a_turn_ends(clock: Clock) -> None:
     assert others.has_turn(A)
 
 
+def test_who_waits_is_woken_by_namespace(clock: Clock) -> None:
+    """A turn that is free goes to one of each namespace after the other, whoever came in between."""
+    others = Others(2, clock)
+    many = [Key("Deployment", "many", str(number)) for number in range(5)]
+    few = Key("Deployment", "few", "0")
+    for key in (A, B):
+        others.moves(key, still=True)
+    for key in (*many, few, many[0]):  # who asks again keeps its place
+        others.moves(key, still=False, waits=True)
+    assert others.wake() == []
+    others.moves(A, still=False)
+    assert others.wake() == [many[0]]
+    assert others.wake() == []
+    assert others.moving(C) == 2  # it is kept for the one that was woken
+    others.moves(many[0], still=True)
+    others.moves(B, still=False)
+    assert others.wake() == [few]
+    assert others.next_turn() == (many[1], KEPT_S)
+
+
+def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
+    """Whose pass fails, and whose move does not get on: the next one's turn comes by time."""
+    others = Others(1, clock)
+    others.moves(A, still=True)
+    others.moves(B, still=False, waits=True)
+    others.moves(C, still=False, waits=True)
+    clock.now_s += TURN_S - 5
+    assert others.next_turn() == (B, 5)
+    clock.now_s += 5
+    assert others.wake() == [B]
+    assert others.next_turn() == (C, KEPT_S)
+    clock.now_s += KEPT_S
+    assert others.wake() == [C]
+
+
+def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
+    """Its label has gone meanwhile."""
+    others = Others(1, clock)
+    others.moves(A, still=False, waits=True)
+    others.moves(A, still=False)
+    assert (others.wake(), others.next_turn()) == ([], None)
+
+
 def test_promises(clock: Clock) -> None:
     """What was given away counts for others, for as long as its pods may not be bound."""
-    others = Others(clock)
+    others = Others(10, clock)
     others.promise(A, 3, fits=10)
     others.promise(B, 2, fits=10)
     others.promise(B, -4, fits=10)
@@ -61,7 +104,7 @@ def test_promises(clock: Clock) -> None:
 
 def test_promises_are_bounded_by_the_room(clock: Clock) -> None:
     """Whoever asks for more than fits, or up and down again and again, takes what fits and no more."""
-    others = Others(clock)
+    others = Others(10, clock)
     others.promise(A, 2_000_000_000, fits=5)
     assert others.promised(B) == 5
     for _ in range(100):

@@ -58,7 +58,7 @@ def everything() -> list[Metric]:
     metrics.workloads.trouble(key, [Reason.NOT_READY.value])
     metrics.count_request("get", 200, 0.01)
     metrics.count_nodes(lambda _: 1)
-    watches = metrics.Watches(lambda: {"pods": 0})
+    watches = metrics.Watches(lambda: {"pods": 0}, lambda: {("pods", "shop"): 1})
     assert len(CapacityClass) == len(series(REGISTRY.collect(), "splitter_nodes"))
     try:
         return [

@@ -157,10 +157,10 @@ REBALANCING: Final = {
     Reason.CONTROL_PLANE_VIEW: Meaning(
         "Warning",
         (
-            "More than half of the on-demand nodes look unready too: our view is broken rather than "
-            "spot. Everything but cover is held."
+            "More than half of the on-demand nodes look unready too, or what the workload needs cannot "
+            "be listed: our view is broken rather than spot. Everything but cover is held."
         ),
-        "Look at the control plane and the network.",
+        "Look at the control plane and the network, and at splitter's rights in the namespace.",
     ),
     Reason.QUORUM_HELD: Meaning(
         "Normal",

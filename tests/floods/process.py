@@ -1,0 +1,70 @@
+"""A process of splitter's over the API server in memory: caches, election and reconciler, without kopf."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from bench.offline import deployment_status, source_deployment
+from floods.api import Api
+from kube.raw import Raw
+from leaping import passing
+from splitter.operator import _Doorway as Doorway  # what kopf calls
+from splitter.settings import Settings
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments/web"
+
+
+def labelled(namespace: str) -> Raw:
+    """Return a Deployment that was labelled a moment ago."""
+    raw = source_deployment(namespace, "web", 4)
+    del raw["metadata"]["annotations"], raw["metadata"]["managedFields"], raw["spec"]["paused"]
+    return {**raw, "status": deployment_status(4)}
+
+
+def cluster(*namespaces: str) -> Api:
+    """Return an API server with a labelled Deployment in each namespace, and one node."""
+    api = Api()
+    for namespace in namespaces:
+        api.put(DEPLOYMENTS.format(namespace), labelled(namespace))
+    return api
+
+
+def served(api: Api, namespace: str, since_s: float) -> bool:
+    """Whether anything was written in a namespace since."""
+    return any(
+        f"/namespaces/{namespace}/" in path and verb in {"PATCH", "POST"}
+        for at_s, verb, path in api.asked
+        if at_s >= since_s
+    )
+
+
+@asynccontextmanager
+async def standing_by(api: Api, *namespaces: str, forbidden: Sequence[str] = ()) -> AsyncIterator[Doorway]:
+    """Run a process with full caches that does not lead yet."""
+    settings = Settings(watch_namespaces=namespaces, own_namespace="splitter", leader_election="on")
+    doorway = Doorway(api, settings, forbidden)
+    for reflector in doorway._reflectors:
+        doorway._spawn(reflector.run())
+    await doorway._fill()
+    try:
+        yield doorway
+    finally:
+        doorway._tasks.reverse()  # the term first
+        for task in doorway._tasks:
+            task.cancel()
+            await asyncio.wait((task,))
+        doorway._renderer.close()
+
+
+async def lead(doorway: Doorway) -> None:
+    """Take the Lease, and serve for a while."""
+    assert doorway._election is not None
+    doorway._spawn(doorway._election.run())
+    doorway._terms = doorway._spawn(doorway._serve_terms())
+    await passing(20.0)
+    assert doorway._election.leading
+
+
+def now() -> float:
+    """Return the loop's time."""
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,64 @@
+"""Many workloads that wait for their turn to be taken over: they are woken, and ask nothing meanwhile."""
+
+from collections import Counter
+
+from bench.offline import deployment_status, pod_on, replica_set_of, source_deployment
+from floods.api import Api
+from floods.figures import told
+from floods.process import lead, now, standing_by
+from leaping import passing
+from splitter.settings import Settings
+
+WAITING, NAMESPACES, REPLICAS = 1000, 50, 2
+LIMIT = Settings().max_concurrent_moves
+
+
+def label(api: Api, number: int) -> None:
+    """Have one of the Deployments there, labelled, with its ReplicaSet and its pods on one node."""
+    namespace, name = f"ns-{number % NAMESPACES}", f"web-{number}"
+    source = source_deployment(namespace, name, REPLICAS)
+    del source["metadata"]["annotations"], source["metadata"]["managedFields"], source["spec"]["paused"]
+    source["status"] = deployment_status(REPLICAS)
+    template = source["spec"]["template"]
+    owned = replica_set_of(namespace, source, template, REPLICAS)
+    api.put(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", source)
+    api.put(f"/apis/apps/v1/namespaces/{namespace}/replicasets/{owned['metadata']['name']}", owned)
+    for index in range(REPLICAS):
+        pod = pod_on(namespace, f"{name}-{index}", owned, template, "node-1")
+        api.put(f"/api/v1/namespaces/{namespace}/pods/{name}-{index}", pod)
+
+
+def reasons(api: Api) -> Counter[str]:
+    """Count the reasons that the Splits tell."""
+    return Counter(raw["status"]["reason"] for path, raw in api.objects.items() if "/splits/" in path)
+
+
+def taken(api: Api) -> set[str]:
+    """Return the paths of the twins that there are."""
+    return {path for path in api.objects if path.endswith("-on-demand")}
+
+
+async def test_a_thousand_wait() -> None:
+    """Ten are being taken over and do not get on. All together ask for less than five requests a second."""
+    api = Api()
+    for number in range(WAITING):
+        label(api, number)
+    async with standing_by(api) as doorway:
+        await lead(doorway)
+        await passing(30.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - LIMIT
+        began_s = now()
+        await passing(240.0)
+        told(api, began_s, 240.0)
+        assert sum(api.rates(began_s).values()) < 240.0
+
+        # Whoever does not get on has its turn for five minutes: the next ones are of a namespace each.
+        before = taken(api)
+        await passing(60.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - 2 * LIMIT
+        assert len({path.split("/")[5] for path in taken(api) - before}) == LIMIT
+        began_s = now()
+        await passing(1200.0)
+        told(api, began_s, 1200.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - 6 * LIMIT
+        assert sum(api.rates(began_s).values()) < 5 * 1200.0

@@ -1,0 +1,44 @@
+"""A loop whose clock all but stands still while anything runs, and jumps to the next timer when all wait.
+
+What is all timers, the queue first of all, is tested with it: with a real clock a busy machine ends a burst
+between two lines of a test.
+"""
+
+import asyncio
+import selectors
+from contextlib import suppress
+
+_LOOK_S = 1e-7
+
+
+async def passing(seconds: float) -> None:
+    """Let so much time pass on such a loop."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.Event().wait()
+
+
+class _Leaping(selectors.DefaultSelector):
+    """Passes the time that it was to wait, and looks what is there."""
+
+    now_s = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Return who can read or write; without any timer it waits like any selector."""
+        if timeout is None:
+            return super().select(None)
+        self.now_s += max(0.0, timeout)
+        return super().select(0)
+
+
+class LeapingLoop(asyncio.SelectorEventLoop):
+    """Tells the time of its selector."""
+
+    def __init__(self) -> None:
+        self._clock = _Leaping()
+        super().__init__(self._clock)
+
+    def time(self) -> float:
+        """Return how many seconds were passed so far: a moment more at each look, as with any clock."""
+        self._clock.now_s += _LOOK_S
+        return self._clock.now_s
