@@ -13,13 +13,14 @@ from splitter.core.actions import (
     DeleteSplit,
     DeleteTwin,
     EnsureSplit,
+    PauseTwin,
     Reattach,
     SetMark,
     SetPaused,
     StripMark,
 )
 from splitter.core.adoption import restless, unlabelled
-from splitter.core.handover import Step, holds_replicas
+from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
@@ -38,6 +39,15 @@ def unpause(this: Pass) -> Plan:
 
 def shrink_ours(this: Pass) -> Plan:
     """Shrink ours beside a source that runs its own (row 16)."""
+    if paused := [twin for twin in this.observed.twins if twin.paused and not waits_for_pods(twin)]:
+        # Somebody has resumed the source after they were paused: cut off in a roll, they could not shrink.
+        note = Note(
+            Reason.GIVING_BACK, "the source runs by itself: the twins are resumed, and shrink", quiet=True
+        )
+        actions = tuple(
+            PauseTwin(twin.name, paused=False, resource_version=twin.resource_version) for twin in paused
+        )
+        return Plan(Step.SHRINK_OURS, State.GIVING_BACK, note, actions, (note,), wake_after_s=POLL_S)
     moved = transfer.drain(this.observed, this.source)
     return replace(moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0)), step=Step.SHRINK_OURS)
 

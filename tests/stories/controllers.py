@@ -50,7 +50,7 @@ def _adopt(cluster: Cluster) -> bool:
 
 def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
     alike = [rs for rs in owned if rs.template == deployment.template]
-    return min(alike, key=lambda rs: (rs.created, rs.version), default=None)
+    return min(alike, key=lambda rs: (rs.created, rs.name), default=None)
 
 
 def _was_scaled(owned: Sequence[ReplicaSet], deployment: Deployment) -> bool:
