@@ -55,6 +55,13 @@ def onboard(this: Pass) -> Plan:
     if isinstance(this.rendered, Note):
         return Plan(Step.ADOPT_PODS, State.HELD, this.rendered, notes=(this.rendered,))
     [home] = active
+    if not home.hashes:
+        note = Note(
+            Reason.SELECTOR_NOT_RELEASABLE,
+            f"{home.name} does not select its pods by their hash",
+            warning=True,
+        )
+        return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,))
     if (unrest := not_calm(home.pods)) is not None:
         return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), wake_after_s=POLL_S)
     return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])

@@ -29,7 +29,7 @@ from splitter.core.surface import ANNOTATION_FREEZE as FREEZE
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
-from stories.controllers import schedule, sync_deployment, sync_replica_set
+from stories.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
 from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action, potential
 
@@ -203,6 +203,10 @@ def _replica_set(uid: str) -> Callable[[World], bool]:
         return changed
 
     return act
+
+
+def _collect_garbage(world: World) -> bool:
+    return collect_garbage(world.cluster)
 
 
 def _schedule(world: World) -> bool:
@@ -497,6 +501,8 @@ def _of_kubernetes(world: World) -> Iterator[Move]:
         yield _by(f"Deployment {pool}", _deployment(pool))
     for rs in cluster.replica_sets.values():
         yield _by(f"ReplicaSet {rs.name}", _replica_set(rs.uid))
+    if any(rs.deleting for rs in cluster.replica_sets.values()):
+        yield _by("the garbage collector", _collect_garbage)
     if any(pod.node is None and pod.active for pod in cluster.pods.values()):
         yield _by("the scheduler", _schedule)
     for pod in _classes(pod for pod in cluster.pods.values() if _may_become_ready(cluster, pod)):

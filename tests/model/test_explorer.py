@@ -13,8 +13,8 @@ from dataclasses import replace
 import pytest
 
 from model.explore import Explorer, Found
-from model.world import Config
-from splitter.core import planner, transfer
+from model.world import Config, sized_to_nothing
+from splitter.core import adoption, planner
 from splitter.core.handover import Step
 
 HANDS = ("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota")
@@ -70,20 +70,20 @@ class TestTheExplorerItself:
     """An explorer that finds nothing must be able to find something."""
 
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Breaking before making is seen, with the way to it."""
-        monkeypatch.setattr(transfer, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        """Twins that adopt pods at 0, and end them, are seen, with the way to it."""
+        monkeypatch.setattr(adoption, "_sized", sized_to_nothing)
         found = explored(Config(replicas=2, surge=1))
         assert any("promise 1" in violation for violation in found.violations)
 
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Making without counting is seen."""
-        monkeypatch.setattr(transfer, "room", lambda *_, **__: 9)
+        """Twins that grow beside the source's own pods are seen."""
+        monkeypatch.setitem(PLANNED, Step.ADOPT_PODS, PLANNED[Step.RUN])
         found = explored(Config(replicas=2, surge=1))
         assert any("promise 2" in violation for violation in found.violations)
 
     def test_finds_a_standstill(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A state that nothing leads home from is seen."""
-        monkeypatch.setitem(PLANNED, Step.PARK, PLANNED[Step.WAIT_CONTROLLER])
+        monkeypatch.setitem(PLANNED, Step.ADOPT_PODS, PLANNED[Step.WAIT_CONTROLLER])
         found = explored(Config(replicas=2, surge=1))
         assert any("no rest" in violation for violation in found.violations)
 

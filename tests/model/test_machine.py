@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
-from model.world import Config, World
-from splitter.core import transfer
+from model.world import Config, World, sized_to_nothing
+from splitter.core import adoption
 from stories.promises import BrokenPromiseError
 
 FAULTS = (
@@ -98,7 +98,7 @@ TestLives = Lives.TestCase
 
 def test_the_machine_finds_a_floor_that_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that finds nothing must be able to find something."""
-    monkeypatch.setattr(transfer, "floor_of", lambda replicas, *_: max(0, replicas - 2))
+    monkeypatch.setattr(adoption, "_sized", sized_to_nothing)
     quick = settings(
         max_examples=200,
         stateful_step_count=60,

@@ -12,13 +12,18 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
+from splitter.core import adoption
 from splitter.core.actions import (
     Action,
     ApplyTwin,
     DeleteReplicaSet,
     DeleteTwin,
+    DeleteUnboundPod,
     DeleteVanishedPod,
+    LabelPod,
+    OrphanPods,
     Park,
+    PauseTwin,
     Reattach,
     RestoreTemplate,
     Scale,
@@ -26,8 +31,8 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.model import Observation, Policy
-from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.model import Observation, Policy, Pool
+from splitter.core.plan import Pass, Plan, PolicyInForce
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
 from stories.promises import Standing
@@ -192,9 +197,16 @@ def pod_form(pod: Pod) -> tuple[object, ...]:
         NOW - pod.created,
         pod.active,
         -1 if pod.unschedulable_since is None else NOW - pod.unschedulable_since,
+        pod.label.value if pod.label is not None else "",
+        pod.hash,
+        pod.template,
+        pod.pool.value if pod.pool is not None else "",
         pod.cost or "",
         "-" if pod.cost_before is None else f"={pod.cost_before}",
     )
+
+
+_ON_PODS = SetDeletionCost | DeleteVanishedPod | LabelPod | DeleteUnboundPod
 
 
 def _rename_pods(world: World) -> None:
@@ -203,19 +215,19 @@ def _rename_pods(world: World) -> None:
     names: dict[str, str] = {}
     renamed: dict[str, Pod] = {}
     for number, pod in enumerate(pods):
-        name = f"{pod.owner[4:]}-p{number:02}"
+        name = f"{pod.owner[4:] or 'free'}-p{number:02}"
         names[pod.name] = name
         pod.name, pod.uid, pod.ready_due = name, f"uid-{name}", None
         if not pod.active:
             pod.terminating_until = NOW
         renamed[name] = pod
     cluster.pods = renamed
-    if any(isinstance(action, SetDeletionCost | DeleteVanishedPod) for action in world.pending):
+    if any(isinstance(action, _ON_PODS) for action in world.pending):
         world.pending = tuple(_renamed(action, names) for action in world.pending)
 
 
 def _renamed(action: Action, names: dict[str, str]) -> Action:
-    if isinstance(action, SetDeletionCost | DeleteVanishedPod):
+    if isinstance(action, _ON_PODS):
         name = names.get(action.pod, "gone")
         return replace(action, pod=name, uid=f"uid-{name}")
     return action
@@ -271,6 +283,8 @@ def _deployment(one: Deployment) -> tuple[object, ...]:
     return (
         one.template,
         one.rendered_hash,
+        one.made_of,
+        one.robbed,
         one.replicas,
         one.max_surge,
         one.max_unavailable,
@@ -289,7 +303,9 @@ def _replica_set(rs: ReplicaSet, owners: dict[str, int]) -> tuple[object, ...]:
         rs.template,
         APP in rs.labels,
         LABEL_SPLIT in rs.labels,
-        rs.name.startswith("web-split-"),
+        rs.name,
+        rs.hashes,
+        rs.deleting,
         rs.spec,
         rs.controlled,
         rs.desired_replicas,
@@ -329,7 +345,7 @@ def _action(  # noqa: C901, PLR0911 - one line a write
             rs = sets.get(action.name)
             version = is_fresh(action.resource_version, rs or twins.get(action.name))
             return (kind, ranks[rs.uid] if rs else action.name, action.was, action.replicas, version)
-        case Park() | Reattach() | DeleteReplicaSet():
+        case Park() | Reattach() | DeleteReplicaSet() | OrphanPods():
             rs = sets.get(action.name)
             return (kind, ranks[rs.uid] if rs else 99, is_fresh(action.resource_version, rs))
         case StripMark():
@@ -346,6 +362,12 @@ def _action(  # noqa: C901, PLR0911 - one line a write
             return (kind, action.twin, ranks[rs.uid] if rs else 99, version)
         case DeleteTwin():
             return (kind, action.name, any(twin.uid == action.uid for twin in twins.values()))
+        case PauseTwin():
+            version = is_fresh(action.resource_version, twins.get(action.name))
+            return (kind, action.name, action.paused, version)
+        case LabelPod() | DeleteUnboundPod():
+            place = list(cluster.pods).index(action.pod) if action.pod in cluster.pods else 99
+            return (kind, place, repr(getattr(action, "pool", "")))
         case SetDeletionCost() | DeleteVanishedPod():
             place = list(cluster.pods).index(action.pod) if action.pod in cluster.pods else 99
             cost = (
@@ -396,3 +418,9 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
     if "rebalance" in status:
         changed["rebalance"] = rebalance
     return changed
+
+
+def sized_to_nothing(this: Pass, pool: Pool, replicas: int) -> list[Action]:
+    """Create a twin at 0, whatever pods wait for it: a fault that whoever explores has to find."""
+    del replicas
+    return [] if this.observed.twin(pool) is not None else [adoption._created(this, pool, 0)]  # noqa: SLF001

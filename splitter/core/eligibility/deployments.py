@@ -11,8 +11,12 @@ from splitter.core.eligibility.checks import (
     rollout_in_progress,
 )
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.model import Note, Observation, Policy, SourceView, Tie
 from splitter.core.reasons import Reason
+from splitter.core.surface import LABEL_POOL, LABEL_SOURCE
+
+
+_HASH = "pod-template-hash"
 
 
 def _paused_by_user(_: Observation, source: SourceView, __: Policy) -> Note | None:
@@ -54,6 +58,29 @@ def _selector_not_releasable(_: Observation, source: SourceView, __: Policy) -> 
     )
 
 
+def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | None:
+    """Object to a ReplicaSet with pods that does not select them by pod-template-hash."""
+    for rs in observed.tied(Tie.ATTACHED):
+        if (rs.spec_replicas or rs.status_replicas) and not rs.hashes:
+            return objection(
+                Reason.SELECTOR_NOT_RELEASABLE,
+                f"ReplicaSet {rs.name} was not made by the Deployment controller: it does not select its pods"
+                " by pod-template-hash; restart the Deployment (kubectl rollout restart), and it is split",
+            )
+    return None
+
+
+def _own_labels_taken(_: Observation, source: SourceView, __: Policy) -> Note | None:
+    taken = [name for name in (LABEL_POOL, LABEL_SOURCE, _HASH) if name in source.pod_labels]
+    if not taken:
+        return None
+    return objection(
+        Reason.SELECTOR_NOT_RELEASABLE,
+        f"its selector or its pod template names {taken[0]}, by which the pods of its twins are told apart;"
+        " take that label off (a selector is immutable: re-create the Deployment)",
+    )
+
+
 def _too_many_replica_sets(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     if len(observed.replica_sets) <= MAX_REPLICA_SETS:
         return None
@@ -71,6 +98,8 @@ CHECKS: tuple[Check, ...] = (
     _unpaused_by_manifest,
     _recreate,
     _selector_not_releasable,
+    _without_hash,
+    _own_labels_taken,
     name_taken,
     autoscaler_on_twin,
     one_node_volume,

@@ -222,10 +222,17 @@ def source(raw: Raw) -> SourceRecord:
         one_a_node=_one_a_node(spec["template"]),
         revisions_kept=count(spec, "revisionHistoryLimit", 10),
         stateful=only,
+        pod_labels=_pod_labels(spec),
         selector=selector_text(spec["selector"]),
         rollout=f"{counts[0]} updated, {counts[1]} available, {counts[2]} in all, {replicas} wanted",
     )
     return SourceRecord(metadata["namespace"], metadata["uid"], int(metadata["resourceVersion"]), view)
+
+
+def _pod_labels(spec: Raw) -> tuple[str, ...]:
+    selector, template = spec["selector"], spec["template"]["metadata"].get("labels") or {}
+    terms = [term["key"] for term in selector.get("matchExpressions") or ()]
+    return tuple(sorted({*(selector.get("matchLabels") or {}), *terms, *template}))
 
 
 def _claims(pod_spec: Raw) -> tuple[str, ...]:
