@@ -15,7 +15,6 @@ from splitter.core.model import Note, Observation, Policy, SourceView, Tie
 from splitter.core.reasons import Reason
 from splitter.core.surface import LABEL_POOL, LABEL_SOURCE
 
-
 _HASH = "pod-template-hash"
 
 
