@@ -14,7 +14,7 @@ LIMIT = Settings().max_concurrent_moves
 
 
 def label(api: Api, number: int) -> None:
-    """Have one of the Deployments there, labelled, with its ReplicaSet and its pods on one node."""
+    """Have one of the Deployments there, labelled, with its ReplicaSet, and one pod less than that wants."""
     namespace, name = f"ns-{number % NAMESPACES}", f"web-{number}"
     source = source_deployment(namespace, name, REPLICAS)
     del source["metadata"]["annotations"], source["metadata"]["managedFields"], source["spec"]["paused"]
@@ -23,7 +23,7 @@ def label(api: Api, number: int) -> None:
     owned = replica_set_of(namespace, source, template, REPLICAS)
     api.put(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", source)
     api.put(f"/apis/apps/v1/namespaces/{namespace}/replicasets/{owned['metadata']['name']}", owned)
-    for index in range(REPLICAS):
+    for index in range(REPLICAS - 1):
         pod = pod_on(namespace, f"{name}-{index}", owned, template, "node-1")
         api.put(f"/api/v1/namespaces/{namespace}/pods/{name}-{index}", pod)
 
@@ -34,8 +34,8 @@ def reasons(api: Api) -> Counter[str]:
 
 
 def taken(api: Api) -> set[str]:
-    """Return the paths of the twins that there are."""
-    return {path for path in api.objects if path.endswith("-on-demand")}
+    """Return the paths of the Splits of those who have had their turn."""
+    return {path for path, raw in api.objects.items() if "/splits/" in path and raw["spec"]["takeOver"]}
 
 
 async def test_a_thousand_wait() -> None:
