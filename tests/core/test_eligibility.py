@@ -1,12 +1,13 @@
 """Refused honestly: each with its reason and a remedy, one at a time."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders import free_source, observation, source
+from builders import free_source, observation, replica_set, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
-from splitter.core.model import Neighbours, Policy
+from splitter.core.model import Neighbours, Policy, Tie
 from splitter.core.reasons import Reason
 
 
@@ -84,6 +85,31 @@ class TestOneNodeVolume:
         """A single replica that goes before its replacement comes may take its volume along."""
         lone = free_source(replicas, max_surge=surge, max_unavailable=1)
         assert (refusal(observation(neighbours=self.AROUND), lone, Policy(), ()) is not None) is refused
+
+
+class TestPodsThatNobodyCouldTellApart:
+    """Running pods change their owner by their labels: what is in the way is refused before the first write."""
+
+    @pytest.mark.parametrize("label", ["splitter.io/pool", "splitter.io/source", "pod-template-hash"])
+    def test_a_label_that_is_taken(self, label: str) -> None:
+        """By the selector or the pod template; the sentence names it."""
+        found = refusal(observation(), free_source(pod_labels=("app", label)), Policy(), ())
+        assert found is not None
+        assert found.reason is Reason.SELECTOR_NOT_RELEASABLE
+        assert label in found.message
+
+    def test_a_replica_set_that_was_adopted_by_hand(self) -> None:
+        """It does not select its pods by their hash; a restart makes one that does."""
+        own = replace(replica_set("mine", 2, tie=Tie.ATTACHED), hashes=())
+        found = refusal(observation(sets=[own]), free_source(), Policy(), ())
+        assert found is not None
+        assert found.reason is Reason.SELECTOR_NOT_RELEASABLE
+        assert "mine" in found.message
+
+    def test_an_old_one_without_pods(self) -> None:
+        """Is parked as it is."""
+        own = replace(replica_set("mine", 0, tie=Tie.ATTACHED), hashes=())
+        assert refusal(observation(sets=[own]), free_source(), Policy(), ()) is None
 
 
 class TestWhileSplit:

@@ -13,9 +13,11 @@ from dataclasses import replace
 import pytest
 
 from model.explore import Explorer, Found
-from model.world import Config, sized_to_nothing
+from model.world import Config
 from splitter.core import adoption, planner
+from splitter.core.actions import AdoptPods, DeleteReplicaSet
 from splitter.core.handover import Step
+from splitter.core.model import Pool
 
 HANDS = ("scaled", "resumed", "twin-deleted", "image", "bad-image", "quota")
 LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked")
@@ -70,14 +72,18 @@ class TestTheExplorerItself:
     """An explorer that finds nothing must be able to find something."""
 
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Twins that adopt pods at 0, and end them, are seen, with the way to it."""
-        monkeypatch.setattr(adoption, "_sized", sized_to_nothing)
+        """A ReplicaSet that goes with its pods, and not without them, is seen, with the way to it."""
+        monkeypatch.setattr(adoption, "OrphanPods", DeleteReplicaSet)
         found = explored(Config(replicas=2, surge=1))
         assert any("promise 1" in violation for violation in found.violations)
 
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Twins that grow beside the source's own pods are seen."""
-        monkeypatch.setitem(PLANNED, Step.ADOPT_PODS, PLANNED[Step.RUN])
+        """A twin that makes pods beside those that it adopts is seen."""
+
+        def larger(name: str, pool: Pool | None, hashes: tuple[str, ...], *_: object) -> AdoptPods:
+            return AdoptPods(name, pool, hashes, 9, 9, None)
+
+        monkeypatch.setattr(adoption, "AdoptPods", larger)
         found = explored(Config(replicas=2, surge=1))
         assert any("promise 2" in violation for violation in found.violations)
 

@@ -19,8 +19,9 @@ from hypothesis.stateful import (
 
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
-from model.world import Config, World, sized_to_nothing
+from model.world import Config, World
 from splitter.core import adoption
+from splitter.core.actions import DeleteReplicaSet
 from stories.promises import BrokenPromiseError
 
 FAULTS = (
@@ -98,7 +99,7 @@ TestLives = Lives.TestCase
 
 def test_the_machine_finds_a_floor_that_is_too_low(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that finds nothing must be able to find something."""
-    monkeypatch.setattr(adoption, "_sized", sized_to_nothing)
+    monkeypatch.setattr(adoption, "OrphanPods", DeleteReplicaSet)
     quick = settings(
         max_examples=200,
         stateful_step_count=60,

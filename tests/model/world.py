@@ -12,7 +12,6 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any, TypeVar, cast
 
-from splitter.core import adoption
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -31,8 +30,8 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
-from splitter.core.model import Observation, Policy, Pool
-from splitter.core.plan import Pass, Plan, PolicyInForce
+from splitter.core.model import Observation, Policy
+from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
 from stories.promises import Standing
@@ -418,9 +417,3 @@ def _older_status(cluster: Cluster, status: Status, older: Callable[[int], int])
     if "rebalance" in status:
         changed["rebalance"] = rebalance
     return changed
-
-
-def sized_to_nothing(this: Pass, pool: Pool, replicas: int) -> list[Action]:
-    """Create a twin at 0, whatever pods wait for it: a fault that whoever explores has to find."""
-    del replicas
-    return [] if this.observed.twin(pool) is not None else [adoption._created(this, pool, 0)]  # noqa: SLF001
