@@ -88,7 +88,7 @@ class TestOneNodeVolume:
 
 
 class TestPodsThatNobodyCouldTellApart:
-    """Running pods change their owner by their labels: what is in the way is refused before the first write."""
+    """Running pods change their owner by their labels: what is in the way is refused at once."""
 
     @pytest.mark.parametrize("label", ["splitter.io/pool", "splitter.io/source", "pod-template-hash"])
     def test_a_label_that_is_taken(self, label: str) -> None:
