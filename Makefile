@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
 UNIT   := not e2e and not bench and not karpenter and not campaign
+# A test that hangs says where, and fails.
+ENDING := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 # Each has a control plane and a controller of its own, and some 1.3 GiB. More do not make two cores faster.
 WORKERS ?= 8
 E2E     := tests/e2e tests/sandbox tests/test_dockerfile.py
@@ -126,11 +128,11 @@ docs: $(READY) ## The documentation as a site, in build/site; any broken link fa
 
 .PHONY: test-unit
 test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
-	$(BIN)/pytest -m "$(UNIT)" -n 2 --durations 10 $(PYTEST)
+	$(BIN)/pytest -m "$(UNIT)" $(ENDING) -n 2 --durations 10 $(PYTEST)
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
-	$(BIN)/pytest -m e2e $(if $(filter tests/%,$(PYTEST)),,$(E2E)) -n $(WORKERS) --dist loadscope \
+	$(BIN)/pytest -m e2e $(ENDING) $(if $(filter tests/%,$(PYTEST)),,$(E2E)) -n $(WORKERS) --dist loadscope \
 	  --no-loadscope-reorder --durations 10 $(PYTEST)
 
 .PHONY: test-life

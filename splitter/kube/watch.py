@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
-from splitter.kube.client import KIND_MISSING, ApiError, Client
+from splitter.kube.client import KIND_MISSING, WRONG_ANSWER, ApiError, Client
 from splitter.kube.documents import read_json
 from splitter.kube.pace import Backoff, Spacing
 from splitter.kube.paths import ResourcePath
@@ -322,12 +322,8 @@ class Reflector:
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:
                     self._heard()
-                    event = read_json(line)
-                    raw = event["object"]
-                    if event["type"] == "ERROR":
-                        _refuse(raw)
-                    self._version = raw["metadata"]["resourceVersion"]
-                    if (handler := handlers.get(event["type"])) is not None:
+                    change, raw, self._version = _change(line)
+                    if (handler := handlers.get(change)) is not None:
                         handler(raw)
         except TimeoutError:
             return  # to be opened again
@@ -348,5 +344,14 @@ def _jittered(wait_s: float) -> float:
     return wait_s * random.uniform(0.5, 1.5)  # noqa: S311 (jitter, no secret)
 
 
-def _refuse(status: dict[str, Any]) -> NoReturn:
-    raise ApiError(status.get("code", 0), status.get("reason", ""), status.get("message", ""))
+def _change(line: bytes) -> tuple[str, dict[str, Any], str]:
+    """Return what a line of a watch says: the change, the object, the version. Raises ApiError."""
+    try:
+        event = read_json(line)
+        change, raw = event["type"], event["object"]
+        if change == "ERROR":
+            raise ApiError(int(raw.get("code", 0)), raw.get("reason", ""), raw.get("message", ""))
+        return change, raw, str(int(raw["metadata"]["resourceVersion"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        told = "a line of a watch is no change of an object; what stands between?"
+        raise ApiError(0, WRONG_ANSWER, told) from error
