@@ -1,0 +1,111 @@
+"""Which pods are taken for orphans of a workload, and which never are."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import KEY, free_source
+from kube.raw import deployment, owner, pod, replica_set
+from splitter.core.nodes import assess
+from splitter.core.surface import kept_name
+from splitter.kube.cache import Cache
+from splitter.kube.orphans import orphans_of
+
+OURS = {"splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "5d9c"}
+PLAIN = {"app": "web", "pod-template-hash": "1"}
+LEFT = "2026-01-05T10:00:00Z"
+
+
+def seen(*raws: Any) -> tuple[set[str], bool]:  # noqa: ANN401 (raw objects)
+    """Return the orphans of `shop/web` with these pods and ReplicaSets, and whether there will be more."""
+    cache = Cache(assess, lambda *_, **__: None)
+    cache.sources.upsert(deployment())
+    for raw in raws:
+        (cache.replica_sets if "replicas" in raw["spec"] else cache.pods).upsert(raw)
+    orphans, more = orphans_of(cache, KEY, free_source(), ())
+    return {one.name for one in orphans}, more
+
+
+def naked(name: str = "web-1-a", labels: dict[str, str] = OURS, **fields: Any) -> Any:  # noqa: ANN401
+    """Return a pod without an owner."""
+    raw = pod(name, labels=labels, **fields)
+    raw["metadata"]["ownerReferences"] = []
+    return raw
+
+
+class TestLabelled:
+    """Our labels say whose it is."""
+
+    def test_without_an_owner(self) -> None:
+        """It is one."""
+        assert seen(naked()) == ({"web-1-a"}, False)
+
+    def test_owner_is_gone(self) -> None:
+        """The garbage collector takes the reference off in a moment: there will be one."""
+        assert seen(pod(labels=OURS)) == (set(), True)
+
+    def test_owner_is_there(self) -> None:
+        """It has its owner."""
+        assert seen(pod(labels=OURS), replica_set()) == (set(), False)
+
+    def test_owner_is_going(self) -> None:
+        """A ReplicaSet of the source that was told to leave its pods: there will be some."""
+        assert seen(pod(labels=OURS), replica_set(deletionTimestamp=LEFT)) == (set(), True)
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"namespace": "bank"},
+            {"deletionTimestamp": LEFT},
+            {"labels": {**OURS, "splitter.io/source": "api"}},
+            {"labels": {**OURS, "pod-template-hash": ""}},
+        ],
+    )
+    def test_never(self, changed: dict[str, object]) -> None:
+        """Of another namespace, on its way out, of another workload, without a hash."""
+        assert seen(naked(**changed)) == (set(), False)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_that_has_ended(self, phase: str) -> None:
+        """It is the garbage collector's."""
+        raw = naked()
+        raw["status"] = {"phase": phase}
+        assert seen(raw) == (set(), False)
+
+
+class TestMadeLast:
+    """What the source's ReplicaSet made in the moment before it went has no labels of ours yet.
+
+    The revision that was kept of that ReplicaSet says its hash.
+    """
+
+    KEPT = replica_set(kept_name("web", "1"))
+
+    def test_by_its_name_and_hash(self) -> None:
+        """It is one of its."""
+        assert seen(self.KEPT, naked("web-1-z", PLAIN)) == ({"web-1-z"}, False)
+
+    @pytest.mark.parametrize(
+        ("name", "labels"),
+        [
+            ("debug", PLAIN),
+            ("web-1-z", {"app": "web"}),
+            ("web-1-z", {"app": "web", "pod-template-hash": "2"}),
+            ("api-1-z", PLAIN),
+        ],
+    )
+    def test_of_a_stranger(self, name: str, labels: dict[str, str]) -> None:
+        """A naked pod that only matches the selector is nobody's."""
+        assert seen(self.KEPT, naked(name, labels)) == (set(), False)
+
+    def test_of_a_stranger_s_set(self) -> None:
+        """A ReplicaSet of another Deployment says nothing of this one's pods."""
+        other = replica_set(kept_name("web", "1"), ownerReferences=[owner("Deployment", "api")])
+        assert seen(other, naked("web-1-z", PLAIN)) == (set(), False)
+
+
+def test_a_statefulset_has_none() -> None:
+    """Its pods keep their owner."""
+    key = replace(KEY, kind="StatefulSet")
+    assert orphans_of(Cache(assess, lambda *_, **__: None), key, None, ()) == ((), False)
