@@ -78,9 +78,9 @@ class Crowd:
             pod["metadata"]["labels"]["app"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
         }
 
-    def label(self) -> None:
-        """Ask for all workloads to be split, as a user does."""
-        asked = {"metadata": {"labels": {"splitter.io/split": "enabled"}}}
+    def label(self, *, enabled: bool = True) -> None:
+        """Ask for all workloads to be split, or given back, as a user does."""
+        asked = {"metadata": {"labels": {"splitter.io/split": "enabled" if enabled else None}}}
         with ThreadPoolExecutor(_WRITERS) as writers:
             paths = [f"{DEPLOYMENTS}/{name}" for name in self.names]
             list(writers.map(lambda path: self.sandbox.api.patch(path, asked, field_manager="bench"), paths))
@@ -125,6 +125,11 @@ class Crowd:
             return all(_runs(objects[f"{name}{suffix}"], image) for suffix in holders)
 
         self.wait_for(run_it, f"every workload to run {image}", check)
+
+    def is_given_back(self, objects: dict[str, JsonObject], name: str) -> bool:
+        """Whether a workload runs its own pods again, and no twin is left."""
+        twins = (f"{name}-{pool}" in objects for pool in ("on-demand", "spot"))
+        return _is_complete(objects[name], self.size.replicas) and not any(twins)
 
     def is_divided(self, objects: dict[str, JsonObject], name: str) -> bool:
         """Whether a workload is divided as wanted, available, and nothing of it is on its way."""

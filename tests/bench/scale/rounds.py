@@ -180,6 +180,34 @@ def _take_over(run: Run, name: str, controller: Controller) -> None:
         found["seconds"] = _took(all_of_them)
 
 
+def _there_and_back(run: Run) -> None:
+    """Give all back and take them over again: every pod is where it may stay."""
+    here = run.here
+    with run.running("there-and-back") as controller:
+        _settle(run, "there_and_back_awaited", controller)
+
+        def give_back() -> None:
+            here.label(enabled=False)
+            here.wait_for(here.is_given_back, "every workload to be given back", controller.check)
+
+        def take_over() -> None:
+            here.label()
+            _split(here, controller)
+
+        for name, change in (("giving_back", give_back), ("on_boarding_in_place", take_over)):
+            before = _pods(here)
+            with run.measured(name, controller.process_id) as found:
+                found["seconds"] = _took(change)
+            run.note(f"{name}_pods", {"replaced": len(before - _pods(here))})
+            let_pass(run.pace.quiet_s)
+
+
+def _pods(here: Crowd) -> set[str]:
+    """Return the UIDs of all pods of workloads that are to stay."""
+    pods = here.sandbox.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    return {pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+
+
 def _floors_of_notices(run: Run) -> None:
     """Announce nodes while nobody decides anything: the writes are known beforehand."""
     here = run.here
@@ -581,6 +609,7 @@ def let_pass(seconds: float) -> None:
 STAGES: Mapping[str, Callable[[Run], None]] = {
     "plain-roll": _plain_roll,
     "on-boarding": _on_boarding,
+    "there-and-back": _there_and_back,
     "floors": _floors_of_notices,
     "notices": _notices,
     "idle": idle,

@@ -64,7 +64,11 @@ _OF_FLOOR = Goal(
     f"<= {_RATIO:g} x floor",
     lambda figure, floor, _pods: floor is not None and figure <= _RATIO * floor,
 )
-_NO_WRITE = Goal("0", lambda figure, _floor, _pods: figure == 0)
+_THIRD_OF_FLOOR = Goal(
+    "<= 0.3 x floor",
+    lambda figure, floor, _pods: floor is not None and figure <= 0.3 * floor,
+)
+_NONE_AT_ALL = Goal("0", lambda figure, _floor, _pods: figure == 0)
 _MEMORY = Goal(
     f"{_BASE_MB} MB + {_KB_A_POD} KB a pod",
     lambda figure, _floor, pods: figure <= _BASE_MB + pods * _KB_A_POD / 1000,
@@ -75,7 +79,11 @@ ROWS = (
     Row("(a) all taken over at once", "on_boarding", "seconds", "s", "roll_floor", _OF_FLOOR),
     Row("(a) splitter's CPU", "on_boarding", "cpu_s", _CPU),
     Row("(a) API server's CPU", "on_boarding", "api_server_cpu_s", _CPU, "roll_floor"),
-    Row("(a) the same, 10 at a time", "on_boarding_by_turns", "seconds", "s", "roll_floor"),
+    Row("(a) nothing to move", "on_boarding_in_place", "seconds", "s", "roll_floor", _THIRD_OF_FLOOR),
+    Row("(a) pods replaced, nothing to move", "on_boarding_in_place_pods", "replaced", "", "", _NONE_AT_ALL),
+    Row("(a) all given back", "giving_back", "seconds", "s", "roll_floor", _THIRD_OF_FLOOR),
+    Row("(a) pods replaced by giving back", "giving_back_pods", "replaced", "", "", _NONE_AT_ALL),
+    Row("(a) taken over, 10 at a time", "on_boarding_by_turns", "seconds", "s", "roll_floor"),
     Row("(b) notice on one node, p50", "one_node", "p50_ms", "ms", "one_node_floor"),
     Row("(b) notice on one node, p99", "one_node", "p99_ms", "ms", "one_node_floor", _below(250, "ms")),
     Row("(c) notice on all spot nodes, p50", "all_nodes", "p50_ms", "ms", "all_nodes_floor"),
@@ -95,7 +103,7 @@ ROWS = (
     Row("(h) leader killed, last write", "fail_over", "last_s", "s"),
     Row("(h) leader asked to go, last write", "clean_stop", "last_s", "s"),
     Row("(i) idle", "idle", "percent", "% of a core", "", _below(1, "%")),
-    Row("(i) writes while idle", "idle", "writes", "", "", _NO_WRITE),
+    Row("(i) writes while idle", "idle", "writes", "", "", _NONE_AT_ALL),
     Row("(j) resident after a start", "memory_of_a_new_process", "resident", "MB", "", _MEMORY),
     Row("(j) at most, notices on all nodes included", "memory_after_notices", "resident_at_most", "MB"),
     Row("(k) CPU of one watch event", "event", "microseconds", "us", "", _below(200, "us")),

@@ -15,9 +15,13 @@ pytestmark = pytest.mark.campaign
 WORKLOADS = 5
 # Looked at for as long as it takes to see that something is looked at.
 PACE = Pace(idle_s=2.0, notices=1, quiet_s=0.5, calm_s=1.5)
-STAGES = ("plain-roll", "on-boarding", "floors", "notices", "idle", "roll", "roll-floor")
+STAGES = ("plain-roll", "on-boarding", "there-and-back", "floors", "notices", "idle", "roll", "roll-floor")
 _MEASURES = {
     "on_boarding",
+    "on_boarding_in_place",
+    "on_boarding_in_place_pods",
+    "giving_back",
+    "giving_back_pods",
     "start",
     "one_node",
     "all_nodes",
