@@ -357,7 +357,7 @@ def _describe_adoption(action: AdoptionAction) -> str:
         case OrphanPods():
             return f"delete replicaset {action.name} and leave its pods running"
         case AdoptPods():
-            return f"create replicaset {action.name} to adopt {action.replicas} running pods"
+            return f"create replicaset {action.name} for {action.replicas} of the running pods"
         case _:
             assert_never(action)
 

@@ -86,7 +86,7 @@ def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
         [LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)],
     ):
         if actions:
-            message = f"{sizes[Pool.ON_DEMAND]} pods stay on on-demand and {spot} on spot, and keep running"
+            message = f"of the running pods {sizes[Pool.ON_DEMAND]} stay on on-demand and {spot} on spot"
             note = Note(Reason.HANDING_OVER, message, quiet=True)
             return Plan(Step.ADOPT_PODS, under_way(this), note, tuple(actions), (note,))
     if not all(twin.observed for twin in this.observed.twins):
@@ -156,7 +156,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
-        f"{count} pods change their owner",
+        f"running pods change their owner: {count}",
     )
     actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
     return Plan(step, state, note, actions, (note,), wake_after_s=_WINDOW_POLL_S)
@@ -166,7 +166,7 @@ def settle(this: Pass) -> Plan:
     """Let the twins adopt what was let go, then resume them (row 9)."""
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
         labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
-        note = Note(Reason.HANDING_OVER, f"{len(labels)} pods were made in the last moment", quiet=True)
+        note = Note(Reason.HANDING_OVER, f"pods that were made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=_WINDOW_POLL_S)
     actions: list[Action] = []
     left = this.source.replicas  # a twin that found none of its pods makes them: no more than there are to be
@@ -311,9 +311,7 @@ def bring_home(this: Pass) -> Plan:
     """Let the source adopt what the twins have let go (row 20)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
-        note = Note(
-            Reason.GIVING_BACK, f"{len(ended)} pods have no node yet, and are made anew by the source"
-        )
+        note = Note(Reason.GIVING_BACK, f"pods without a node, made anew by the source: {len(ended)}")
         again_s = _WINDOW_POLL_S
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), wake_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
@@ -331,7 +329,7 @@ def bring_home(this: Pass) -> Plan:
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
-    note = Note(Reason.GIVING_BACK, f"{len(pods)} running pods go back to {this.source.key.name}")
+    note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), wake_after_s=_WINDOW_POLL_S)
 
 

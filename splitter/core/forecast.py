@@ -11,6 +11,8 @@ from splitter.core.model import Observation, Policy, SourceView, Tie
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.steps import step_replicas
 
+_MINUTES_FROM_S = 120
+
 
 def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: Tuning) -> str:
     """Return how many running pods stay, how many move afterwards, where to, and in about which time."""
@@ -19,11 +21,11 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
     wanted = source.replicas - base_replicas(source.replicas, policy)
     moving = abs(wanted - spot)
     if not pods or not moving or policy.freeze:
-        return f"{len(pods)} running pods stay where they are"
+        return f"running pods that stay where they are: {len(pods)} of {len(pods)}"
     where = "to spot" if wanted > spot else "to on-demand"
     # A step to spot: as many as there is room for beside the others, and they stand for a while.
     at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))
-    minutes = ceil(moving / at_once) * tuning.fast_s / 60
-    staying = max(0, len(pods) - moving)
-    moves = f"{moving} move {where} afterwards, in about {minutes:.0f} min"
-    return f"{staying} running pods stay where they are; {moves}"
+    seconds = ceil(moving / at_once) * tuning.fast_s
+    about = f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
+    staying = f"running pods that stay where they are: {max(0, len(pods) - moving)} of {len(pods)}"
+    return f"{staying}; moved {where} afterwards: {moving}, in about {about}"

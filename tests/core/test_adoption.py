@@ -473,9 +473,22 @@ class TestForecast:
     @pytest.mark.parametrize(
         ("base", "on_demand", "spot", "told"),
         [
-            (2, 2, 3, "5 running pods stay where they are"),
-            (0, 5, 0, "0 running pods stay where they are; 5 move to spot afterwards, in about 3 min"),
-            (4, 2, 3, "3 running pods stay where they are; 2 move to on-demand afterwards, in about 1 min"),
+            (2, 2, 3, "running pods that stay where they are: 5 of 5"),
+            (
+                0,
+                5,
+                0,
+                "running pods that stay where they are: 0 of 5; moved to spot afterwards: 5, in about 3 min",
+            ),
+            (
+                4,
+                2,
+                3,
+                (
+                    "running pods that stay where they are: 3 of 5; moved to on-demand afterwards: 2,"
+                    " in about 60 s"
+                ),
+            ),
         ],
     )
     def test_who_stays_and_who_moves(self, base: int, on_demand: int, spot: int, told: str) -> None:
@@ -488,5 +501,5 @@ class TestForecast:
         observed = observation(labelled(), [home(running(5, 0))])
         assert (
             forecast(observed, labelled(), Policy(freeze=True), Tuning())
-            == "5 running pods stay where they are"
+            == "running pods that stay where they are: 5 of 5"
         )

@@ -106,10 +106,12 @@ class TestQuota:
 
     def test_no_room_for_surge(self, shop: Shop) -> None:
         """Without room for one replica more no pod is moved to the other pool, and none is ended."""
-        shop.deploy(replicas=REPLICAS, annotations=ONE_BASE)
+        shop.deploy(replicas=REPLICAS, annotations={"splitter.io/on-demand-base": str(REPLICAS)})
+        shop.label()
+        shop.wait_split(on_demand=REPLICAS, spot=0)
         quota(shop, REPLICAS)
         with shop.watch() as watched:
-            shop.label()
+            shop.annotate(on_demand_base="1")
             told(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota")
             outlast_grace(shop)
             assert shop.shape().total == REPLICAS
