@@ -141,7 +141,7 @@ test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled 
 
 .PHONY: fuzz
 fuzz: $(READY) ## Play 100,000 objects of an attacker's against a recording API server (half an hour)
-	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-800} $(BIN)/pytest tests/fuzz/test_requests.py -n 2 $(PYTEST)
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-800} $(BIN)/pytest --assert=plain tests/fuzz/test_requests.py -n 2 $(PYTEST)
 
 .PHONY: test-campaigns
 test-campaigns: $(READY) ## Short runs of chaos, soak and scale, and a real application: that they still work

@@ -29,13 +29,10 @@ from splitter.core.desired import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinView
-from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import kept_name
 from splitter.core.taking import not_calm, parked, under_way
-
-# While pods have no owner the next look comes soon, whether or not a watch tells us of them.
-_WINDOW_POLL_S = 0.1
 
 
 def onboard(this: Pass) -> Plan:
@@ -51,7 +48,7 @@ def onboard(this: Pass) -> Plan:
         # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
         note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in idle)}")
         actions = tuple(parked(this, rs) for rs in idle)
-        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,))
+        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), wake_after_s=AT_ONCE_S)
     if isinstance(this.rendered, Note):
         return Plan(Step.ADOPT_PODS, State.HELD, this.rendered, notes=(this.rendered,))
     [home] = active
@@ -68,7 +65,7 @@ def onboard(this: Pass) -> Plan:
 
 
 def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
-    """Return what has to be written before the pods are let go, one kind of write a pass; None: nothing."""
+    """Return what has to be written before the pods are let go; None: nothing."""
     pods = [pod for pod in home.pods if pod.counts]
     if max(len(pods), home.status_replicas) > home.spec_replicas or (
         len(pods) < home.spec_replicas and home.refusal is None
@@ -79,16 +76,15 @@ def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
         Pool.ON_DEMAND: home.spec_replicas - spot + len(_orphans(this, Pool.ON_DEMAND)),
         Pool.SPOT: spot + len(_orphans(this, Pool.SPOT)),
     }
-    for actions in (
-        _kept(this, home),
-        _without_rivals(this, [home]),
-        [action for pool in Pool for action in _sized(this, pool, sizes[pool])],
-        [LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)],
+    if actions := (
+        *_kept(this, home),
+        *_without_rivals(this, [home]),
+        *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
+        *(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
     ):
-        if actions:
-            message = f"of the running pods {sizes[Pool.ON_DEMAND]} stay on on-demand and {spot} on spot"
-            note = Note(Reason.HANDING_OVER, message, quiet=True)
-            return Plan(Step.ADOPT_PODS, under_way(this), note, tuple(actions), (note,))
+        message = f"of the running pods {sizes[Pool.ON_DEMAND]} stay on on-demand and {spot} on spot"
+        note = Note(Reason.HANDING_OVER, message, quiet=True)
+        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), wake_after_s=AT_ONCE_S)
     if not all(twin.observed for twin in this.observed.twins):
         return _waits("waiting for the Deployment controller to see the twins", under_way(this))
     return None
@@ -159,7 +155,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
         f"running pods change their owner: {count}",
     )
     actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
-    return Plan(step, state, note, actions, (note,), wake_after_s=_WINDOW_POLL_S)
+    return Plan(step, state, note, actions, (note,), wake_after_s=AT_ONCE_S)
 
 
 def settle(this: Pass) -> Plan:
@@ -167,7 +163,7 @@ def settle(this: Pass) -> Plan:
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
         labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
         note = Note(Reason.HANDING_OVER, f"pods that were made in the last moment: {len(labels)}", quiet=True)
-        return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=_WINDOW_POLL_S)
+        return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=AT_ONCE_S)
     actions: list[Action] = []
     left = this.source.replicas  # a twin that found none of its pods makes them: no more than there are to be
     for pool in Pool:
@@ -190,9 +186,9 @@ def settle(this: Pass) -> Plan:
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
     state = under_way(this)
     if not actions:
-        return _waits("waiting for the pods' new ReplicaSets to adopt them", state, _WINDOW_POLL_S)
+        return _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
-    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), wake_after_s=_WINDOW_POLL_S)
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), wake_after_s=AT_ONCE_S)
 
 
 def _orphans(this: Pass, pool: Pool) -> list[PodView]:
@@ -253,7 +249,7 @@ def offboard(this: Pass) -> Plan:
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
         resume = SetPaused(paused=False, resource_version=this.source.resource_version)
-        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), wake_after_s=POLL_S)
+        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), wake_after_s=AT_ONCE_S)
     older = [
         rs
         for twin in twins
@@ -277,7 +273,9 @@ def offboard(this: Pass) -> Plan:
     ):
         if actions:
             note = Note(Reason.GIVING_BACK, "the twins are about to give their pods back", quiet=True)
-            return Plan(Step.OFFBOARD, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
+            return Plan(
+                Step.OFFBOARD, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=AT_ONCE_S
+            )
     if not all(twin.observed for twin in twins):
         return _waits(
             "waiting for the Deployment controller to see that the twins are paused", State.GIVING_BACK
@@ -312,14 +310,12 @@ def bring_home(this: Pass) -> Plan:
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
         note = Note(Reason.GIVING_BACK, f"pods without a node, made anew by the source: {len(ended)}")
-        again_s = _WINDOW_POLL_S
+        again_s = AT_ONCE_S
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), wake_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
     attached = this.observed.tied(Tie.ATTACHED)
     if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):
-        return _waits(
-            "waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, _WINDOW_POLL_S
-        )
+        return _waits("waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, AT_ONCE_S)
     kept = _kept_of(this, hashes)
     if kept is None or kept.template_hash == this.source.template_hash:
         # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
@@ -330,7 +326,7 @@ def bring_home(this: Pass) -> Plan:
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
-    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), wake_after_s=_WINDOW_POLL_S)
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), wake_after_s=AT_ONCE_S)
 
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[Action]:

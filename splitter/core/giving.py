@@ -22,7 +22,7 @@ from splitter.core.actions import (
 from splitter.core.adoption import restless, unlabelled
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
-from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.running import moving
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
@@ -34,7 +34,7 @@ def unpause(this: Pass) -> Plan:
     """Unpause once a ReplicaSet is attached (row 14)."""
     note = Note(Reason.GIVING_BACK, "its pods are its own again; unpaused")
     actions = (SetPaused(paused=False, resource_version=this.source.resource_version),)
-    return Plan(Step.UNPAUSE, State.GIVING_BACK, note, actions, (note,), wake_after_s=POLL_S)
+    return Plan(Step.UNPAUSE, State.GIVING_BACK, note, actions, (note,), wake_after_s=AT_ONCE_S)
 
 
 def shrink_ours(this: Pass) -> Plan:
@@ -69,7 +69,7 @@ def clean_up(this: Pass) -> Plan:
     actions += [_reattach_one(this.source, rs) for rs in back]
     if back:  # adopted first; what is left goes in the next pass
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
-        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), wake_after_s=POLL_S)
+        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), wake_after_s=AT_ONCE_S)
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]
     costs = restored_costs(this.observed.tied(Tie.ATTACHED))
     if costs is None:
@@ -80,7 +80,7 @@ def clean_up(this: Pass) -> Plan:
         actions.append(SetMark(None))
     if actions:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
-        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=POLL_S)
+        return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=AT_ONCE_S)
     return _last_traces(this)
 
 

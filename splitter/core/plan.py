@@ -26,8 +26,9 @@ from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
-# After a part of what is due: not in the same pass, so that others have their turn.
-_AT_ONCE_S = 0.05
+# After a part of what is due, and while pods change their owner: not in the same pass, so that others have
+# their turn, and without the usual rest.
+AT_ONCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def in_part(found: Plan) -> Plan:
     """
     if len(found.actions) <= MAX_WRITES:
         return found
-    return replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=_AT_ONCE_S)
+    return replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=AT_ONCE_S)
 
 
 def held_as_it_is(found: Plan, large: Note) -> Plan:

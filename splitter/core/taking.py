@@ -22,7 +22,7 @@ from splitter.core.model import (
     Tie,
     seconds_between,
 )
-from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
@@ -80,7 +80,7 @@ def consider(this: Pass) -> Plan:
     note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; {expected}")
     actions = (*_split(this, takes_over=True), _mark(this))
     notes = (note, *advice(this.observed, this.source))
-    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes)
+    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, wake_after_s=AT_ONCE_S)
 
 
 def _reported(this: Pass, why: Note) -> tuple[Action, ...]:
@@ -156,7 +156,7 @@ def pause(this: Pass) -> Plan:
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
-        return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,))
+        return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), wake_after_s=AT_ONCE_S)
     fights = recent_fights(this.observed, this.observed.now)
     message = (
         f"somebody unpaused the source ({len(fights) + 1} of {FIGHTS} times within"

@@ -50,6 +50,7 @@ class WorkQueue:
         self._rest_s = rest_s
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
+        self._briefly: dict[Key, float] = {}  # worked on, and to come again before the usual rest is over
         self._urgent: FairQueue[Key, None] = FairQueue()
         self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
@@ -132,7 +133,12 @@ class WorkQueue:
             self.add(key, urgent=True)  # and so the next burst begins
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """Ask for a pass in `delay_s` seconds, unless one is due sooner."""
+        """Ask for a pass in `delay_s` seconds, unless one is due sooner.
+
+        Asked during a pass of the key, for less than its rest, it rests no longer than that.
+        """
+        if key in self._working and delay_s < self._rest_s:
+            self._briefly[key] = delay_s
         loop = asyncio.get_running_loop()
         due = loop.time() + delay_s
         timer = self._timers.get(key)
@@ -198,8 +204,9 @@ class WorkQueue:
         if self._rest_s and key not in self._rushed and key not in self._answering:
             loop = asyncio.get_running_loop()
             rest_s = max(self._rest_s, min(_LONGEST_REST_S, _REST_EACH_S * len(self._resting)))
-            self._resting[key] = loop.call_later(rest_s, self._rested, key)
+            self._resting[key] = loop.call_later(self._briefly.get(key, rest_s), self._rested, key)
         self._rushed.discard(key)
+        self._briefly.pop(key, None)
         if (urgent := self._again.pop(key, None)) is not None:
             self.add(key, urgent=urgent)
         if not self._urgent and not self._rushed:

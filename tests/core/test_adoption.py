@@ -101,7 +101,7 @@ def gone_home(**fields: Any) -> SourceView:  # noqa: ANN401
 
 
 class TestOnboarding:
-    """One kind of write a pass, each only when what comes before has been done."""
+    """All that prepares it in one pass, in this order; pods are let go when it has been done."""
 
     def test_idle_replica_sets_are_parked_first(self) -> None:
         """A paused Deployment scales the one that it has, also an old one, to N."""
@@ -114,7 +114,7 @@ class TestOnboarding:
     def test_the_template_is_kept(self) -> None:
         """For the way back, and for `rollout undo`."""
         found = planned(observation(labelled(), [home(running(3, 2))]))
-        assert found.actions == (KeepRevision("web-splith1", "web-h1"),)
+        assert found.actions[0] == KeepRevision("web-splith1", "web-h1")
 
     def test_twins_are_created_with_the_size_of_their_group(self) -> None:
         """Paused; never at 0, or they would end what they adopt. Unknown nodes count as on-demand."""
@@ -126,7 +126,7 @@ class TestOnboarding:
     def test_a_group_that_has_changed_since(self) -> None:
         """A pod was lost and made on another node."""
         found = planned(observation(labelled(), [home(running(3, 2)), KEPT], **waiting(2, 3)))
-        assert found.actions == (
+        assert found.actions[:2] == (
             Scale(HolderKind.DEPLOYMENT, "web-on-demand", 2, 3, "rv-web-on-demand"),
             Scale(HolderKind.DEPLOYMENT, "web-spot", 3, 2, "rv-web-spot"),
         )

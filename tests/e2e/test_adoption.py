@@ -1,7 +1,7 @@
 """Labelling restarts nobody, and neither does giving back: the same pods run, and no Service loses one."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -60,6 +60,34 @@ class Addresses:
             return lost
 
 
+class Windows:
+    """How long each pod had no owner, every time."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self.seconds: list[float] = []
+
+    def changed(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
+        """Take note of a pod as it is now."""
+        uid = raw["metadata"]["uid"]
+        if not deleted and not raw["metadata"].get("ownerReferences"):
+            self._since.setdefault(uid, at.monotonic_s)
+        elif uid in self._since:
+            self.seconds.append(at.monotonic_s - self._since.pop(uid))
+
+
+@contextmanager
+def owned(shop: Shop) -> Iterator[Windows]:
+    """Follow the owners of all pods."""
+    found = Windows()
+    follower = Follower(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", found.changed)
+    follower.start()
+    try:
+        yield found
+    finally:
+        follower.stop()
+
+
 @contextmanager
 def served(shop: Shop) -> Iterator[Addresses]:
     """Follow the Service of `web` once all of its pods are behind it."""
@@ -94,19 +122,28 @@ def by_node(shop: Shop) -> dict[str, set[str]]:
 
 
 class TestPods:
-    def test_go_to_the_twin_of_their_node_and_back(self, shop: Shop) -> None:
+    def test_go_to_the_twin_of_their_node_and_back(
+        self, shop: Shop, record_property: Callable[[str, object], None]
+    ) -> None:
         """All of them run on, the Service loses none, and no label of ours is left."""
         shop.deploy(replicas=N, annotations=FROZEN)
         before = by_node(shop)
         assert all(before.values()), "the scheduler has spread them"
-        with served(shop) as addresses, shop.watch() as watched:
+        with served(shop) as addresses, owned(shop) as windows, shop.watch() as watched:
+            began = Instant.now().monotonic_s
             shop.label()
             shop.says("Frozen")
+            record_property(f"{N} pods taken over; after, s", Instant.now().monotonic_s - began)
             assert by_pool(shop) == before
+            began = Instant.now().monotonic_s
             shop.unlabel()
             shop.wait_given_back()
+            record_property(f"{N} pods given back; after, s", Instant.now().monotonic_s - began)
             assert watched.lowest() == watched.highest() == N
             assert addresses.lost == frozenset()
+        assert len(windows.seconds) == 2 * N
+        for seconds in windows.seconds:
+            record_property(f"a pod of {N} has no owner, s", seconds)
         assert shop.pod_uids() == before["on-demand"] | before["spot"]
         assert all("splitter.io/pool" not in pod["metadata"]["labels"] for pod in shop.pods())
 

@@ -468,6 +468,21 @@ class TestRest:
         queue.add(B)
         assert await take(queue) == B
 
+    async def test_briefly(self) -> None:
+        """Who asks during the pass to come again sooner rests so long and no longer, once."""
+        queue = WorkQueue(rest_s=self.LONG_S)
+        queue.add(A)
+        assert await take(queue) == A
+        queue.add_after(A, self.SHORT_S)
+        queue.add(A)
+        queue.done(A)
+        assert len(queue) == 0
+        assert await take(queue) == A
+        queue.add(A)
+        queue.done(A)
+        await asyncio.sleep(self.SHORT_S)
+        assert len(queue) == 0
+
     async def test_timers_rest_too(self) -> None:
         """A look that is due while the key rests comes at the end of the rest."""
         queue = WorkQueue(rest_s=self.SHORT_S)
