@@ -14,12 +14,16 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME, PLACEMENT_KIND
-from splitter.core.model import SourceView
+from splitter.core.model import SourceView, SplitView
 from splitter.core.placeable import Runs, runs
+from splitter.kube import paths
+from splitter.kube.bodies import placing_split
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
-from splitter.kube.paths import placements
 from splitter.kube.placements import Sets
+from splitter.kube.records import PlacementRecord
+
+_FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}
 
 
 class Placing:
@@ -29,6 +33,17 @@ class Placing:
         self._client = client
         self._cache = cache
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def place(self, source: SourceView, split: SplitView | None, ordinals: Sequence[int]) -> None:
+        """Put these ordinals in force: tell the policy, then the Split. Raises ApiError."""
+        body = placing_split(source, ordinals)
+        async with self.told(source, ordinals):
+            known = self._cache.splits.get(source.key.namespace, split.uid) if split is not None else None
+            if known is not None:
+                body["metadata"]["resourceVersion"] = str(known.version)
+            path = paths.split(source.key)
+            answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
+            self._cache.splits.upsert(answer)
 
     @asynccontextmanager
     async def told(self, source: SourceView, ordinals: Sequence[int] | None) -> AsyncIterator[None]:
@@ -46,7 +61,7 @@ class Placing:
             if not wanted and there is not None:
                 await self._delete(namespace, there.uid)
             elif changed or (stays and not self._cache.placements.knows_nodes(namespace)):
-                await self._write(namespace, wanted)
+                await self._write(namespace, wanted, there)
             yield
 
     def _sets(self, source: SourceView, ordinals: Sequence[int] | None) -> Sets:
@@ -62,16 +77,17 @@ class Placing:
             found[source.uid] = (source.key.name, runs(ordinals))
         return found
 
-    async def _write(self, namespace: str, sets: Sets) -> None:
-        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
-        path = placements(namespace).of(NAME)
+    async def _write(self, namespace: str, sets: Sets, there: PlacementRecord | None) -> None:
+        path = paths.placements(namespace).of(NAME)
         labels = self._cache.placements.spot_labels(namespace)
         body = placement(namespace, sets, labels)
-        answer = await self._client.send("PATCH", path, body, patch="apply", query=query)
+        if there is not None:  # who leads no more has not heard of what was told since
+            body["metadata"]["resourceVersion"] = str(there.version)
+        answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
         self._cache.placements.written(answer, labels)
 
     async def _delete(self, namespace: str, uid: str) -> None:
-        path = placements(namespace).of(NAME)
+        path = paths.placements(namespace).of(NAME)
         try:
             await self._client.send("DELETE", path, {"preconditions": {"uid": uid}})
         except ApiError as error:

@@ -47,6 +47,10 @@ class Store:
         self.version += 1
         if request.path == self.denied:
             return await refusal(500, "InternalError", "no")(request)
+        asked = (body.get("metadata") or {}).get("resourceVersion")
+        there = self.objects.get(request.path)
+        if asked and there is not None and asked != there["metadata"]["resourceVersion"]:
+            return await refusal(409, "Conflict", "the object has been modified")(request)
         self.writes.append((request.method, request.path.removeprefix(f"{OURS}/")))
         if request.method == "DELETE":
             gone = self.objects.pop(request.path)
@@ -82,7 +86,9 @@ class Desk:
 
     async def place(self, name: str, *ordinals: int) -> None:
         """Put ordinals of a StatefulSet in force."""
-        seen = observation(stateful(name), key=Key(STATEFUL_SET, "shop", name), split=None)
+        key = Key(STATEFUL_SET, "shop", name)
+        known = self.cache.splits.one("source", key)
+        seen = observation(stateful(name), key=key, split=known.view if known is not None else None)
         await self.writer.apply(seen, (PlaceOrdinals(ordinals),))
 
     def node(self, name: str, **labels: str) -> dict[str, Any]:
@@ -168,6 +174,27 @@ class TestTelling:
 
 
 KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
+
+
+class TestTwoLeaders:
+    """One leads, and another one that led before is not quite dead."""
+
+    async def test_who_led_before_changes_nothing(self, desk: Desk) -> None:
+        """Its cache stands still, and what it sent arrives late: no ordinal that was told since is lost."""
+        async with connected(Script().then(desk.store.answer)) as client:
+            cache = Cache(assess, lambda key, **_: None)  # noqa: ARG005
+            before = Desk(Writer(client, cache), cache, desk.store)
+            await before.place("db", 0)
+            desk.cache.placements.written(desk.store.objects[PLACEMENT], frozenset())
+            desk.cache.splits.upsert(desk.store.objects[f"{OURS}/splits/db-sts"])
+            await desk.place("db", 0, 1, 2)
+            await desk.place("cache", 0)
+            with pytest.raises(ApiError, match="modified"):
+                await before.place("db", 0, 3)
+        assert desk.store.told == {"db": [(0, 2)], "cache": [(0, 0)]}
+        assert desk.store.objects[f"{OURS}/splits/db-sts"]["spec"]["onDemandOrdinals"] == [0, 1, 2]
+        await desk.place("db", 0, 1)
+        assert desk.store.told == {"db": [(0, 1)], "cache": [(0, 0)]}
 
 
 class TestSpotLabels:

@@ -16,7 +16,7 @@ from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
 from splitter.core.placement.clock import clock, left_s
-from splitter.core.placement.members import PlacementInput
+from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
 
@@ -92,6 +92,7 @@ def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning:
         return (
             _unplaceable(observed, end, state, tuning)
             or _without_majority(observed, end)
+            or _beside_another(observed, end, state)
             or _too_often(observed, end, state, tuning)
             or _failed_before(observed, end, state, tuning)
             or _refused(observed, end)
@@ -159,6 +160,32 @@ def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
     if observed.desired < FEWEST:
         message += f"; it is born on on-demand when it is made anew. {FEW_REMEDY}"
     return Hold(Note(Reason.QUORUM_HELD, message, warning=True))
+
+
+def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -> Hold | None:
+    """Hold while another member was asked to end and nobody knows whether it will: no pod shows it yet.
+
+    The answer got lost, or a leader asked that leads no more: its request may still arrive (docs/adr/0039).
+    """
+    waits = {
+        member.ordinal: wait_s
+        for member in observed.members
+        if member.ordinal != end.ordinal
+        and member.pod is not None
+        and member.pod.counts
+        and (last := last_end(state, member.ordinal)) is not None
+        # Kubernetes tells whole seconds.
+        and (member.pod.created or observed.now) < last.replace(microsecond=0)
+        and (wait_s := left_s(observed.now, last, TRANSIT_S))
+    }
+    if not waits:
+        return None
+    other = min(waits)
+    message = (
+        f"{end.pod.name} is not moved before {clock(last_end(state, other), TRANSIT_S)}:"
+        f" {observed.name}-{other} was asked to end, and may be about to"
+    )
+    return Hold(Note(Reason.WAITING_FOR_REPLICAS, message), max(waits.values()))
 
 
 def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
