@@ -143,6 +143,26 @@ class TestTelling:
         await asyncio.gather(*(desk.place(name, *range(k)) for name, k in names.items()))
         assert desk.store.told == {name: [(0, k - 1)] if k else [] for name, k in names.items()}
 
+    async def test_together(self, desk: Desk) -> None:
+        """Who waits while the policy is told something is told of in the next breath, with all who wait."""
+        workers = asyncio.Semaphore(8)
+
+        async def place(name: str) -> None:
+            async with workers:
+                await desk.place(name, 0, 1)
+
+        await asyncio.gather(*(place(f"db-{k}") for k in range(40)))
+        assert desk.store.writes.count(("PATCH", "placements/splitter-placement")) <= 12
+        assert desk.store.told == {f"db-{k}": [(0, 1)] for k in range(40)}
+
+    async def test_one_of_many_that_could_not_be_written(self, desk: Desk) -> None:
+        """What it wanted is told until its write has failed, and then what its Split says; nobody else waits."""
+        desk.store.denied = f"{OURS}/splits/db-3-sts"
+        found = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
+        assert [k for k, one in enumerate(found) if isinstance(one, ApiError)] == [3]
+        await desk.place("db-4", 0, 1)
+        assert desk.store.told == {"db-0": [(0, 0)], "db-1": [(0, 0)], "db-2": [(0, 0)], "db-4": [(0, 1)]}
+
     async def test_a_split_that_could_not_be_written(self, desk: Desk) -> None:
         """It was told too early; the next pass tells the same, and somebody else's what its Split says."""
         await desk.place("db", 0)
