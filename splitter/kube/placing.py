@@ -34,7 +34,7 @@ class Placing:
         self._client = client
         self._cache = cache
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._asked: defaultdict[str, dict[Key, Sets]] = defaultdict(dict)  # what Splits are about to say
+        self._asked = defaultdict[str, dict[Key, Sets]](dict)  # what Splits are about to say
 
     async def place(self, source: SourceView, split: SplitView | None, ordinals: Sequence[int]) -> None:
         """Put these ordinals in force: tell the policy, then the Split. Raises ApiError."""

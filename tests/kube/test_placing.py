@@ -156,7 +156,7 @@ class TestTelling:
         assert desk.store.told == {f"db-{k}": [(0, 1)] for k in range(40)}
 
     async def test_one_of_many_that_could_not_be_written(self, desk: Desk) -> None:
-        """What it wanted is told until its write has failed, and then what its Split says; nobody else waits."""
+        """What it wanted is told until its write has failed, and then what its Split says."""
         desk.store.denied = f"{OURS}/splits/db-3-sts"
         found = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
         assert [k for k, one in enumerate(found) if isinstance(one, ApiError)] == [3]
