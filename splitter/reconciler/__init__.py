@@ -29,6 +29,7 @@ from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import Plan, PolicyInForce, Rules, as_written, begins, half_rolled, held_back, rolls
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
@@ -225,7 +226,8 @@ class Reconciler:
         """
         if found.rebalance is None:
             return
-        if _ends(found):
+        known = observed.split.rebalance if observed.split is not None else {}
+        if _ends(found) and set(found.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
             await self._board.write(observed, remembered(observed, found))
         self._restarts[observed.key] = found.rebalance.restarts
 

@@ -217,7 +217,10 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         one = now.pod(ordinal)
         assert one is not None
         assert one.node == WAITING or world.node_of(one) == GONE, "a pod by force, whose node is there"
-        now = wrote(f"remove db-{ordinal}", _ended(now.put(ordinal, None), config, ordinal))
+        removed = now.put(ordinal, None)  # who was asked to end already is not counted again
+        now = wrote(
+            f"remove db-{ordinal}", removed if now.late == ordinal else _ended(removed, config, ordinal)
+        )
     if placed.evict is not None:
         k = placed.evict.ordinal
         one = now.pod(k)
@@ -230,7 +233,9 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
             found.append(
                 (f"another leads; evict db-{k} is on its way", _ended(lost, config, k, planned=planned))
             )
-        ending = _ended(now.put(k, replace(one, ending=True)), config, k, planned=planned)
+        ending = now.put(k, replace(one, ending=True))
+        if now.late != k:  # else that pod was asked to end already
+            ending = _ended(ending, config, k, planned=planned)
         now = wrote(f"evict db-{k}", ending)
         on_its_way = now.late is not None and now.late != k and now.serves(now.pod(now.late))
         left = now.serving - int(on_its_way)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ class Doomed:
             stateful=StatefulView(5, 5, 5, now),
         )
         members = [pod(f"db-{k}", ordinal=k) for k in range(4)]
-        doomed = pod("db-4", Standing.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True)
+        doomed = pod("db-4", Standing.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True, created=now)
         itself = replace(replica_set("db", of=(*members, doomed), tie=Tie.PARKED), first_ordinal=0)
         ours = split(owner_uids=("uid-db",), ordinals=(0, 1, 2, 4))
         seen = observation(source, [itself], key=key, now=now, split=ours)
@@ -118,13 +118,18 @@ class Shared:
 
     def __init__(self) -> None:
         self.status: dict[str, Any] = {}
-        self.ends = 0
+        self.ends = self.written = 0
+        self.made: datetime | None = None  # the member's pod, if it is to be the same in every pass
         self.taken_over = False  # another leader writes between what this one sees and what it writes
         self.answer: ApiError | None = None  # to an eviction, which is done all the same
 
     async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
         """Return what is seen, with the Split as it was written last."""
         seen = await Doomed().observe(key, now, promised)
+        if self.made is not None:
+            [itself] = seen.replica_sets
+            same = replace(itself.pods[-1], created=self.made, uid="uid-same")
+            seen = replace(seen, replica_sets=(replace(itself, pods=(*itself.pods[:-1], same)),))
         assert seen.split is not None
         rebalance = self.status.get("rebalance", {})
         return replace(seen, split=replace(seen.split, rebalance=rebalance, status=packed(self.status)))
@@ -134,6 +139,7 @@ class Shared:
     ) -> None:
         """Take a status that is made of the last one."""
         del observed
+        self.written += 1
         if as_seen and self.taken_over:
             raise ApiError(409, "Conflict", "the object has been modified")
         self.status = status
@@ -201,3 +207,13 @@ def test_a_refused_end_is_not_counted(renderer: BoundedRenderer) -> None:
         led(renderer, shared, flushes=True)
     assert shared.ends == 6
     assert "restarts" not in shared.status["rebalance"]
+
+
+def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
+    """Killed after each of their writes, the next leader asks without counting again."""
+    shared = Shared()
+    shared.made = datetime(2026, 1, 5, tzinfo=UTC)
+    led(renderer, shared)
+    led(renderer, shared)
+    assert (shared.written, shared.ends) == (1, 2)
+    assert len(shared.status["rebalance"]["restarts"]) == 1

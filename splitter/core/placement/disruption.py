@@ -81,9 +81,23 @@ def permitted(
             held.append(hold)
         elif not second and len(granted) < MAX_WRITES:
             granted.append(end)
-            counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
-            state = replace(state, restarts=(*state.restarts, counted))
+            state = _counted(observed, end, state)
     return tuple(granted), tuple(held), state
+
+
+def _counted(observed: PlacementInput, end: End, state: RebalanceState) -> RebalanceState:
+    """Count an end. One pod ends once: what was asked of it a moment ago, by a process that died, counts."""
+    if any(_is_this_end(observed, end, one) for one in state.restarts):
+        return state
+    counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
+    return replace(state, restarts=(*state.restarts, counted))
+
+
+def _is_this_end(observed: PlacementInput, end: End, restart: Restart) -> bool:
+    """Whether this very pod was asked to end within the last minute; Kubernetes tells whole seconds."""
+    made = end.pod.created or observed.now
+    recent = left_s(observed.now, restart.at, TRANSIT_S) > 0
+    return restart.ordinal == end.ordinal and recent and made < restart.at.replace(microsecond=0)
 
 
 def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
@@ -190,7 +204,9 @@ def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -
 
 def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
     """Hold a member that was ended as often as may be within an hour."""
-    own = sorted(one for one in state.restarts if one.ordinal == end.ordinal)
+    own = sorted(
+        one for one in state.restarts if one.ordinal == end.ordinal and not _is_this_end(observed, end, one)
+    )
     times, planned = [one.at for one in own], [one.at for one in own if one.planned]
     wait_s = _until_fewer(observed.now, times, tuning.restarts_per_hour)
     if end.cause is Cause.ORDER:
