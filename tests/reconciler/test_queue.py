@@ -480,7 +480,8 @@ class TestRest:
         assert await take(queue) == A
         queue.add(A)
         queue.done(A)
-        await asyncio.sleep(self.SHORT_S)
+        queue.add_after(B, self.SHORT_S)
+        assert await take(queue) == B
         assert len(queue) == 0
 
     async def test_timers_rest_too(self) -> None:
