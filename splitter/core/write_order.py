@@ -7,7 +7,7 @@ the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs 
 from collections.abc import Sequence
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
-from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
+from splitter.core.model import PodView, ReplicaSetView, Standing, Tie, seconds_between
 from splitter.core.plan import Pass
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -34,6 +34,8 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
             if not pod.counts:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
+                if doubted_s(this, pod):
+                    continue
                 at_once = pod.ordinal is not None
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
                 if not at_once and any(other.counts and not other.vanished for other in pods):
@@ -48,6 +50,16 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
         return tuple(raises)
     lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
     return (*raises, *costs, *lowerings, *vanished)
+
+
+def doubted_s(this: Pass, pod: PodView) -> float:
+    """Return for how many seconds a StatefulSet's pod on a Node that went while Ready may still run (ADR 34).
+
+    It is removed by force, since its successor waits for it; two of one identity must never run.
+    """
+    if pod.ordinal is None or pod.vanished_since is None:
+        return 0.0
+    return max(0.0, this.rules.tuning.vanished_s - seconds_between(pod.vanished_since, this.observed.now))
 
 
 def _cost(pod: PodView) -> SetDeletionCost | None:

@@ -568,6 +568,31 @@ class TestANameUsedAgain:
         assert deletion in planned(covered).actions
 
 
+class TestAMemberThatMayStillRun:
+    """A StatefulSet's pod whose Node object went while Ready: its kubelet may run it on."""
+
+    @pytest.mark.parametrize(("gone_s", "removed", "again_s"), [(10.0, False, 30.0), (41.0, True, None)])
+    def test_is_removed_when_nobody_runs_it_any_more(
+        self, gone_s: float, removed: bool, again_s: float | None
+    ) -> None:
+        """Two of one identity never run; the cover does not wait for it."""
+        member = replace(pods(lost=1)[0], vanished=True, vanished_since=ago(gone_s), ordinal=5)
+        seen = at_rest(spot=twin(Pool.SPOT, (*pods(5), member)), on_demand=twin(Pool.ON_DEMAND, pods(5)))
+        found = planned(seen)
+        assert (DeleteVanishedPod in kinds(found)) == removed
+        if again_s is not None:
+            assert found.wake_after_s is not None
+            assert found.wake_after_s <= again_s
+
+    def test_announced(self) -> None:
+        """A Node whose end was told, or that was NotReady, is believed."""
+        member = replace(pods(lost=1)[0], vanished=True, ordinal=5)
+        found = planned(
+            at_rest(spot=twin(Pool.SPOT, (*pods(5), member)), on_demand=twin(Pool.ON_DEMAND, pods(5)))
+        )
+        assert DeleteVanishedPod in kinds(found)
+
+
 class TestWaiting:
     """What a controller has not seen yet changes nothing about what is wanted."""
 
