@@ -119,6 +119,7 @@ def simulate(
         given.standing_nodes,
         on_demand=[Pod(0.0, 0.0, f"on-demand-{number}") for number in range(given.desired)],
         on_demand_spec=given.desired,
+        notice_s=given.notice_s,
     )
     sums = _Sums()
     order = count()  # ties keep the order of the trace

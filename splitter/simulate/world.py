@@ -36,6 +36,8 @@ class World:
     clock_s: float = 0.0
     on_demand_spec: int = 0
     spot_spec: int = 0
+    notice_s: float = 0.0
+    """How long before its end a node is announced to go; 0: it is not. A pod ends at once here."""
 
     def is_ready(self, pod: Pod) -> bool:
         """Say whether a pod has had the time to start."""
@@ -81,6 +83,7 @@ class World:
             spot_starting=sum(not self.is_ready(pod) for pod in healthy),
             spot_pending=len(self.spot) - len(bound),
             spot_doomed=sum(self.doomed.get(pod.node or "") is True for pod in bound),
+            spot_stop_after_s=self.notice_s or None,
             lost_node_uids=tuple(sorted({str(pod.node) for pod in bound if not self.is_healthy(pod)})),
             fit_spot=sum(self._free_slots().values()) if self.visible else 0,
         )

@@ -69,6 +69,19 @@ class TestArithmetic:
         given = Assumptions(notice_s=notice_s)
         assert simulate(outage(7200, 3600, 86_400), Rebalancing("splitter"), given).seconds_short == short_s
 
+    @pytest.mark.parametrize(("notice_s", "told_s"), [(0.0, None), (30.0, 30.0)])
+    def test_who_decides_knows_how_long_a_notice_is(self, notice_s: float, told_s: float | None) -> None:
+        """As in a cluster, where the provider is known."""
+        told: list[float | None] = []
+
+        class Listening(Rebalancing):
+            def answer(self, observed: RebalanceInput) -> tuple[int, int, float | None]:
+                told.append(observed.spot_stop_after_s)
+                return super().answer(observed)
+
+        simulate(outage(7200, 3600, 86_400), Listening("splitter"), Assumptions(notice_s=notice_s))
+        assert set(told) == {told_s}
+
     def test_warm_on_demand_keeps_the_base_up(self) -> None:
         """on-demand-base 4: four replicas answer all through a sudden loss."""
         contender = Rebalancing("base 4", Policy(on_demand_base=4))
