@@ -108,14 +108,15 @@ def test_a_loss_and_a_return(split: Seen, fleet: Fleet) -> None:
     assert split.value("splitter_spot_share_wanted_ratio") == (REPLICAS - BASE) / REPLICAS
     assert split.value("splitter_desired_replicas") == REPLICAS
     assert split.value("splitter_decisions_total", 'reason="SpotInterrupted"') == 0
-    # What stood on on-demand until spot had it, when it was taken over, has stood in for spot too.
-    began_s = split.value("splitter_cover_seconds_total") or 0
     assert prometheus.values("splitter_leader") != {}
     whole = (REPLICAS - BASE) / REPLICAS
     shop.until(lambda: prometheus.value("splitter:spot_share:ratio") == whole, "the share of the fleet")
     shop.until(lambda: not {name for name in prometheus.alerts() if name.endswith("/web")}, "all to be quiet")
     assert (split.value("splitter_pod_seconds_total", 'pool="spot"') or 0) > 0
 
+    # What stood on on-demand until spot had it, when it was taken over, has stood in for spot too.
+    split.until("splitter_cover_replicas", "", 0)
+    began_s = split.value("splitter_cover_seconds_total") or 0
     began = Instant.now()
     spot = fleet.names("spot")
     fleet.notice(spot, Notice.TAINT)
