@@ -20,7 +20,8 @@ from splitter.core.placement import RoomRules
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet
-from splitter.kube.cache import Cache, Wake
+from splitter.kube.asks import Wake
+from splitter.kube.cache import Cache
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 

@@ -195,7 +195,14 @@ def observation(
 
     The admission policy has been told what the Split says, where nothing else is given.
     """
-    made = Observation(key=KEY, now=NOW, source=of or source(), split=split(), replica_sets=tuple(sets))
+    made = Observation(
+        unguardable="not here",
+        key=KEY,
+        now=NOW,
+        source=of or source(),
+        split=split(),
+        replica_sets=tuple(sets),
+    )
     seen: Observation = replace(made, **fields)  # type: ignore[arg-type]
     if "told" in fields or seen.split is None or seen.split.ordinals is None:
         return seen

@@ -41,6 +41,7 @@ _POLICY = (
     ("dryRun", "dry-run"),
     ("templateSet", "template"),
     ("rolloutOrder", "rollout-order"),
+    ("evictions", "evictions"),
 )
 _OF_TWINS = frozenset({"spot-affinity", "template", "rollout-order"})  # they mean nothing to placement
 _LEVELS = {
@@ -146,6 +147,8 @@ def _replicas(status: Json) -> Iterator[str]:
         if name == "on-demand" and cover:
             more.append(f"{cover} cover for spot")
         yield ", ".join([text, *more])
+    if guard := status.get("guard"):
+        yield f"  {'guard':<10} {guard}"
 
 
 def _nodes(status: Json) -> Iterator[str]:

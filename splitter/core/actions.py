@@ -265,6 +265,15 @@ class LetRoomGo:
     uid: str
 
 
+@dataclass(frozen=True, slots=True)
+class SetBudget:
+    """Write the PodDisruptionBudget that guards a workload; None: delete it."""
+
+    name: str
+    min_available: int | None
+    uid: str = ""  # of the one that is there
+
+
 AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods
 PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | HoldRoom | LetRoomGo
 
@@ -285,6 +294,7 @@ Action = (
     | RestoreTemplate
     | DeleteTwin
     | Scale
+    | SetBudget
     | SetDeletionCost
     | DeleteVanishedPod
     | PlacementAction
@@ -336,6 +346,9 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"delete twin {action.name}"
         case Scale():
             return f"scale {action.kind.lower()} {action.name} {action.was} -> {action.replicas}"
+        case SetBudget():
+            kept = action.min_available
+            return f"let {action.name} keep {kept} pods" if kept is not None else f"delete {action.name}"
         case SetDeletionCost():
             return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
         case DeleteVanishedPod():

@@ -44,6 +44,15 @@ class RolloutOrder(StrEnum):
     SPOT_FIRST = "spot-first"
 
 
+@unique
+class Evictions(StrEnum):
+    """How evictions of a workload's pods wait for their replacements."""
+
+    ONE_AT_A_TIME = "one-at-a-time"
+    SURGE_FIRST = "surge-first"
+    UNGUARDED = "unguarded"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """What a source's annotations ask for, parsed and valid (design: "The surface")."""
@@ -59,6 +68,7 @@ class Policy:
     dry_run: bool = False
     template_set: str = "default"
     rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
+    evictions: Evictions = Evictions.ONE_AT_A_TIME
     restarted_at: str | None = None
     rollout_at: str | None = None
     mode: Mode | None = None  # None: nobody has said; `core.mode` decides
@@ -321,6 +331,17 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetView:
+    """A PodDisruptionBudget of the namespace."""
+
+    name: str
+    uid: str
+    is_ours: bool  # made for this workload
+    min_available: int | None  # None: percent, maxUnavailable, or nothing
+    selector: tuple[tuple[str, str, tuple[str, ...]], ...] | None  # key, operator, values; None: no pod
+
+
+@dataclass(frozen=True, slots=True)
 class Neighbours:
     """Other objects of the namespace that matter for a split."""
 
@@ -359,6 +380,8 @@ class Observation:
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
     restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
+    budgets: tuple[BudgetView, ...] = ()
+    unguardable: str = ""  # why splitter can keep no budget here
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
 

@@ -74,6 +74,7 @@ class Plan:
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     wake_after_s: float | None = None
+    guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
     @property

@@ -14,6 +14,7 @@ from splitter.core.actions import Action, ApplyTwin, EnsureSplit
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
+from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Mark, Step, holds_replicas, next_step, waits_for_pods
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
@@ -120,6 +121,8 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
         found = _awake_by_time(this, _with_edits(found, edited))
+    if step is Step.RUN and len(observed.twins) == len(Pool):
+        found = guarded(this, found)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found

@@ -41,6 +41,7 @@ from splitter.core.actions import (
     RestoreTemplate,
     SaveReplicas,
     Scale,
+    SetBudget,
     SetDeletionCost,
     SetMark,
     SetPaused,
@@ -151,7 +152,7 @@ class Writer:
         """Count on in an Event. Raises ApiError; 404: the API server has forgotten it."""
         await self._client.send("PATCH", paths.events(namespace).of(name), series, patch="merge")
 
-    async def _do(  # noqa: C901 - one line for each kind of object
+    async def _do(  # noqa: C901, PLR0912 - one line for each kind of object
         self, action: Action, observed: Observation, source: SourceView
     ) -> None:
         match action:
@@ -177,6 +178,8 @@ class Writer:
                 await adopt(self._client, self._cache, observed, source, action)
             case Park() | Reattach() | StripMark() | DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
+            case SetBudget():
+                await self._cache.budgets.write(self._client, observed, source, action)
             case SetDeletionCost() | DeleteVanishedPod():
                 await self._do_with_pod(source.key.namespace, action)
             case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
@@ -20,7 +20,6 @@ from splitter.core.nodes import (
     Blocked,
     CapacityClass,
     Health,
-    NodeFacts,
     NodeState,
     PodRequest,
     Room,
@@ -32,6 +31,8 @@ from splitter.core.nodes import (
 from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
+from splitter.kube.asks import Assess, Wake
+from splitter.kube.budgets import Budgets
 from splitter.kube.client import Client
 from splitter.kube.news import OwnStatuses, is_news, is_news_of_source, stands
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
@@ -53,20 +54,6 @@ from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.cache")
-
-
-class Wake(Protocol):
-    """Asks for a pass."""
-
-    def __call__(self, key: Key, *, urgent: bool) -> None:
-        """Ask for a pass of this workload; urgent ones go first."""
-
-
-class Assess(Protocol):
-    """Says what a node is and what becomes of its pods (`core.nodes.assess`, with the settings' presets)."""
-
-    def __call__(self, facts: NodeFacts, /, *, now: datetime | None = None) -> NodeState:
-        """Return its state; without `now`, Events never grow stale."""
 
 
 # Fewer on-demand nodes than this prove nothing about our view when half of them are NotReady.
@@ -108,6 +95,7 @@ class Cache:
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
             self._split_changed,
         )
+        self.budgets = Budgets(self._budget_changed)
         self.placements = Placements(partial(wake, urgent=False), self._knows)
         self.twins = Shelf(
             parse.twin,
@@ -156,6 +144,7 @@ class Cache:
         for namespace in namespaces or ("",):  # without one: all of them at once
             found.append(Reflector(client, pods(namespace), self.pods))
             found.append(Reflector(client, replica_sets(namespace), self.replica_sets))
+            found.append(self.budgets.reflector(client, namespace))
             self.written.append(Reflector(client, splits(namespace), self.splits))
             self.written.append(self.placements.reflector(client, namespace))
             for kind in (DEPLOYMENT, STATEFUL_SET):
@@ -343,6 +332,13 @@ class Cache:
             for source in self.sources.values():
                 if source.namespace == record.name:
                     self._wake(source.view.key, urgent=False)
+
+    def _budget_changed(self, namespace: str, split_uid: str | None) -> None:
+        """Wake whose budget it is; of a user's all of the namespace, since it may select their pods."""
+        ours = self.splits.get(namespace, split_uid) if split_uid is not None else None
+        for split in self.splits.values() if ours is None else (ours,):
+            if split.namespace == namespace:
+                self._wake(split.source, urgent=False)
 
     def _template_set_changed(self, name: str) -> None:
         """Wake the workloads that name the set, or did when their annotations could last be read."""

@@ -108,6 +108,8 @@ class Observer:
             ),
             orphans=tuple(self._pod(pod, now) for pod in orphans),
             leaving=leaving,
+            budgets=cache.budgets.of(key.namespace, split.uid) if split is not None else (),
+            unguardable=cache.budgets.unguardable(key.namespace, now),
             placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
             told_nodes=cache.placements.knows_nodes(key.namespace),

@@ -152,6 +152,11 @@ def placements(namespace: str = "") -> ResourcePath:
     return ResourcePath(OUR_API, "placements", namespace)
 
 
+def budgets(namespace: str = "") -> ResourcePath:
+    """Return where the PodDisruptionBudgets are."""
+    return ResourcePath("/apis/policy/v1", "poddisruptionbudgets", namespace)
+
+
 NODES: Final = ResourcePath("/api/v1", "nodes")
 NAMESPACES: Final = ResourcePath("/api/v1", "namespaces")
 VOLUMES: Final = ResourcePath("/api/v1", "persistentvolumes")

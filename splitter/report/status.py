@@ -16,6 +16,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import (
     ANNOTATION_DRY_RUN,
+    ANNOTATION_EVICTIONS,
     ANNOTATION_FREEZE,
     ANNOTATION_GRACE,
     ANNOTATION_ON_DEMAND_BASE,
@@ -53,6 +54,7 @@ _WRITTEN = {
     "dryRun": ANNOTATION_DRY_RUN,
     "templateSet": ANNOTATION_TEMPLATE,
     "rolloutOrder": ANNOTATION_ROLLOUT_ORDER,
+    "evictions": ANNOTATION_EVICTIONS,
 }
 
 
@@ -90,6 +92,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
+    if plan.guard:
+        status["guard"] = plan.guard
     if nodes := going(observed):
         status["nodes"] = nodes
     # An empty map would be written as null, which the schema refuses.
@@ -190,6 +194,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "dryRun": policy.dry_run,
         "templateSet": policy.template_set,
         "rolloutOrder": policy.rollout_order.value,
+        "evictions": policy.evictions.value,
     }
     if policy.on_demand_max is not None:
         found["onDemandMax"] = policy.on_demand_max

@@ -27,6 +27,7 @@ from splitter.core.actions import (
     RestoreTemplate,
     SaveReplicas,
     Scale,
+    SetBudget,
     SetDeletionCost,
     SetMark,
     SetPaused,
@@ -296,6 +297,8 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return "delete the Split"
         case SetMark():
             return "mark the source" if action.value else "remove the mark"
+        case SetBudget():
+            return describe(action)
         case SetPaused():
             return "pause the source" if action.paused else "unpause the source"
         case SaveReplicas():

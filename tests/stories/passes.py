@@ -35,6 +35,7 @@ from splitter.core.actions import (
     RestoreTemplate,
     SaveReplicas,
     Scale,
+    SetBudget,
     SetDeletionCost,
     SetMark,
     SetPaused,
@@ -170,6 +171,8 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             else:
                 source.annotations[ANNOTATION_TAKEN_OVER] = action.value
             source.version = cluster.version()
+        case SetBudget():
+            raise AssertionError("nobody may write budgets here")
         case SetPaused():
             _expect(action.resource_version == str(source.version), "source changed")
             cluster.change_spec(source, paused=action.paused, paused_by_us=action.paused)

@@ -317,6 +317,7 @@ def observe(quorum: Quorum) -> Observation:
     """Return everything that one pass may know."""
     source, split = quorum.source, quorum.split
     return Observation(
+        unguardable="nobody may write budgets here",
         key=KEY,
         now=quorum.instant(quorum.now),
         source=_source(quorum),

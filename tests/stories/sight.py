@@ -34,6 +34,7 @@ def observe(cluster: Cluster) -> Observation:
     lost = sum(1 for node in on_demand if not node.ready)
     spot = cluster.twins.get(Pool.SPOT)
     return Observation(
+        unguardable="nobody may write budgets here",
         key=KEY,
         now=cluster.instant(cluster.now),
         source=_source(source),

@@ -9,6 +9,7 @@ them (the last good policy stays in force: `core.planner`) and never raises for 
 
 from splitter.core.surface.keys import (
     ANNOTATION_DRY_RUN,
+    ANNOTATION_EVICTIONS,
     ANNOTATION_FREEZE,
     ANNOTATION_GRACE,
     ANNOTATION_HELD_FOR,
@@ -48,6 +49,7 @@ from splitter.core.surface.keys import (
     TEMPLATE_SET_ENABLED,
     TWINS_SELECTOR,
     USER_ANNOTATIONS,
+    guard_name,
     has_names,
     kept_name,
     name_problem,
@@ -87,6 +89,7 @@ from splitter.core.surface.words import (
 
 __all__ = [
     "ANNOTATION_DRY_RUN",
+    "ANNOTATION_EVICTIONS",
     "ANNOTATION_FREEZE",
     "ANNOTATION_GRACE",
     "ANNOTATION_HELD_FOR",
@@ -137,6 +140,7 @@ __all__ = [
     "SavedReplicas",
     "SourceLabel",
     "defaults_for",
+    "guard_name",
     "has_names",
     "kept_name",
     "mark_value",

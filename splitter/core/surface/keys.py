@@ -35,6 +35,7 @@ ANNOTATION_FREEZE: Final = "splitter.io/freeze"
 ANNOTATION_DRY_RUN: Final = "splitter.io/dry-run"
 ANNOTATION_TEMPLATE: Final = "splitter.io/template"
 ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
+ANNOTATION_EVICTIONS: Final = "splitter.io/evictions"
 ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
@@ -74,6 +75,7 @@ USER_ANNOTATIONS: Final = (
     ANNOTATION_DRY_RUN,
     ANNOTATION_TEMPLATE,
     ANNOTATION_ROLLOUT_ORDER,
+    ANNOTATION_EVICTIONS,
     ANNOTATION_VOLUMES,
     ANNOTATION_RESTARTED_AT,
     ANNOTATION_ROLLOUT_AT,
@@ -92,6 +94,7 @@ _HASH_LENGTH: Final = 8
 # Kubernetes names a ReplicaSet `<deployment>-<hash of at most 10>`, within the 253 of a DNS
 # subdomain; and labels a StatefulSet's pods with `<statefulset>-<hash of 10>`, within 63. Twins of
 # 57 characters and more are accepted by the API and never get a pod (handover.md).
+_LONGEST_GUARD: Final = 253 - len("-guard")
 _LONGEST_TWIN_NAME: Final = {"Deployment": 253 - 11, "StatefulSet": 63 - 11}
 
 
@@ -121,6 +124,11 @@ _SPLIT_SUFFIX: Final = "-sts"
 def split_name(key: Key) -> str:
     """Return the name of a source's Split: `web`, or of a StatefulSet `db` `db-sts`."""
     return f"{key.name}{_SPLIT_SUFFIX}" if key.kind == STATEFUL_SET else key.name
+
+
+def guard_name(key: Key) -> str:
+    """Return the name of the PodDisruptionBudget that guards a source: `web-guard`, `db-sts-guard`."""
+    return f"{short_name(split_name(key), _LONGEST_GUARD)}-guard"
 
 
 def source_of_split(kind: str, namespace: str, name: str) -> Key:

@@ -14,6 +14,7 @@ from splitter.core.reasons import Reason
 from splitter.core.surface import keys
 from splitter.core.surface.words import (
     BASE,
+    EVICTIONS,
     GRACE,
     MODE,
     MOMENT,
@@ -135,6 +136,7 @@ Until then the last good policy stays in force.'
         dry_run=reader.get(keys.ANNOTATION_DRY_RUN, SWITCH, defaults.dry_run),
         template_set=reader.get(keys.ANNOTATION_TEMPLATE, TEMPLATE_SET, defaults.template_set),
         rollout_order=reader.get(keys.ANNOTATION_ROLLOUT_ORDER, ROLLOUT_ORDER, defaults.rollout_order),
+        evictions=reader.get(keys.ANNOTATION_EVICTIONS, EVICTIONS, defaults.evictions),
         restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, MOMENT, defaults.restarted_at),
         rollout_at=reader.get(keys.ANNOTATION_ROLLOUT_AT, MOMENT, defaults.rollout_at),
         mode=reader.get(keys.ANNOTATION_MODE, MODE, defaults.mode),

@@ -91,6 +91,13 @@ ROWS: Final = (
         _DEFAULT.rollout_order.value,
     ),
     _Row(
+        keys.ANNOTATION_EVICTIONS,
+        words.EVICTIONS,
+        "how evictions wait for replacements: one goes at once and the others wait (`one-at-a-time`), all"
+        " wait (`surge-first`), or none (`unguarded`); [how it works](../how-to/evictions.md)",
+        _DEFAULT.evictions.value,
+    ),
+    _Row(
         keys.ANNOTATION_RESTARTED_AT,
         words.MOMENT,
         "copied into the twins' pods: a new value is a rolling restart",

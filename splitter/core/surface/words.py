@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-from splitter.core.model import Mode, RolloutOrder, SpotAffinity
+from splitter.core.model import Evictions, Mode, RolloutOrder, SpotAffinity
 
 # The longest the back-off doubles the soak to (rebalancing.md, Hmax): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600
@@ -111,6 +111,7 @@ SOAK: Final = _duration("a duration 1s..1h, such as 90s, 10m or 1h", "10m", 1, M
 SWITCH: Final = _one_of({"true": True, "false": False})
 SPOT_AFFINITY: Final = _one_of({word.value: word for word in SpotAffinity})
 ROLLOUT_ORDER: Final = _one_of({word.value: word for word in RolloutOrder})
+EVICTIONS: Final = _one_of({word.value: word for word in Evictions})
 MODE: Final = _one_of({word.value: word for word in Mode})
 VOLUMES: Final = _one_of({"disposable": True})
 # The name of a template set becomes the name of a folder or a ConfigMap: no dots, no slashes.

@@ -1,0 +1,21 @@
+"""What the cache asks of others."""
+
+from datetime import datetime
+from typing import Protocol
+
+from splitter.core.names import Key
+from splitter.core.nodes import NodeFacts, NodeState
+
+
+class Wake(Protocol):
+    """Asks for a pass."""
+
+    def __call__(self, key: Key, *, urgent: bool) -> None:
+        """Ask for a pass of this workload; urgent ones go first."""
+
+
+class Assess(Protocol):
+    """Says what a node is and what becomes of its pods (`core.nodes.assess`, with the settings' presets)."""
+
+    def __call__(self, facts: NodeFacts, /, *, now: datetime | None = None) -> NodeState:
+        """Return its state; without `now`, Events never grow stale."""

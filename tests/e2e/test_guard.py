@@ -1,0 +1,108 @@
+"""The guard: whoever drains evicts, and replacements come first; recorded from outside."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support.shop import JsonObject, Shop
+from splitter.sandbox.fleet import Fleet
+
+pytestmark = pytest.mark.e2e
+
+N = 4
+ASKED = {"splitter.io/on-demand-base": "2"}
+DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
+
+
+def split(shop: Shop, **annotations: str) -> None:
+    """Have a workload split, and wait for its guard."""
+    shop.deploy(replicas=N, annotations={**ASKED, **annotations})
+    shop.label()
+    shop.wait_split(on_demand=2, spot=2)
+
+
+def keeps(shop: Shop) -> int | None:
+    """Return how many pods the guard keeps; None without one."""
+    path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web-guard"
+    found = shop.sandbox.api.find(path)
+    return None if found is None else int(found["spec"]["minAvailable"])
+
+
+def under(shop: Shop) -> list[str]:
+    """Return the nodes that have a pod of the workload."""
+    return sorted({pod["spec"]["nodeName"] for pod in shop.pods()})
+
+
+@pytest.fixture
+def usable(fleet: Fleet, shop: Shop) -> Iterator[None]:
+    """Have every node taken back after a test that drains."""
+    yield
+    for node in (*fleet.names("spot"), *fleet.names("on-demand")):
+        shop.sandbox.kubectl("uncordon", node)
+
+
+def budget(name: str, **spec: object) -> JsonObject:
+    """Return a budget of the user's."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+
+
+class TestDrain:
+    """`kubectl drain`, which evicts all pods of a node at once."""
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize(("evictions", "least"), [("one-at-a-time", N - 1), ("surge-first", N)])
+    def test_each_node_in_turn(self, shop: Shop, evictions: str, least: int) -> None:
+        """As in an upgrade of the cluster, on spot and on-demand: every drain ends, and few are missing."""
+        split(shop, **{"splitter.io/evictions": evictions})
+        rest = N - 1 if evictions == "one-at-a-time" else N
+        shop.until(lambda: keeps(shop) == rest, "the guard")
+        with shop.watch() as watched:
+            for node in under(shop):
+                shop.sandbox.kubectl("drain", node, *DRAIN)
+                shop.sandbox.kubectl("uncordon", node)
+                shop.wait_split(on_demand=2, spot=2)
+            assert watched.lowest() >= least
+        shop.until(lambda: keeps(shop) == rest, "the guard to be at rest")
+
+
+class TestUsers:
+    """A budget of the user's wins."""
+
+    def test_comes_and_goes(self, shop: Shop) -> None:
+        """Ours is not there meanwhile; `explain` tells which one guards."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.apply(budget("mine"))
+        shop.until(lambda: keeps(shop) is None, "the guard to yield")
+        shop.until(lambda: "mine" in shop.status().get("guard", ""), "the status to name it")
+        shop.kubectl("delete", "poddisruptionbudget", "mine")
+        shop.until(lambda: keeps(shop) == N - 1, "the guard to come back")
+
+    def test_goes_with_the_split(self, shop: Shop) -> None:
+        """Given back, nothing of it is left."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.unlabel()
+        shop.wait_given_back()
+        shop.until(lambda: keeps(shop) is None, "the guard to go")
+
+    def test_deleted_by_hand(self, shop: Shop) -> None:
+        """It is made anew."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.kubectl("delete", "poddisruptionbudget", "web-guard")
+        shop.until(lambda: keeps(shop) == N - 1, "the guard to be made anew")
+
+    def test_follows_the_annotation(self, shop: Shop) -> None:
+        """Of whoever wants none, and of whoever wants all to wait."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        shop.annotate(evictions="unguarded")
+        shop.until(lambda: keeps(shop) is None, "no guard")
+        shop.annotate(evictions="surge-first")
+        shop.until(lambda: keeps(shop) == N, "all to wait")
