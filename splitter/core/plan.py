@@ -140,7 +140,7 @@ def unseen(found: Plan, observed: Observation, why: str) -> Plan:
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
     kept = as_written(replace(found, actions=found.raises), observed, found.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
-    return replace(kept, state=State.HELD, verdict=note, notes=notes)
+    return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
 
 
 def in_part(found: Plan) -> Plan:

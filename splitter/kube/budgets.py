@@ -67,11 +67,14 @@ class Budgets:
 
     def unguardable(self, namespace: str, now: datetime) -> str:
         """Return why no budget of ours can be kept in a namespace; empty when it can."""
-        followed = self._reflectors.get(namespace) or self._reflectors.get("")
-        if followed is None or followed.error is not None or not followed.synced.is_set():
+        if not self._follows(namespace):
             return "splitter may not read PodDisruptionBudgets here"
         until, why = self._refused.get(namespace, (now, ""))
         return why if now < until else ""
+
+    def _follows(self, namespace: str) -> bool:
+        followed = self._reflectors.get(namespace) or self._reflectors.get("")
+        return followed is not None and followed.error is None and followed.synced.is_set()
 
     async def write(
         self, client: Client, observed: Observation, source: SourceView, action: SetBudget
@@ -105,8 +108,8 @@ class Budgets:
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:
         if old is not None and new is not None and (old.view, old.owner_uid) == (new.view, new.owner_uid):
             return  # its status
-        if (record := new or old) is not None:
-            self._wake(record.namespace, record.owner_uid)
+        if (record := new or old) is not None and (new is not None or self._follows(record.namespace)):
+            self._wake(record.namespace, record.owner_uid)  # else it may be there, and we may not see it
 
 
 def _ours(view: BudgetView) -> BudgetView:

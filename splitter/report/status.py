@@ -92,8 +92,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
-    if plan.guard:
-        status["guard"] = plan.guard
+    if guard := plan.guard or (str(before.get("guard", "")) if observed.twins else ""):
+        status["guard"] = guard
     if nodes := going(observed):
         status["nodes"] = nodes
     # An empty map would be written as null, which the schema refuses.

@@ -45,7 +45,7 @@ def at_rest(
     )
 
 
-def doomed(name: str = "going", **fields: object) -> PodView:
+def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fields of PodView)
     """Return a spot pod on a node that is about to go."""
     return pod(name, Standing.DOOMED, on_spot=True, **fields)
 

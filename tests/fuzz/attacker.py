@@ -69,6 +69,21 @@ def claim_of_volume(name: str = "data") -> Raw:
     }
 
 
+def budget(name: str = "web-guard") -> Raw:
+    """Return a PodDisruptionBudget, as ours or as a user's."""
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(name, ownerReferences=[{"kind": "Split", "name": "web", "uid": "uid-web"}]),
+        "spec": {
+            "minAvailable": 1,
+            "selector": {
+                "matchLabels": {"app": "web"},
+                "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["db"]}],
+            },
+        },
+    }
+
+
 def scaler(kind: str = "HorizontalPodAutoscaler", at: str = "scaleTargetRef") -> Raw:
     """Return an autoscaler of `web`."""
     return {
@@ -128,6 +143,7 @@ KINDS: Mapping[str, tuple[Any, Any]] = {
     "split": (objects.split, lambda cache: cache.splits),
     "statefulset-split": (lambda: _of_the_set(objects.split("StatefulSet")), lambda cache: cache.splits),
     "placement": (placement, lambda cache: cache.placements._shelf),  # noqa: SLF001 (what its watch fills)
+    "budget": (budget, lambda cache: cache.budgets._shelf),  # noqa: SLF001 (what its watch fills)
     "claim": (claim_of_volume, None),
     "hpa": (scaler, None),
     "keda": (lambda: scaler("ScaledObject"), None),
@@ -136,6 +152,7 @@ KINDS: Mapping[str, tuple[Any, Any]] = {
 _APIS = {
     **dict.fromkeys(("deployments", "statefulsets", "replicasets"), "/apis/apps/v1"),
     **dict.fromkeys(("splits", "placements"), "/apis/splitter.io/v1alpha1"),
+    "poddisruptionbudgets": "/apis/policy/v1",
     "pods": "/api/v1",
 }
 # The API server's own word, whoever writes the object.

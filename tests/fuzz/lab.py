@@ -19,6 +19,7 @@ from splitter.assembly import renderer_of
 from splitter.core import planner
 from splitter.core.names import Key
 from splitter.core.plan import Plan
+from splitter.kube.budgets import Budgets
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.log import handler
 
@@ -53,6 +54,7 @@ class Lab:
             return found
 
         self._patch.setattr(reconciler, "plan", plan)
+        self._patch.setattr(Budgets, "_follows", lambda *_: True)  # nothing is watched here
 
     def close(self) -> None:
         """End the server, and the process that renders what is large."""

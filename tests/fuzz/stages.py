@@ -379,6 +379,7 @@ STAGES: Mapping[str, Stage] = {
     "park": _on(Step.PARK, acts.Park, also=lambda: [*_attached(*_FOUR), *twins()]),
     "make twins": _on(Step.RUN, acts.ApplyTwin, also=lambda: _parked(*_FOUR)),
     "hand over": _on(Step.RUN, acts.Scale, also=lambda: [*_parked(*_FOUR), *twins((), ())]),
+    "guard": _on(Step.RUN, acts.SetBudget, also=lambda: twins(_FOUR, _FOUR)),
     "emergency": _on(Step.RUN, acts.Scale, also=lambda: twins((WELL,), (DOOMED,) * 3)),
     "covered": _on(Step.RUN, acts.SetDeletionCost, also=lambda: twins(_FOUR, (DOOMED,) * 3)),
     "vanished": _on(Step.RUN, acts.DeleteVanishedPod, also=lambda: twins(_FOUR, (GONE,) * 3)),

@@ -349,7 +349,9 @@ class TestPolicy:
         fought = split(fights=(ago(500), ago(100)), fighter="argocd", status=packed({"fighter": "argocd"}))
         stateful = source(stateful=StatefulView(0, 0, 0, ago(500)), selector="app=web")
         two = observation(stateful, split=fought, spot=twin(Pool.SPOT, going))
-        plan = steady(SCALED, fight=True, fighter="argocd", rebalance=RebalanceState(lost=True))
+        plan = steady(
+            SCALED, fight=True, fighter="argocd", rebalance=RebalanceState(lost=True), guard="web-guard"
+        )
         status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}))
 
         def unknown(value: object, known: dict[str, Any], path: str) -> list[str]:
