@@ -49,20 +49,20 @@ class Budgets:
     def __init__(self, wake: Callable[[str, str | None], None]) -> None:
         """`wake`: of a namespace, and the UID of the Split whose budget has changed; None: a user's."""
         self._wake = wake
-        self._shelf = Shelf(_budget, {"namespace": lambda record: record.namespace}, self._changed)
+        self.shelf = Shelf(_budget, {"namespace": lambda record: record.namespace}, self._changed)
         self._reflectors: dict[str, Reflector] = {}
         self._refused: dict[str, tuple[datetime, str]] = {}  # by namespace
 
     def reflector(self, client: Client, namespace: str) -> Reflector:
         """Return what follows them."""
         without = "evictions do not wait for replacements, unless a budget of your own says so"
-        found = Reflector(client, budgets(namespace), self._shelf, without=without, awaited=True)
+        found = Reflector(client, budgets(namespace), self.shelf, without=without, awaited=True)
         self._reflectors[namespace] = found
         return found
 
     def of(self, namespace: str, split_uid: str) -> tuple[BudgetView, ...]:
         """Return those of a namespace, as one workload sees them; `split_uid` is its Split's."""
-        found = self._shelf.find("namespace", namespace)
+        found = self.shelf.find("namespace", namespace)
         return tuple(record.view if record.owner_uid != split_uid else _ours(record.view) for record in found)
 
     def unguardable(self, namespace: str, now: datetime) -> str:
@@ -79,7 +79,10 @@ class Budgets:
     async def write(
         self, client: Client, observed: Observation, source: SourceView, action: SetBudget
     ) -> None:
-        """Write or delete our budget; a refusal is remembered and said, and stops nothing else."""
+        """Write or delete our budget; a refusal is remembered and said, and stops nothing else.
+
+        Raises ApiError for what may go well at the next try.
+        """
         namespace, now = source.key.namespace, observed.now
         if observed.split is None:
             return
@@ -88,7 +91,7 @@ class Budgets:
         try:
             if action.min_available is None:
                 await client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
-                self._shelf.forget(action.uid)
+                self.shelf.forget(action.uid)
                 return
             body = budget(source, observed.split.uid, action.min_available)
             if action.uid:
@@ -96,14 +99,16 @@ class Budgets:
                 answer = await client.send("PATCH", path, body, patch="apply", query=_FORCED)
             else:  # a stranger's of this name stays a stranger's
                 answer = await client.send("POST", where, body, query=_OURS)
-            self._shelf.upsert(answer)
+            self.shelf.upsert(answer)
         except ApiError as error:
-            if error.status in _REFUSED and action.min_available is not None:
+            if action.min_available is None and error.status == HTTPStatus.NOT_FOUND:
+                self.shelf.forget(action.uid)
+            elif error.status in _REFUSED and action.min_available is not None:
                 why = f"splitter may not write PodDisruptionBudgets here ({error.status} {error.reason})"
                 self._refused[namespace] = now + _AGAIN, why
                 logger.warning("evictions in namespace %s do not wait for replacements: %s", namespace, why)
-            else:  # the next pass looks again
-                logger.info("budget %s/%s was not written: %s", namespace, action.name, error)
+            else:  # the raises go out all the same (`apply`), and the next pass tries again
+                raise
 
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:
         if old is not None and new is not None and (old.view, old.owner_uid) == (new.view, new.owner_uid):

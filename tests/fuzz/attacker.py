@@ -143,7 +143,7 @@ KINDS: Mapping[str, tuple[Any, Any]] = {
     "split": (objects.split, lambda cache: cache.splits),
     "statefulset-split": (lambda: _of_the_set(objects.split("StatefulSet")), lambda cache: cache.splits),
     "placement": (placement, lambda cache: cache.placements._shelf),  # noqa: SLF001 (what its watch fills)
-    "budget": (budget, lambda cache: cache.budgets._shelf),  # noqa: SLF001 (what its watch fills)
+    "budget": (budget, lambda cache: cache.budgets.shelf),
     "claim": (claim_of_volume, None),
     "hpa": (scaler, None),
     "keda": (lambda: scaler("ScaledObject"), None),

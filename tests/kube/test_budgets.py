@@ -1,0 +1,155 @@
+"""PodDisruptionBudgets: which are seen and whom they wake, and what is written of ours."""
+
+from typing import Any
+
+import pytest
+
+from builders import NOW, observation, source, split
+from kube.raw import metadata, owner
+from kube.server import Asked, Script, connected, json, refusal
+from splitter.core.actions import SetBudget
+from splitter.core.names import Key
+from splitter.kube.budgets import Budgets, budget
+from splitter.kube.client import ApiError, Client
+
+MANIFEST = '{"spec": {"selector": {"matchLabels": {"app": "web"}}}}'
+SPLIT_UID = "uid-split"
+
+
+def raw(name: str = "web-guard", version: int = 1, **spec: object) -> dict[str, Any]:
+    """Return a budget, of our Split's unless it is called otherwise."""
+    owners = [owner("Split", "split")] if name == "web-guard" else []
+    return {"metadata": metadata(name, version=version, ownerReferences=owners), "spec": spec}
+
+
+class Seen:
+    """Budgets that are followed, and whom they have woken."""
+
+    def __init__(self) -> None:
+        self.woken: list[tuple[str, str | None]] = []
+        self.budgets = Budgets(lambda namespace, uid: self.woken.append((namespace, uid)))
+
+    def follow(self, client: Client) -> None:
+        """Have them listed, and nothing there."""
+        self.budgets.reflector(client, "").synced.set()
+
+
+class TestSees:
+    """What a budget says, whoever wrote it."""
+
+    def test_ours_and_others(self) -> None:
+        """By who controls it; of other namespaces none."""
+        seen = Seen()
+        for one in (raw(minAvailable=3), raw("mine", maxUnavailable=1), raw("percent", minAvailable="50%")):
+            seen.budgets.shelf.upsert(one)
+        elsewhere = raw("mine", minAvailable=1)
+        elsewhere["metadata"] |= {"namespace": "bank", "uid": "uid-elsewhere"}
+        seen.budgets.shelf.upsert(elsewhere)
+        found = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of("shop", SPLIT_UID)}
+        assert found == {"web-guard": (True, 3), "mine": (False, None), "percent": (False, None)}
+
+    @pytest.mark.parametrize(
+        ("selector", "read"),
+        [
+            (None, None),
+            ({}, ()),
+            ({"matchLabels": {"app": "web"}}, (("app", "In", ("web",)),)),
+            (
+                {"matchExpressions": [{"key": "tier", "operator": "Exists"}]},
+                (("tier", "Exists", ()),),
+            ),
+            ({"matchLabels": {f"key-{number}": "x" for number in range(99)}}, ()),
+            ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x"] * 999}]}, ()),
+        ],
+        ids=["none", "empty", "labels", "expressions", "many terms", "many values"],
+    )
+    def test_selectors(self, selector: object, read: object) -> None:
+        """One that is too long to look at counts as if it selected every pod."""
+        seen = Seen()
+        seen.budgets.shelf.upsert(raw("mine", selector=selector))
+        [found] = seen.budgets.of("shop", SPLIT_UID)
+        assert found.selector == read
+
+    async def test_wakes(self) -> None:
+        """Whose budget it is, or the namespace; of its status nobody is told."""
+        seen = Seen()
+        async with connected(Script()) as client:
+            seen.follow(client)
+            seen.budgets.shelf.upsert(raw(minAvailable=3))
+            seen.budgets.shelf.upsert({**raw(version=2, minAvailable=3), "status": {"currentHealthy": 4}})
+            seen.budgets.shelf.upsert(raw("mine", version=3, minAvailable=1))
+            seen.budgets.shelf.remove(raw("mine", version=4, minAvailable=1))
+        assert seen.woken == [("shop", SPLIT_UID), ("shop", None), ("shop", None)]
+
+    def test_not_followed(self) -> None:
+        """Where they may not be read none is kept, and that is said."""
+        assert "may not read" in Seen().budgets.unguardable("shop", NOW)
+
+
+class TestWrites:
+    """Ours alone, and a refusal stops nothing."""
+
+    async def done(self, seen: Seen, script: Script, action: SetBudget) -> list[Asked]:
+        """Write it; return what was asked."""
+        observed = observation(source(manifest_json=MANIFEST), split=split(uid=SPLIT_UID))
+        assert observed.source is not None
+        async with connected(script) as client:
+            seen.follow(client)
+            await seen.budgets.write(client, observed, observed.source, action)
+        return script.asked
+
+    async def test_the_first(self) -> None:
+        """Is created: a stranger's of the name is never taken over."""
+        script = Script().then(json(raw(minAvailable=9), 201))
+        [asked] = await self.done(Seen(), script, SetBudget("web-guard", 9))
+        assert asked.method == "POST"
+        body: Any = asked.body
+        assert body["spec"]["minAvailable"] == 9
+        assert body["spec"]["selector"]["matchLabels"] == {"app": "web", "splitter.io/source": "web"}
+        assert body["metadata"]["ownerReferences"][0]["uid"] == SPLIT_UID
+
+    async def test_later_ones(self) -> None:
+        """By its UID; the answer is known at once."""
+        seen = Seen()
+        script = Script().then(json(raw(version=5, minAvailable=10)))
+        [asked] = await self.done(seen, script, SetBudget("web-guard", 10, "uid-web-guard"))
+        body: Any = asked.body
+        assert (asked.method, body["metadata"]["uid"]) == ("PATCH", "uid-web-guard")
+        assert [one.min_available for one in seen.budgets.of("shop", SPLIT_UID)] == [10]
+
+    async def test_its_end(self) -> None:
+        """By its UID too."""
+        seen = Seen()
+        seen.budgets.shelf.upsert(raw(minAvailable=9))
+        script = Script().then(json({"kind": "Status"}))
+        [asked] = await self.done(seen, script, SetBudget("web-guard", None, "uid-web-guard"))
+        assert (asked.method, asked.body) == ("DELETE", {"preconditions": {"uid": "uid-web-guard"}})
+        assert seen.budgets.of("shop", SPLIT_UID) == ()
+
+    @pytest.mark.parametrize("status", [403, 404, 422])
+    async def test_refused(self, status: int, caplog: pytest.LogCaptureFixture) -> None:
+        """Told once, and not asked again for a while."""
+        seen = Seen()
+        script = Script().then(refusal(status, "Forbidden", "no"))
+        await self.done(seen, script, SetBudget("web-guard", 9))
+        assert "may not write" in seen.budgets.unguardable("shop", NOW)
+        assert not seen.budgets.unguardable("bank", NOW)
+        assert caplog.text.count("do not wait for replacements") == 1
+
+    @pytest.mark.parametrize("status", [409, 500])
+    async def test_a_lost_race(self, status: int) -> None:
+        """The next pass looks again."""
+        seen = Seen()
+        with pytest.raises(ApiError, match="busy"):
+            await self.done(seen, Script().then(refusal(status, "", "busy")), SetBudget("web-guard", 9))
+        assert not seen.budgets.unguardable("shop", NOW)
+
+
+def test_of_two_kinds() -> None:
+    """A Deployment and a StatefulSet of one name have one each."""
+    web = source(manifest_json=MANIFEST)
+    names = {
+        budget(one, SPLIT_UID, 1)["metadata"]["name"]
+        for one in (web, source(manifest_json=MANIFEST, key=Key("StatefulSet", "shop", "web")))
+    }
+    assert names == {"web-guard", "web-sts-guard"}
