@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.support.controller import Controller
 from e2e.support.shop import JsonObject, Shop
 from splitter.sandbox.fleet import Fleet
 
@@ -68,6 +69,38 @@ class TestDrain:
                 shop.wait_split(on_demand=2, spot=2)
             assert watched.lowest() >= least
         shop.until(lambda: keeps(shop) == rest, "the guard to be at rest")
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize("base", [0, 1])
+    def test_a_single_replica(self, shop: Shop, base: int) -> None:
+        """With `surge-first` its successor is ready before it goes, on spot and on on-demand."""
+        shop.deploy(
+            replicas=1,
+            annotations={"splitter.io/on-demand-base": str(base), "splitter.io/evictions": "surge-first"},
+        )
+        shop.label()
+        shop.wait_split(on_demand=base, spot=1 - base)
+        shop.until(lambda: keeps(shop) == 1, "the guard")
+        [node] = under(shop)
+        with shop.watch() as watched:
+            shop.sandbox.kubectl("drain", node, *DRAIN)
+            shop.until(lambda: under(shop) != [node], "it to stand elsewhere")
+            assert watched.lowest() >= 1
+
+    @pytest.mark.usefixtures("usable")
+    def test_while_nobody_leads(self, shop: Shop, controller: Controller) -> None:
+        """At rest it lets one eviction through at a time: a drain goes on, and ends."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        controller.stop()
+        try:
+            with shop.watch() as watched:
+                for node in under(shop):
+                    shop.sandbox.kubectl("drain", node, *DRAIN)
+                    shop.sandbox.kubectl("uncordon", node)
+                assert watched.lowest() >= N - 1
+        finally:
+            controller.start()
 
 
 class TestUsers:

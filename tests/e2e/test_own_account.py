@@ -10,6 +10,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ GIVES_BACK = "gives a parked ReplicaSet labels back"
 EVICTS_THIS = "evicts pods with their UID only"
 ONLY_COST = "changes the deletion cost of a pod and the labels splitter.io/pool and splitter.io/source"
 DELETES_PODS = "deletes only its placeholders, pods that stand on a node"
+BUDGETS = "writes and deletes PodDisruptionBudgets only that a Split controls"
 OWNED_SPLITS = "writes a Split only as a part of the source"
 
 
@@ -58,7 +60,11 @@ class Stage:
 
     def path(self, kind: str, name: str = "") -> str:
         """Return where objects of a kind are; `{parked}` and the like stand for names found."""
-        group = {"pods": "/api/v1", "splits": "/apis/splitter.io/v1alpha1"}.get(kind, "/apis/apps/v1")
+        group = {
+            "pods": "/api/v1",
+            "splits": "/apis/splitter.io/v1alpha1",
+            "poddisruptionbudgets": "/apis/policy/v1",
+        }.get(kind, "/apis/apps/v1")
         home = f"{group}/namespaces/{self.shop.namespace}/{kind}"
         return f"{home}/{name.format(**self.names)}" if name else home
 
@@ -155,9 +161,19 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
             if name == "other-spot":  # as one that was robbed of a label
                 del made["metadata"]["labels"]["splitter.io/split"]
             shop.apply(made)
+        shop.apply(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "users"},
+                "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "plain"}}},
+            }
+        )
         shop.deploy("web", replicas=4, annotations={"splitter.io/on-demand-base": "1"})
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
+        guard = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web-guard"
+        shop.until(partial(sandbox.api.find, guard), "the guard")
         user = yaml.safe_load(kubeconfig.read_text())
         authority = kubeconfig.with_suffix(".ca")
         authority.write_bytes(b64decode(user["clusters"][0]["cluster"]["certificate-authority-data"]))
@@ -394,6 +410,23 @@ ATTEMPTS: dict[str, tuple[str, Callable[[Stage], object]]] = {
         DELETES_PARKED,
         lambda s: s.delete("replicasets", s.names["of_twin"]),
     ),
+    "create a budget of nobody's": (
+        BUDGETS,
+        lambda s: s.create("poddisruptionbudgets", guarding(s, metadata={"ownerReferences": []})),
+    ),
+    "create a budget of another name": (
+        BUDGETS,
+        lambda s: s.create("poddisruptionbudgets", guarding(s, metadata={"name": "blocking"})),
+    ),
+    "create a budget of all pods": (
+        BUDGETS,
+        lambda s: s.create("poddisruptionbudgets", guarding(s, spec={"selector": {}})),
+    ),
+    "change a user's budget": (
+        BUDGETS,
+        lambda s: s.patch("poddisruptionbudgets", "users", {"spec": {"maxUnavailable": 2}}),
+    ),
+    "delete a user's budget": (BUDGETS, lambda s: s.delete("poddisruptionbudgets", "users")),
     "delete a ReplicaSet": (DELETES_PARKED, lambda s: s.delete("replicasets", "{attached}")),
     "delete a ReplicaSet of nobody's": (DELETES_PARKED, lambda s: s.delete("replicasets", "lone")),
     "park a ReplicaSet of nobody's": (
@@ -504,6 +537,15 @@ def orphaning(stage: Stage, name: str) -> JsonObject:
     return {"propagationPolicy": "Orphan", "preconditions": precondition}
 
 
+def guarding(stage: Stage, **changed: JsonObject) -> JsonObject:
+    """Return the budget of `web`, with changes of its metadata or its spec."""
+    raw = stage.read("poddisruptionbudgets", "web-guard")
+    owners = raw["metadata"]["ownerReferences"]
+    named = {"name": "new-guard", "ownerReferences": owners, **changed.get("metadata", {})}
+    spec = {**raw["spec"], **changed.get("spec", {})}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": named, "spec": spec}
+
+
 def _owner(name: str, api: str = "apps/v1") -> JsonObject:
     return {"apiVersion": api, "kind": "Deployment", "name": name, "uid": "u", "controller": True}
 
@@ -569,6 +611,9 @@ class TestAttempts:
         stage.create("pods", _placeholder(stage))
         uid = stage.read("pods", "{pod}")["metadata"]["uid"]
         stage.evict("{pod}", deleteOptions={"preconditions": {"uid": uid}, "dryRun": ["All"]})
+        stage.create("poddisruptionbudgets", guarding(stage))
+        stage.patch("poddisruptionbudgets", "web-guard", {"spec": {"minAvailable": 4}})
+        stage.delete("poddisruptionbudgets", "web-guard")
         stage.delete("replicasets", "{parked}")
         stage.patch("deployments", "web-spot", {"spec": {"replicas": 4}})
         stage.patch("deployments", "web-spot", image(), STRATEGIC)
