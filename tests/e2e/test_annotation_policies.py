@@ -63,6 +63,7 @@ TEXTS = (
         "twins",
         "placement",
     ),
+    *("one-at-a-time", "surge-first", "unguarded", "Unguarded", "surge first"),
     *("on-demand-first", "on_demand_first", "SPOT_FIRST", "spot-first", "first"),
     *(
         "default",

@@ -120,6 +120,10 @@ def live(shop: Shop, fleet: Fleet) -> None:
     shop.kubectl("set", "image", "deployment/web", f"web={MENDED}")
     fleet.restore(spot)
     shop.wait_split(on_demand=1, spot=3)
+    budgets = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets"
+    shop.until(lambda: shop.sandbox.api.list(budgets), "the guard")
+    shop.annotate(evictions="unguarded")
+    shop.until(lambda: not shop.sandbox.api.list(budgets), "the guard to go")
     shop.unlabel()
     shop.wait_given_back()
 
