@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from splitter.core.model import Note, Observation, PodView, Policy, Standing, TwinView
+from splitter.core.model import Note, Observation, PodView, Policy, Pool, Standing, TwinView
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
@@ -138,7 +138,8 @@ def _available(pods: Sequence[PodView]) -> int:
 
 def _ready(observed: Observation) -> int:
     own = sum(_available(rs.pods) for rs in observed.replica_sets)
-    return own + sum(_available(twin.pods) for twin in observed.twins)
+    # Pods whose owner is changing serve as before.
+    return own + sum(_available(twin.pods) for twin in observed.twins) + _available(observed.orphans)
 
 
 def _counted(observed: Observation) -> int:
@@ -151,10 +152,9 @@ def _pools(observed: Observation, plan: Plan) -> tuple[dict[str, int], dict[str,
     """Count both pools: the twins' pods, or in placement mode the members, by what they stand on."""
     split, source = observed.split, observed.source
     if split is None or split.ordinals is None or source is None:
-        twins = (observed.on_demand, observed.spot)
         return (
-            _pool(_spec(twins[0]), twins[0].pods if twins[0] else (), plan.wanted_on_demand),
-            _pool(_spec(twins[1]), twins[1].pods if twins[1] else (), plan.wanted_spot),
+            _pool(_spec(observed.on_demand), _of_pool(observed, Pool.ON_DEMAND), plan.wanted_on_demand),
+            _pool(_spec(observed.spot), _of_pool(observed, Pool.SPOT), plan.wanted_spot),
         )
     ordinals = frozenset(split.ordinals)
     members: dict[bool, list[PodView]] = {True: [], False: []}
@@ -165,6 +165,11 @@ def _pools(observed: Observation, plan: Plan) -> tuple[dict[str, int], dict[str,
         _pool(in_force, members[False], plan.wanted_on_demand),
         _pool(max(0, source.replicas - in_force), members[True], plan.wanted_spot),
     )
+
+
+def _of_pool(observed: Observation, pool: Pool) -> list[PodView]:
+    twin = observed.twin(pool)
+    return [*(twin.pods if twin else ()), *(pod for pod in observed.orphans if pod.born is pool)]
 
 
 def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:

@@ -311,6 +311,16 @@ class TestMemory:
         assert [hit for hit in nulls(found, "") if not hit.startswith(".rebalance")] == []
 
 
+class TestOrphans:
+    """Pods whose owner is changing."""
+
+    def test_are_ready_as_before(self) -> None:
+        """A reader must not take that moment for an outage."""
+        owned = replace(pods(2)[0], born=Pool.SPOT), replace(pods(2)[1], born=Pool.ON_DEMAND)
+        status = show(steady(SCALED), observation(orphans=owned))
+        assert (status["ready"], status["onDemand"]["ready"], status["spot"]["ready"]) == (2, 1, 1)
+
+
 class TestPolicy:
     """The policy in force, and where each of its values comes from."""
 
