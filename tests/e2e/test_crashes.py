@@ -113,7 +113,7 @@ class TestKilled:
         before = shop.found()
         with shop.watch() as watched:
             shop.label()
-            shop.until(lambda: counts(shop).twins >= 2, "half of the way")
+            shop.until(lambda: shop.deployment()["spec"].get("paused"), "half of the way")
             mortal.kill()
             shop.unlabel()
             mortal.start()
@@ -143,7 +143,7 @@ class TestStopped:
         """Told to end half-way, it ends in good order; nothing moves until it is back, then it goes on."""
         with shop.watch() as watched:
             shop.label()
-            shop.until(lambda: counts(shop).twins >= 2, "half of the way")
+            shop.until(lambda: shop.deployment()["spec"].get("paused"), "half of the way")
             assert mortal.stop() == 0
             before = counts(shop)
             assert any(before.own.values())
