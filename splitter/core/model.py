@@ -1,7 +1,4 @@
-"""The words of the domain as frozen data: what was observed, what is wanted. Nothing here decides.
-
-Built by `kube.observe` or by tests, read by the planner. Instants are aware UTC; counts are replicas.
-"""
+"""What was observed and what is wanted, as frozen data. Instants are aware UTC; counts are replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -309,6 +306,7 @@ class SplitView:
     good_annotations: Mapping[str, str] | None  # the last good policy
     status: bytes  # the whole status, packed: to write only on change
     generation: int = 0  # of its spec, to say which one the status is about
+    resource_version: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

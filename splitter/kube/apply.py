@@ -57,7 +57,6 @@ from splitter.kube.bodies import (
     eviction,
     parking,
     placeholder,
-    placing_split,
     reattaching,
     released,
     reporting_split,
@@ -128,14 +127,18 @@ class Writer:
         """Send both twins as a dry run; returns why one would be refused. Raises ApiError."""
         return await rehearse_roll(self._client, observed, rendered)
 
-    async def write_status(self, observed: Observation, status: Json) -> None:
-        """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between."""
+    async def write_status(self, observed: Observation, status: Json, *, as_seen: bool = False) -> None:
+        """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between.
+
+        `as_seen`: since it was observed; else since it was heard of last.
+        """
         body = {**split_identity(observed.key), "status": status}
         known = self._cache.splits.get(observed.key.namespace, observed.split.uid) if observed.split else None
         if known is None:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"the Split of {observed.key} is gone")
         # Never onto a later Split of the same name: an apply to a status takes no notice of a UID.
-        body["metadata"]["resourceVersion"] = str(known.version)
+        seen = observed.split.resource_version if observed.split is not None and as_seen else ""
+        body["metadata"]["resourceVersion"] = seen or str(known.version)
         path = paths.splits(observed.key.namespace).of(split_name(observed.key), "status")
         self._cache.statuses.decided(known.uid, status)
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
@@ -186,11 +189,7 @@ class Writer:
         namespace = source.key.namespace
         match action:
             case PlaceOrdinals():
-                body = placing_split(source, action.ordinals)
-                path = paths.split(source.key)
-                async with self._placing.told(source, action.ordinals):
-                    answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
-                    self._cache.splits.upsert(answer)
+                await self._placing.place(source, observed.split, action.ordinals)
             case EvictPod():
                 path = paths.pods(namespace).of(action.pod, "eviction")
                 await self._client.send("POST", path, eviction(namespace, action))

@@ -39,6 +39,7 @@ from splitter.core.plan import (
 )
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
@@ -158,14 +159,15 @@ class Reconciler:
             self._board.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
             return
-        self._count_restarts(observed, found)
         written: list[Action] = []
         try:
+            await self._count_ends(observed, found)
             await self._writer.apply(observed, found.actions, written)
         except ApiError as error:
-            self._count_restarts(observed, found, error)
+            found = self._uncounted(observed, found, error)
             self._tell_moves(observed, found, written)
             if self._is_refused_eviction(observed, found, error):
+                self._board.post(observed, remembered(observed, found))
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
             if begins(found):
@@ -248,14 +250,26 @@ class Reconciler:
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
 
-    def _count_restarts(self, observed: Observation, found: Plan, error: ApiError | None = None) -> None:
-        """Remember which pods are to end before that is asked for: without an answer they may have ended."""
+    async def _count_ends(self, observed: Observation, found: Plan) -> None:
+        """Remember which pods are to end before that is asked for, here and in the Split.
+
+        So every leader knows of all that were, whenever the last one stopped; and one that was overtaken ends
+        nobody. Raises ApiError then.
+        """
         if found.rebalance is None:
             return
-        ends = sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
-        # A single end that was clearly refused has not been.
-        refused = error is not None and ends == 1 and _is_refusal(error)
-        self._restarts[observed.key] = observed.restarts if refused else found.rebalance.restarts
+        known = observed.split.rebalance if observed.split is not None else {}
+        if _ends(found) and set(found.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
+            await self._board.write(observed, remembered(observed, found))
+        self._restarts[observed.key] = found.rebalance.restarts
+
+    def _uncounted(self, observed: Observation, found: Plan, error: ApiError) -> Plan:
+        """Return the plan without an end that has surely not been; without an answer it may have."""
+        if found.rebalance is None or _ends(found) != 1 or not _is_refusal(error):
+            return found
+        kept = tuple(one for one in found.rebalance.restarts if one.at < observed.now)
+        self._restarts[observed.key] = kept
+        return replace(found, rebalance=replace(found.rebalance, restarts=kept))
 
     def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
@@ -355,6 +369,10 @@ def _is_lost_race(error: ApiError) -> bool:
     if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
         return "UID" in error.message or "uid" in error.message
     return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+
+
+def _ends(found: Plan) -> int:
+    return sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
 
 
 def _is_refusal(error: ApiError) -> bool:

@@ -85,6 +85,25 @@ class StatusBoard:
             self._due.add(observed.key)
             self._something.set()
 
+    async def write(self, observed: Observation, status: dict[str, Any]) -> None:
+        """Write a status now, before that is done which it tells of; what comes of that is to be posted.
+
+        Raises ApiError when it must not be done: another has written since the Split was observed (409), or
+        leads. Where the status cannot be written for any other reason it is kept in mind until it can.
+        """
+        before = self._posted.get(observed.key)
+        self._posted[observed.key] = _Posted(observed, status, packed(status))
+        try:
+            await self._writer.write_status(observed, status, as_seen=True)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT and error.reason != NOT_LEADING:
+                return
+            if before is not None:
+                self._posted[observed.key] = before
+            else:
+                del self._posted[observed.key]
+            raise
+
     async def run(self) -> None:
         """Write what is posted, until cancelled."""
         while True:

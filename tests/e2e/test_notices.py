@@ -56,9 +56,32 @@ def test_a_notice_on_an_on_demand_node_moves_within_on_demand(shop: Shop, fleet:
         fleet.notice(doomed, Notice.TAINT)
         shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
         assert any(node.startswith("on-demand") and node != doomed for node in shop.nodes())
+        status = shop.says("OnDemandDoomed")
+        said = "hold on-demand at 2, 1 wanted: 1 of 2 on-demand replicas stand on doomed nodes"
+        assert status["message"] == said
+        assert (status["state"], status["onDemand"]["doomed"], status["spot"]["spec"]) == ("Held", 1, 3)
+        assert [(one["name"], one["state"]) for one in status["nodes"]] == [(doomed, "Doomed")]
+        raised = "scale on-demand 1 -> 2 (+1): 1 of 1 on-demand replicas stand on doomed nodes"
+        assert shop.told("OnDemandDoomed") == raised
         fleet.kill(doomed)
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
+
+
+def test_all_on_demand_goes_while_spot_is_well(shop: Shop, fleet: Fleet, busy: str) -> None:
+    """What stood there waits for a node, and the Split says whose it is; spot keeps what it has."""
+    assert busy
+    everywhere = fleet.names("on-demand")
+    with shop.watch() as watched:
+        fleet.notice(everywhere, Notice.TAINT)
+        shop.says("OnDemandDoomed", "1 of 2 on-demand replicas stand on doomed nodes")
+        assert watched.lowest() >= REPLICAS
+        fleet.kill(everywhere)
+        short = shop.says("OnDemandShort", "spot has all of its 3 and takes no on-demand replica's place")
+        assert (short["state"], short["spot"]["ready"], short["onDemand"]["pending"]) == ("Held", 3, 1)
+        assert watched.lowest() >= 3
+        fleet.restore(everywhere)
+        shop.wait_split(on_demand=1, spot=3)
 
 
 def test_a_lost_kubelet_is_covered(shop: Shop, fleet: Fleet, busy: str) -> None:

@@ -18,6 +18,7 @@ from splitter.core.nodes import NodeState
 from splitter.core.packed import packed, unpacked
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError
 from splitter.reconciler.board import StatusBoard, pause_s
 from splitter.reconciler.queue import WorkQueue
 
@@ -324,3 +325,24 @@ class TestPause:
     def test_is_in_proportion(self, took_s: float, paused_s: float) -> None:
         """One status is written a second later; a hundred leave nine tenths of the time to what they tell."""
         assert pause_s(took_s) == paused_s
+
+
+class TestBefore:
+    """What must be known before something is done."""
+
+    async def test_as_it_was_seen(self, desk: Desk) -> None:
+        """Who decided by an older Split is told so, and what it decided is forgotten."""
+        desk.script.answers.appendleft(refusal(409, "Conflict", "the object has been modified"))
+        seen = replace(observation(), split=split(resource_version="4"))
+        with pytest.raises(ApiError, match="modified"):
+            await desk.board.write(seen, status("Held"))
+        assert desk.script.asked[-1].body["metadata"]["resourceVersion"] == "4"  # type: ignore[index]
+        assert desk.board.overlay(seen) == seen
+
+    async def test_that_cannot_be_written(self, desk: Desk) -> None:
+        """It is kept in mind: somebody's webhook on Splits is no reason to leave a doomed member."""
+        desk.script.answers.appendleft(refusal(500, "InternalError", "failed calling webhook"))
+        await desk.board.write(observation(), status("Held"))
+        overlaid = desk.board.overlay(observation()).split
+        assert overlaid is not None
+        assert overlaid.state == "Held"

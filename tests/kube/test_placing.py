@@ -49,6 +49,10 @@ class Store:
         self.version += 1
         if request.path == self.denied:
             return await refusal(500, "InternalError", "no")(request)
+        asked = (body.get("metadata") or {}).get("resourceVersion")
+        there = self.objects.get(request.path)
+        if asked and there is not None and asked != there["metadata"]["resourceVersion"]:
+            return await refusal(409, "Conflict", "the object has been modified")(request)
         self.writes.append((request.method, request.path.removeprefix(f"{OURS}/")))
         if request.method == "DELETE":
             gone = self.objects.pop(request.path)
@@ -84,7 +88,9 @@ class Desk:
 
     async def place(self, name: str, *ordinals: int) -> None:
         """Put ordinals of a StatefulSet in force."""
-        seen = observation(stateful(name), key=Key(STATEFUL_SET, "shop", name), split=None)
+        key = Key(STATEFUL_SET, "shop", name)
+        known = self.cache.splits.one("source", key)
+        seen = observation(stateful(name), key=key, split=known.view if known is not None else None)
         await self.writer.apply(seen, (PlaceOrdinals(ordinals),))
 
     def node(self, name: str, **labels: str) -> dict[str, Any]:
@@ -139,6 +145,26 @@ class TestTelling:
         await asyncio.gather(*(desk.place(name, *range(k)) for name, k in names.items()))
         assert desk.store.told == {name: [(0, k - 1)] if k else [] for name, k in names.items()}
 
+    async def test_together(self, desk: Desk) -> None:
+        """Who waits while the policy is told something is told of in the next breath, with all who wait."""
+        workers = asyncio.Semaphore(8)
+
+        async def place(name: str) -> None:
+            async with workers:
+                await desk.place(name, 0, 1)
+
+        await asyncio.gather(*(place(f"db-{k}") for k in range(40)))
+        assert desk.store.writes.count(("PATCH", "placements/splitter-placement")) <= 12
+        assert desk.store.told == {f"db-{k}": [(0, 1)] for k in range(40)}
+
+    async def test_one_of_many_that_could_not_be_written(self, desk: Desk) -> None:
+        """What it wanted is told until its write has failed, and then what its Split says."""
+        desk.store.denied = f"{OURS}/splits/db-3-sts"
+        found = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
+        assert [k for k, one in enumerate(found) if isinstance(one, ApiError)] == [3]
+        await desk.place("db-4", 0, 1)
+        assert desk.store.told == {"db-0": [(0, 0)], "db-1": [(0, 0)], "db-2": [(0, 0)], "db-4": [(0, 1)]}
+
     async def test_a_split_that_could_not_be_written(self, desk: Desk) -> None:
         """It was told too early; the next pass tells the same, and somebody else's what its Split says."""
         await desk.place("db", 0)
@@ -182,6 +208,27 @@ class TestTelling:
 
 
 KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
+
+
+class TestTwoLeaders:
+    """One leads, and another one that led before is not quite dead."""
+
+    async def test_who_led_before_changes_nothing(self, desk: Desk) -> None:
+        """Its cache stands still, and what it sent arrives late: no ordinal that was told since is lost."""
+        async with connected(Script().then(desk.store.answer)) as client:
+            cache = Cache(assess, lambda key, **_: None)  # noqa: ARG005
+            before = Desk(Writer(client, cache), cache, desk.store)
+            await before.place("db", 0)
+            desk.cache.placements.written(desk.store.objects[PLACEMENT], frozenset())
+            desk.cache.splits.upsert(desk.store.objects[f"{OURS}/splits/db-sts"])
+            await desk.place("db", 0, 1, 2)
+            await desk.place("cache", 0)
+            with pytest.raises(ApiError, match="modified"):
+                await before.place("db", 0, 3)
+        assert desk.store.told == {"db": [(0, 2)], "cache": [(0, 0)]}
+        assert desk.store.objects[f"{OURS}/splits/db-sts"]["spec"]["onDemandOrdinals"] == [0, 1, 2]
+        await desk.place("db", 0, 1)
+        assert desk.store.told == {"db": [(0, 1)], "cache": [(0, 0)]}
 
 
 class TestSpotLabels:

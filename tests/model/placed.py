@@ -65,6 +65,7 @@ class World:
     acts: bool = True  # the admission policy does
     lies: bool = False  # on-demand takes a placeholder, and no member
     quota: bool = False  # no pod can be made
+    late: int | None = None  # whose eviction a leader sent that leads no more; it may arrive at any time
     ends: tuple[
         tuple[int, bool], ...
     ] = ()  # of this hour, by splitter: the ordinal, and whether it was planned
@@ -76,7 +77,10 @@ class World:
     def put(self, ordinal: int, found: Pod | None) -> "World":
         """Return the world with another pod for an ordinal, or none."""
         members = {**dict(self.members), ordinal: found}
-        return replace(self, members=tuple(sorted((k, one) for k, one in members.items() if one is not None)))
+        known = tuple(sorted((k, one) for k, one in members.items() if one is not None))
+        # An eviction names the pod by its UID: of the next one it ends nothing.
+        late = None if found is None and self.late == ordinal else self.late
+        return replace(self, members=known, late=late)
 
     def node_of(self, found: Pod | Held) -> str:
         """Return the state of the node under a pod."""
@@ -115,7 +119,7 @@ class Config:
 
 
 # What the cluster may answer to what splitter does: with one of these the ends of an hour are counted.
-_ANSWERS = frozenset({"policy", "anew", "lies", "spent", "quota"})
+_ANSWERS = frozenset({"policy", "anew", "lies", "spent", "quota", "late"})
 Moves = Iterator[tuple[str, World]]
 
 
@@ -140,6 +144,8 @@ def seen(world: World, config: Config) -> PlacementInput:
         ANEW: Standing.LOST,
     }
 
+    made_anew = {f"db-{k}" for k, _ in world.ends} - {f"db-{world.late}"}
+
     def view(name: str, one: Pod) -> object:
         state = Standing.UNBOUND if one.node == WAITING else standing[world.node_of(one)]
         return pod(
@@ -153,6 +159,7 @@ def seen(world: World, config: Config) -> PlacementInput:
             successor="uid-anew" if world.node_of(one) == ANEW else "",
             terminating=one.ending,
             unschedulable_since=ago(LONG_AGO_S) if one.stuck else None,
+            created=NOW if name in made_anew else ago(LONG_AGO_S),
         )
 
     def member(k: int) -> Member:
@@ -210,7 +217,10 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         one = now.pod(ordinal)
         assert one is not None
         assert one.node == WAITING or world.node_of(one) == GONE, "a pod by force, whose node is there"
-        now = wrote(f"remove db-{ordinal}", _ended(now.put(ordinal, None), config, ordinal))
+        removed = now.put(ordinal, None)  # who was asked to end already is not counted again
+        now = wrote(
+            f"remove db-{ordinal}", removed if now.late == ordinal else _ended(removed, config, ordinal)
+        )
     if placed.evict is not None:
         k = placed.evict.ordinal
         one = now.pod(k)
@@ -218,9 +228,18 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         assert not one.ending
         before = now.serving
         planned = world.node_of(one) == UP
-        ending = _ended(now.put(k, replace(one, ending=True)), config, k, planned=planned)
+        if "late" in config.kinds and now.faults and now.late is None:
+            lost = replace(now, late=k, faults=now.faults - 1)
+            found.append(
+                (f"another leads; evict db-{k} is on its way", _ended(lost, config, k, planned=planned))
+            )
+        ending = now.put(k, replace(one, ending=True))
+        if now.late != k:  # else that pod was asked to end already
+            ending = _ended(ending, config, k, planned=planned)
         now = wrote(f"evict db-{k}", ending)
-        assert now.serving == before or now.serving * 2 > now.replicas, "an eviction took the majority"
+        on_its_way = now.late is not None and now.late != k and now.serves(now.pod(now.late))
+        left = now.serving - int(on_its_way)
+        assert now.serving == before or left * 2 > now.replicas, "an eviction took the majority"
         needless = k in placed.base and one.node == OD
         assert not needless, "a member that is where it is wanted was restarted"
     found += [(f"splitter: {what}", after) for what, after in _room(now, placed)]
@@ -264,6 +283,17 @@ def machinery(world: World, config: Config) -> Moves:
             yield f"the new kubelet of {node} starts the pods there", here
     if world.updating:
         yield from _updates(world)
+    if world.late is not None:
+        yield from _arrives(world, world.late)
+
+
+def _arrives(world: World, late: int) -> Moves:
+    one = world.pod(late)
+    assert one is not None
+    yield (
+        f"the late eviction of db-{late} arrives",
+        replace(world, late=None).put(late, replace(one, ending=True)),
+    )
 
 
 def _made(world: World, config: Config) -> Moves:
@@ -398,7 +428,7 @@ def recovery(world: World) -> Moves:
         yield "on-demand takes members", replace(world, lies=False)
     if world.quota:
         yield "there is quota", replace(world, quota=False)
-    if world.ends:
+    if world.ends and world.late is None:
         yield "an hour passes", replace(world, ends=())
 
 

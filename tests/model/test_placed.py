@@ -31,6 +31,10 @@ ANSWERS = (
     Config(faults=2, kinds=("take", "quota")),
     Config(faults=2, kinds=("take", "lies")),
 )
+LEADERS = (
+    Config(faults=3, kinds=("doom", "late", "crash"), policy=NONE),
+    Config(faults=3, kinds=("doom", "late")),
+)
 BOUNDED = (
     Config(faults=3, kinds=("doom", "take", "policy", "anew", "lies", "spent", "quota")),
     Config(faults=3, kinds=("doom", "take", "policy", "anew", "crash"), replicas=5, ordered=True),
@@ -65,6 +69,12 @@ def test_nothing_breaks_nearby(config: Config) -> None:
 def test_nobody_is_ended_too_often(config: Config) -> None:
     """Whatever the cluster answers, in any order: so many ends of one member an hour, and no more."""
     explore(config, states_max=6_000)
+
+
+@pytest.mark.parametrize("config", LEADERS, ids=_named)
+def test_two_leaders_end_one_at_a_time(config: Config) -> None:
+    """An eviction that arrives when another leads, which has acted by then, takes no majority."""
+    explore(config, states_max=4_000)
 
 
 def test_the_explorer_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,10 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
 from splitter.core.model import Observation, Standing, Tie
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.packed import packed
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
@@ -38,7 +41,7 @@ class Doomed:
             stateful=StatefulView(5, 5, 5, now),
         )
         members = [pod(f"db-{k}", ordinal=k) for k in range(4)]
-        doomed = pod("db-4", Standing.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True)
+        doomed = pod("db-4", Standing.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True, created=now)
         itself = replace(replica_set("db", of=(*members, doomed), tie=Tie.PARKED), first_ordinal=0)
         ours = split(owner_uids=("uid-db",), ordinals=(0, 1, 2, 4))
         seen = observation(source, [itself], key=key, now=now, split=ours)
@@ -51,6 +54,13 @@ class Answering:
     def __init__(self, error: ApiError | None) -> None:
         self.evictions = 0
         self._error = error
+
+    async def write_status(
+        self, observed: Observation, status: dict[str, Any], *, as_seen: bool = False
+    ) -> None:
+        """Have no right to."""
+        del observed, status, as_seen
+        raise ApiError(403, "Forbidden", "no right")
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> int:
         """Count, and answer."""
@@ -102,3 +112,109 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
 
     asyncio.run(passes())
     assert writer.evictions == asked
+
+
+class Shared:
+    """The Split as the API server has it, and the members, for whoever leads; one status a version."""
+
+    def __init__(self) -> None:
+        self.status: dict[str, Any] = {}
+        self.ends = self.written = 0
+        self.made: datetime | None = None  # the member's pod, if it is to be the same in every pass
+        self.taken_over = False  # another leader writes between what this one sees and what it writes
+        self.answer: ApiError | None = None  # to an eviction, which is done all the same
+
+    async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
+        """Return what is seen, with the Split as it was written last."""
+        seen = await Doomed().observe(key, now, promised)
+        if self.made is not None:
+            [itself] = seen.replica_sets
+            same = replace(itself.pods[-1], created=self.made, uid="uid-same")
+            seen = replace(seen, replica_sets=(replace(itself, pods=(*itself.pods[:-1], same)),))
+        assert seen.split is not None
+        rebalance = self.status.get("rebalance", {})
+        return replace(seen, split=replace(seen.split, rebalance=rebalance, status=packed(self.status)))
+
+    async def write_status(
+        self, observed: Observation, status: dict[str, Any], *, as_seen: bool = False
+    ) -> None:
+        """Take a status that is made of the last one."""
+        del observed
+        self.written += 1
+        if as_seen and self.taken_over:
+            raise ApiError(409, "Conflict", "the object has been modified")
+        self.status = status
+
+    async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> None:
+        """End what is to end."""
+        del observed
+        written.extend(actions)
+        ends = sum(isinstance(one, EvictPod) for one in actions)
+        self.ends += ends
+        if ends and self.answer is not None:
+            raise self.answer
+
+
+def led(renderer: BoundedRenderer, shared: Shared, passes: int = 1, *, flushes: bool = False) -> None:
+    """Lead for some passes, and stop: without a word, so that what is not written by then is lost."""
+
+    async def term() -> None:
+        reconciler = Reconciler(
+            WorkQueue(),
+            shared,  # type: ignore[arg-type]
+            shared,  # type: ignore[arg-type]
+            renderer,
+            rules=rules_of(Settings()),
+            resync_s=300.0,
+        )
+        for _ in range(passes):
+            with suppress(ApiError):
+                await reconciler._pass(KEY)  # noqa: SLF001 - what a worker does
+        if flushes:
+            await reconciler._board.flush()  # noqa: SLF001 - as at the end of a term
+
+    asyncio.run(term())
+
+
+NO_ANSWER = ApiError(0, "NoAnswer", "the connection was lost")
+
+
+@pytest.mark.parametrize("answer", [None, NO_ANSWER], ids=["answered", "no answer"])
+def test_every_leader_knows_of_all_ends(renderer: BoundedRenderer, answer: ApiError | None) -> None:
+    """Each is killed right after it has ended the member: together they end it four times an hour."""
+    shared = Shared()
+    shared.answer = answer
+    for _ in range(12):
+        led(renderer, shared)
+    assert shared.ends == 4
+
+
+def test_who_was_overtaken_ends_nobody(renderer: BoundedRenderer) -> None:
+    """One who decides by a Split that another has written since: paused, say, and woken too late."""
+    shared = Shared()
+    shared.taken_over = True
+    led(renderer, shared, passes=3)
+    assert shared.ends == 0
+    shared.taken_over = False
+    led(renderer, shared)
+    assert shared.ends == 1
+
+
+def test_a_refused_end_is_not_counted(renderer: BoundedRenderer) -> None:
+    """A budget says no, again and again: what was counted before it was asked is taken back."""
+    shared = Shared()
+    shared.answer = ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the budget")
+    for _ in range(6):
+        led(renderer, shared, flushes=True)
+    assert shared.ends == 6
+    assert "restarts" not in shared.status["rebalance"]
+
+
+def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
+    """Killed after each of their writes, the next leader asks without counting again."""
+    shared = Shared()
+    shared.made = datetime(2026, 1, 5, tzinfo=UTC)
+    led(renderer, shared)
+    led(renderer, shared)
+    assert (shared.written, shared.ends) == (1, 2)
+    assert len(shared.status["rebalance"]["restarts"]) == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from splitter.core.model import Policy
+from splitter.core.rebalance import RebalanceInput
 from splitter.simulate import (
     Assumptions,
     Rebalancing,
@@ -30,6 +31,14 @@ def outage(after_s: int, length_s: int, total_s: int, nodes: int = 16) -> Trace:
     """Make a trace in which all nodes go at once and come back."""
     counts = [nodes] * after_s + [0] * length_s + [nodes] * (total_s - after_s - length_s)
     return from_counts(counts, 1.0, "outage")
+
+
+class NoMachines(Rebalancing):
+    """splitter, while an autoscaler says all the time that no more spot machines can be had."""
+
+    def answer(self, observed: RebalanceInput) -> tuple[int, int, float | None]:
+        """Ask `decide`; the room on the nodes that there are is still seen."""
+        return super().answer(replace(observed, blocked="no more spot nodes"))
 
 
 class TestArithmetic:
@@ -136,6 +145,14 @@ class TestPublicTraces:
         calm = replace(trace, duration_s=trace.duration_s + 86_400)
         last = simulate(calm, Rebalancing("splitter"), self.GIVEN).samples[-1]
         assert last.on_demand == max(0, 16 - len(nodes))
+
+    @pytest.mark.parametrize(("notice_s", "floor"), [(0, 0.992), (120, 0.995)])
+    def test_uses_the_spot_room_that_is_left(self, notice_s: float, floor: float) -> None:
+        """No machine can be had, and 2 on on-demand at most: what nobody covers takes all free spot room."""
+        [trace] = [one for one in TRACES if one.name == "bamboo-p3"]
+        given = Assumptions(desired=16, max_surge=4, notice_s=notice_s)
+        result = simulate(trace, NoMachines("splitter", Policy(on_demand_max=2)), given)
+        assert result.availability > floor
 
 
 class TestReport:

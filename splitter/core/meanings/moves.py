@@ -146,7 +146,8 @@ REBALANCING: Final = {
     ),
     Reason.ON_DEMAND_SHORT: Meaning(
         "Warning",
-        ("On-demand replicas found no node for longer than the grace: replicas are asked for in both pools."),
+        "On-demand replicas found no node for the whole grace. Twins ask spot for its share and no more;"
+        " in placement mode they may start on spot.",
         "Is there on-demand capacity, and an autoscaler that may buy it?",
     ),
     Reason.ON_DEMAND_CAPPED: Meaning(

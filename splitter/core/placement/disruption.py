@@ -16,7 +16,7 @@ from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
 from splitter.core.placement.clock import clock, left_s
-from splitter.core.placement.members import PlacementInput
+from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
 
@@ -81,9 +81,23 @@ def permitted(
             held.append(hold)
         elif not second and len(granted) < MAX_WRITES:
             granted.append(end)
-            counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
-            state = replace(state, restarts=(*state.restarts, counted))
+            state = _counted(observed, end, state)
     return tuple(granted), tuple(held), state
+
+
+def _counted(observed: PlacementInput, end: End, state: RebalanceState) -> RebalanceState:
+    """Count an end. One pod ends once: what was asked of it a moment ago, by a process that died, counts."""
+    if any(_is_this_end(observed, end, one) for one in state.restarts):
+        return state
+    counted = Restart(end.ordinal, observed.now, end.cause is Cause.ORDER)
+    return replace(state, restarts=(*state.restarts, counted))
+
+
+def _is_this_end(observed: PlacementInput, end: End, restart: Restart) -> bool:
+    """Whether this very pod was asked to end within the last minute; Kubernetes tells whole seconds."""
+    made = end.pod.created or observed.now
+    recent = left_s(observed.now, restart.at, TRANSIT_S) > 0
+    return restart.ordinal == end.ordinal and recent and made < restart.at.replace(microsecond=0)
 
 
 def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
@@ -92,6 +106,7 @@ def hindrance(observed: PlacementInput, end: End, state: RebalanceState, tuning:
         return (
             _unplaceable(observed, end, state, tuning)
             or _without_majority(observed, end)
+            or _beside_another(observed, end, state)
             or _too_often(observed, end, state, tuning)
             or _failed_before(observed, end, state, tuning)
             or _refused(observed, end)
@@ -161,9 +176,37 @@ def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
     return Hold(Note(Reason.QUORUM_HELD, message, warning=True))
 
 
+def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -> Hold | None:
+    """Hold while another member was asked to end and nobody knows whether it will: no pod shows it yet.
+
+    The answer got lost, or a leader asked that leads no more: its request may still arrive (docs/adr/0038).
+    """
+    waits = {
+        member.ordinal: wait_s
+        for member in observed.members
+        if member.ordinal != end.ordinal
+        and member.pod is not None
+        and member.pod.counts
+        and (last := last_end(state, member.ordinal)) is not None
+        # Kubernetes tells whole seconds.
+        and (member.pod.created or observed.now) < last.replace(microsecond=0)
+        and (wait_s := left_s(observed.now, last, TRANSIT_S))
+    }
+    if not waits:
+        return None
+    other = min(waits)
+    message = (
+        f"{end.pod.name} is not moved before {clock(last_end(state, other), TRANSIT_S)}:"
+        f" {observed.name}-{other} was asked to end, and may be about to"
+    )
+    return Hold(Note(Reason.WAITING_FOR_REPLICAS, message), max(waits.values()))
+
+
 def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
     """Hold a member that was ended as often as may be within an hour."""
-    own = sorted(one for one in state.restarts if one.ordinal == end.ordinal)
+    own = sorted(
+        one for one in state.restarts if one.ordinal == end.ordinal and not _is_this_end(observed, end, one)
+    )
     times, planned = [one.at for one in own], [one.at for one in own if one.planned]
     wait_s = _until_fewer(observed.now, times, tuning.restarts_per_hour)
     if end.cause is Cause.ORDER:

@@ -126,6 +126,9 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
     elif on_demand == observed.on_demand_spec and figures.need_up > figures.base:
         reason, why = _shortage(figures)
         yield Note(reason, f"{hold}, {figures.base + doomed} wanted: {why}")
+    elif on_demand == observed.on_demand_spec and doomed:
+        reason, why = _shortage(figures)
+        yield Note(reason, f"{hold}, {figures.base} wanted: {why}", warning=True)
     if observed.cover and state.short_since is not None and not figures.short and not figures.probing:
         reason, why = _unplaced(figures)
         yield Note(
@@ -189,7 +192,7 @@ def _limits(figures: Figures) -> Iterator[Note]:
         yield Note(
             Reason.ON_DEMAND_SHORT,
             f"{observed.on_demand_stuck} of {observed.on_demand_spec} on-demand replicas find no node; spot"
-            " is asked for all it can hold. Add on-demand capacity, or a higher quota",
+            f" {_in_its_place(figures)}. Add on-demand capacity, or a higher quota",
             warning=True,
         )
     uncovered = observed.desired - figures.up - figures.need_up
@@ -200,6 +203,13 @@ def _limits(figures: Figures) -> Iterator[Note]:
             " Raise it to have them covered",
             warning=True,
         )
+
+
+def _in_its_place(figures: Figures) -> str:
+    """Say what spot does for on-demand that finds no node: never more than its own share."""
+    if figures.observed.spot_ready < figures.want:
+        return "is asked for all it can hold"
+    return f"has all of its {figures.want} and takes no on-demand replica's place"
 
 
 def _noted(pool: Pool, before: int, after: int, reason: Reason, why: str) -> Note:

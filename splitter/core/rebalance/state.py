@@ -233,7 +233,8 @@ class RebalanceState:
     def unwritten(self, before: "RebalanceState") -> "RebalanceState":
         """Return what to remember when a write failed: all that was seen, nothing that was to be done.
 
-        A loss stays a loss: the pods that tell of it may be gone before the next try.
+        A loss stays a loss: the pods that tell of it may be gone before the next try. Ends of pods that were
+        asked for stay counted: without an answer they may have happened.
         """
         asked = [count for count in (self.decided, before.decided) if count is not None]
         return replace(
@@ -246,7 +247,6 @@ class RebalanceState:
             failed_moves=before.failed_moves,
             failed_covers=before.failed_covers,
             unplaced=before.unplaced,
-            restarts=before.restarts,
             yielded=before.yielded,
         )
 

@@ -20,6 +20,7 @@ def split(raw: Raw) -> SplitRecord:
     replicas, remembered = spec.get("replicas"), status.get("rebalance")
     view = SplitView(
         uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
         generation=count(metadata, "generation"),
         # It has one by our own hand; what others add multiplies what is told to the admission policy.
         owner_uids=tuple(ref["uid"] for ref in owners(metadata)[:_OWNERS]),
