@@ -91,23 +91,34 @@ def destined(cluster: Cluster) -> Standing:
         owned = cluster.owned_by(deployment)
         active = [rs for rs in owned if rs.spec > 0]
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
-        rolls = any(rs.template != deployment.template for rs in active)
         wanted = deployment.replicas
-        if rolls:
-            kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
-            least = max(0, wanted - deployment.max_unavailable)
-            sound, up = sum(map(cluster.available, kept)), sum(map(cluster.serves, kept))
-            # Its controller takes a doomed or lost one for as good as any other. The source's own rolls are
-            # not ours.
-            ready = sum(pod.ready_since is not None for pod in kept) if deployment.pool is not None else 0
-            available += max(0, min(sound, least - max(0, ready - sound)))
-            serving += max(0, min(up, least - max(0, ready - up)))
+        if any(rs.template != deployment.template for rs in active):
+            kept = _left_by_roll(cluster, deployment, active)
+            available += sum(map(cluster.available, kept))
+            serving += sum(map(cluster.serves, kept))
             continue
         for rs in active:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
             available += sum(cluster.available(pod) for pod in left)
             serving += sum(cluster.serves(pod) for pod in left)
     return Standing(available, serving)
+
+
+def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[ReplicaSet]) -> list[Pod]:
+    """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
+
+    The oldest ReplicaSet goes first. Its controller takes a doomed or lost pod for as good as any other.
+    """
+    least = max(0, deployment.replicas - deployment.max_unavailable)
+    kept = {rs.uid: _left(cluster, rs, rs.spec) for rs in active}
+    spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
+    old = (rs for rs in active if rs.template != deployment.template)
+    for rs in sorted(old, key=lambda rs: rs.created):
+        ready = [pod for pod in kept[rs.uid] if pod.ready_since is not None]
+        taken = max(0, min(spare, len(ready)))
+        kept[rs.uid] = deletion_order(cluster, ready)[taken:]
+        spare -= taken
+    return [pod for left in kept.values() for pod in left]
 
 
 def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:

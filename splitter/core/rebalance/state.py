@@ -103,6 +103,8 @@ class RebalanceInput:
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
     lost_nodes_live: bool = False
     """All of those are doomed, and none is NotReady or absent yet."""
+    surging: int = 0
+    """Beside both specs: what rollouts hold or may hold, replicas that wait for a node left out."""
     fit_spot: int = 0
     """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
     blocked: str = ""
