@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
 from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
+from splitter.core.placement.clock import left_s
 from splitter.core.plan import Pass
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -35,6 +36,8 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
                 at_once = pod.ordinal is not None
+                if at_once and (pod.successor or until_removed(pod, this) > 0):
+                    continue
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
                 if not at_once and any(other.counts and not other.vanished for other in pods):
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
@@ -48,6 +51,16 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
         return tuple(raises)
     lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
     return (*raises, *costs, *lowerings, *vanished)
+
+
+def until_removed(pod: PodView, this: Pass) -> float:
+    """Return the seconds for which a member stays whose Node went while Ready: a kubelet may run it on.
+
+    Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
+    """
+    if pod.ordinal is None or not pod.vanished:
+        return 0.0
+    return left_s(this.observed.now, pod.vanished_since, this.rules.tuning.vanished_s)
 
 
 def _cost(pod: PodView) -> SetDeletionCost | None:
