@@ -117,6 +117,7 @@ def simulate(
         given.spot_start_s,
         given.slots_per_node,
         given.standing_nodes,
+        given.notice_s,
         on_demand=[Pod(0.0, 0.0, f"on-demand-{number}") for number in range(given.desired)],
         on_demand_spec=given.desired,
     )
