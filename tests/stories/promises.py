@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
+from splitter.core.handover import Step
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
@@ -19,6 +20,8 @@ from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
 
 CONTROLLER = "a controller"
+# The way back has no division, also where a dry run holds it.
+BACK = frozenset({Step.UNPAUSE, Step.SHRINK_OURS, Step.CLEAN_UP, Step.OFFBOARD, Step.BRING_HOME})
 
 
 class BrokenPromiseError(AssertionError):
@@ -48,7 +51,7 @@ def check_told(observed: Observation, found: Plan) -> None:
     ):
         raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
     wanted, source = found.wanted_on_demand + found.wanted_spot, observed.source
-    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    back = found.state in {State.GIVING_BACK, State.CONFLICT} or found.step in BACK
     if source is not None and observed.twins and not back and wanted != source.replicas:
         raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
     written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
@@ -110,7 +113,7 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[Replica
     The oldest ReplicaSet goes first. Its controller takes a doomed or lost pod for as good as any other.
     """
     least = max(0, deployment.replicas - deployment.max_unavailable)
-    kept = {rs.uid: _left(cluster, rs, rs.spec) for rs in active}
+    kept = {rs.uid: _left(cluster, rs, min(rs.spec, deployment.replicas)) for rs in active}
     spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
     old = (rs for rs in active if rs.template != deployment.template)
     for rs in sorted(old, key=lambda rs: rs.created):
