@@ -298,6 +298,14 @@ class TestTurns:
             assert any(isinstance(action, Scale) for action in found.actions)
             assert not found.voluntary
 
+    @pytest.mark.parametrize("base", [3, 4, 5])
+    def test_nor_what_replaces_pods_of_a_drained_node(self, base: int) -> None:
+        """Somebody empties spot nodes by choice: their replicas are made anew before, whatever waits beside."""
+        leaving = tuple(replace(one, voluntary=one.going) for one in pods(4, doomed=2))
+        observed = at_rest(others_moving=9, spot=twin(Pool.SPOT, leaving), fit_spot=9)
+        found = self.planned(observed, defaults=Policy(on_demand_base=base))
+        assert sum(one.replicas - one.was for one in found.raises) >= 2
+
     @pytest.mark.parametrize(
         ("state", "reason", "had", "keeps"),
         [
