@@ -300,7 +300,7 @@ class TestTurns:
 
     @pytest.mark.parametrize("base", [3, 4, 5])
     def test_nor_what_replaces_pods_of_a_drained_node(self, base: int) -> None:
-        """Somebody empties spot nodes by choice: their replicas are made anew before, whatever waits beside."""
+        """Somebody empties spot nodes by choice: their replicas are made anew before they go."""
         leaving = tuple(replace(one, voluntary=one.going) for one in pods(4, doomed=2))
         observed = at_rest(others_moving=9, spot=twin(Pool.SPOT, leaving), fit_spot=9)
         found = self.planned(observed, defaults=Policy(on_demand_base=base))
