@@ -23,7 +23,7 @@ import kopf
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.nodes import Health
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, State
 from splitter.kube.access import check_access, missing_in, probe
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
@@ -49,6 +49,8 @@ _OPTIONAL_SYNC_S = 2.0
 # A write that was sent has so long to end before the lease is released; otherwise it runs out by itself.
 _SETTLE_S = 2.0
 _LOOK_S = 1.0
+# What the last leader was moving has its turn still.
+_ON_THE_MOVE = frozenset({State.TAKING_OVER, State.MOVING})
 # Python looks for cyclic garbage after 700 new objects, and one page of a list has 30,000, which all go again
 # without it: that was three quarters of the time to read it (docs/performance.md).
 _GARBAGE_AT_START, _GARBAGE = 50_000, 5_000
@@ -303,6 +305,7 @@ class _Doorway:
             rules=rules,
             resync_s=self._settings.resync_s,
             views=self._views,
+            moving=[one.source for one in self._cache.splits.values() if one.view.state in _ON_THE_MOVE],
         )
         for record in list(self._cache.template_sets.store.values()):
             reconciler.inspect(record)

@@ -118,7 +118,7 @@ class Settings(BaseModel):
     vanished_node_wait_s: Seconds = Field(
         default=40,
         ge=0,
-        description="Placement: pods of a Node deleted while Ready are removed after so long.",
+        description="Pods of a StatefulSet on a Node deleted while Ready are removed after so long.",
     )
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from splitter.core.floor import kept_by_replica_set, kept_by_twin, may_roll, staying_pods
+from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
 from splitter.core.model import PodView, ReplicaSetView, Standing, TwinView
 
 
@@ -240,6 +240,13 @@ def holder_of_twin(twin: TwinView, target: int, rank: int, *, on_demand: bool) -
         rank=rank,
         resource_version=twin.resource_version,
     )
+
+
+def surging(twin: TwinView) -> int:
+    """Count the replicas that a rollout may hold above the spec; those that wait for a node take no room."""
+    if not is_rolling(twin) or not twin.spec_replicas:
+        return 0
+    return max(0, twin.max_surge - stuck(twin.pods))
 
 
 def _counted(pods: Sequence[PodView]) -> int:

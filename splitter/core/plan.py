@@ -138,9 +138,21 @@ def unseen(found: Plan, observed: Observation, why: str) -> Plan:
     if not found.actions and (observed.split is None or found.state is State.REFUSED):
         return found
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
-    kept = as_written(replace(found, actions=found.raises), observed, found.raises)
+    state = _undone(found, observed) if found.raises != found.actions else found.rebalance
+    kept = as_written(replace(found, actions=found.raises, rebalance=state), observed, found.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
     return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
+
+
+def _undone(found: Plan, observed: Observation) -> RebalanceState | None:
+    """Return what is remembered of a plan whose raises alone are written: no step, no move, no pod's end."""
+    if found.rebalance is None:
+        return None
+    known = RebalanceState.from_json(observed.split.rebalance if observed.split is not None else {})
+    ended = tuple(one for one in found.rebalance.restarts if one.at < observed.now)
+    on_demand = observed.on_demand.name if observed.on_demand is not None else ""
+    raised = (one.replicas for one in found.raises if one.name == on_demand)
+    return replace(found.rebalance.unwritten(known), restarts=ended, decided=next(raised, known.decided))
 
 
 def in_part(found: Plan) -> Plan:

@@ -32,7 +32,6 @@ from splitter.core.surface import (
     source_label_state,
 )
 from splitter.core.troubles import with_troubles
-from splitter.core.write_order import doubted_s
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -120,7 +119,7 @@ def plan(
     found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
-        found = _awake_by_time(this, _with_edits(found, edited))
+        found = _awake_when_silent(observed, _with_edits(found, edited))
     if step is Step.RUN and len(observed.twins) == len(Pool):
         found = guarded(this, found)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
@@ -222,15 +221,13 @@ def _with_edits(found: Plan, edited: Mapping[Pool, str]) -> Plan:
     return replace(found, notes=(Note(Reason.DRIFT, message, warning=True), *found.notes))
 
 
-def _awake_by_time(this: Pass, found: Plan) -> Plan:
-    """Look again when something that was heard ends by time alone, or a doubt does: no event tells us."""
-    observed = this.observed
-    due = [left_s for twin in observed.twins for pod in twin.pods if (left_s := doubted_s(this, pod))]
-    if observed.heard_until is not None:
-        due.append(max(0.0, seconds_between(observed.now, observed.heard_until)) + 1.0)
-    if found.wake_after_s is not None:
-        due.append(found.wake_after_s)
-    return replace(found, wake_after_s=min(due, default=None))
+def _awake_when_silent(observed: Observation, found: Plan) -> Plan:
+    """Look again when something that was heard ends by time alone: no event tells us."""
+    if observed.heard_until is None:
+        return found
+    left_s = max(0.0, seconds_between(observed.now, observed.heard_until)) + 1.0
+    due_s = left_s if found.wake_after_s is None else min(found.wake_after_s, left_s)
+    return replace(found, wake_after_s=due_s)
 
 
 def _only_reported(this: Pass, found: Plan) -> Plan:

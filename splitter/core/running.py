@@ -34,7 +34,7 @@ from splitter.core.rollout import Circumstances, last_available, next_roll, part
 from splitter.core.situation import rebalance_input
 from splitter.core.steady import settled
 from splitter.core.surface import kept_name, twin_name
-from splitter.core.write_order import ordered
+from splitter.core.write_order import ordered, until_removed
 
 
 def run(this: Pass) -> Plan:
@@ -77,14 +77,17 @@ def _trimmed(this: Pass, found: Plan) -> Plan:
 
 
 def _awake_at_grace(this: Pass, counted: Plan) -> Plan:
-    """Look again when a pod that finds no node has waited for the grace: no event tells us."""
+    """Look again when a pod has waited for a node for the grace, or may be removed: no event tells us."""
     waited = [
         seconds_between(pod.unschedulable_since, this.observed.now)
         for twin in this.observed.twins
         for pod in twin.pods
         if pod.counts and pod.unschedulable_since is not None
     ]
-    left = [this.policy.grace_s - one + 1.0 for one in waited if one <= this.policy.grace_s]
+    pods = [pod for twin in this.observed.twins for pod in twin.pods]
+    pods += [pod for rs in this.observed.tied(Tie.PARKED) for pod in rs.pods]
+    left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
+    left += [this.policy.grace_s - one + 1.0 for one in waited if one <= this.policy.grace_s]
     due = [one for one in (*left, counted.wake_after_s) if one is not None]
     return replace(counted, wake_after_s=min(due, default=None))
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
 from splitter.core.floor import staying_pods
-from splitter.core.handover import doomed_or_lost
+from splitter.core.handover import doomed_or_lost, surging
 from splitter.core.model import (
     Observation,
     PodView,
@@ -78,6 +78,7 @@ def rebalance_input(
         ),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
         lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
+        surging=surging(on_demand) + surging(spot),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
         view_broken=observed.view_broken,

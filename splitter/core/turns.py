@@ -26,10 +26,12 @@ def not_yet(this: Pass, what: str) -> Note | None:
 
 
 def redivides(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> bool:
-    """Whether a decision begins to divide the same N otherwise, with nothing lost or short."""
+    """Whether a decision begins to divide the same N otherwise, with nothing lost, leaving or short."""
     specs = on_demand.spec_replicas, spot.spec_replicas
     if (decision.on_demand, decision.spot) == specs or decision.state.lost:
         return False
+    if any(pod.counts and pod.going for pod in (*on_demand.pods, *spot.pods)):
+        return False  # a drain is no loss, and what it takes is replaced in the same step
     base = base_replicas(this.source.replicas, this.policy)
     # The moves come first; one for another reason than the division is in a hurry.
     by_policy = decision.notes[0].reason is Reason.SCALED

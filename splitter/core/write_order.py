@@ -7,7 +7,8 @@ the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs 
 from collections.abc import Sequence
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
-from splitter.core.model import PodView, ReplicaSetView, Standing, Tie, seconds_between
+from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
+from splitter.core.placement.clock import left_s
 from splitter.core.plan import Pass
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -34,9 +35,9 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
             if not pod.counts:
                 continue
             if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
-                if doubted_s(this, pod):
-                    continue
                 at_once = pod.ordinal is not None
+                if at_once and (pod.successor or until_removed(pod, this) > 0):
+                    continue
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
                 if not at_once and any(other.counts and not other.vanished for other in pods):
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
@@ -52,14 +53,14 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
     return (*raises, *costs, *lowerings, *vanished)
 
 
-def doubted_s(this: Pass, pod: PodView) -> float:
-    """Return for how many seconds a StatefulSet's pod on a Node that went while Ready may still run (ADR 34).
+def until_removed(pod: PodView, this: Pass) -> float:
+    """Return the seconds for which a member stays whose Node went while Ready: a kubelet may run it on.
 
-    It is removed by force, since its successor waits for it; two of one identity must never run.
+    Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
     """
-    if pod.ordinal is None or pod.vanished_since is None:
+    if pod.ordinal is None or not pod.vanished:
         return 0.0
-    return max(0.0, this.rules.tuning.vanished_s - seconds_between(pod.vanished_since, this.observed.now))
+    return left_s(this.observed.now, pod.vanished_since, this.rules.tuning.vanished_s)
 
 
 def _cost(pod: PodView) -> SetDeletionCost | None:

@@ -69,11 +69,10 @@ class Placing:
         there = self._cache.placements.of(namespace)
         known: Sets = there.sets if there is not None else {}
         wanted = self._sets(namespace, known)
+        changed = known.get(source.uid) != wanted.get(source.uid)
         if not wanted and there is not None:
             await self._delete(namespace, there.uid)
-        elif known.get(source.uid) != wanted.get(source.uid) or (
-            stays and not self._cache.placements.knows_nodes(namespace)
-        ):
+        elif changed or (stays and not self._cache.placements.knows_nodes(namespace)):
             await self._write(namespace, wanted, there)
 
     def _sets(self, namespace: str, known: Sets) -> Sets:

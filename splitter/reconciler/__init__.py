@@ -9,7 +9,7 @@ up, and a pass that lost a race simply runs again.
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,7 +85,9 @@ class Reconciler:
         rules: Rules,
         resync_s: float,
         views: Views | None = None,
+        moving: Iterable[Key] = (),
     ) -> None:
+        """Take over from the last leader: those it was `moving` keep their turn until their first pass."""
         self._queue = queue
         self._observer = observer
         self._writer = writer
@@ -100,6 +102,8 @@ class Reconciler:
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._others = Others(rules.max_concurrent_moves, time.monotonic)
+        for key in moving:
+            self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
         self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
 

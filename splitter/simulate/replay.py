@@ -117,9 +117,9 @@ def simulate(
         given.spot_start_s,
         given.slots_per_node,
         given.standing_nodes,
+        given.notice_s,
         on_demand=[Pod(0.0, 0.0, f"on-demand-{number}") for number in range(given.desired)],
         on_demand_spec=given.desired,
-        notice_s=given.notice_s,
     )
     sums = _Sums()
     order = count()  # ties keep the order of the trace

@@ -9,6 +9,9 @@ from datetime import datetime, timedelta
 
 from splitter.core.rebalance import RebalanceInput
 
+TERMINATION_S = 30.0
+"""Kubernetes' default of terminationGracePeriodSeconds: what a pod is given to end."""
+
 
 @dataclass(slots=True, eq=False)
 class Pod:
@@ -29,6 +32,8 @@ class World:
     slots_per_node: int
     visible: bool
     """Free slots can be seen before a pod is bound there (standing nodes, no autoscaler)."""
+    notice_s: float
+    """From a node's notice to its end, as its provider tells; 0: there is no notice."""
     doomed: dict[str, bool] = field(default_factory=dict)
     """Every spot node that is there; True while it is about to go."""
     on_demand: list[Pod] = field(default_factory=list)
@@ -36,8 +41,6 @@ class World:
     clock_s: float = 0.0
     on_demand_spec: int = 0
     spot_spec: int = 0
-    notice_s: float = 0.0
-    """How long before its end a node is announced to go; 0: it is not. A pod ends at once here."""
 
     def is_ready(self, pod: Pod) -> bool:
         """Say whether a pod has had the time to start."""
@@ -83,7 +86,7 @@ class World:
             spot_starting=sum(not self.is_ready(pod) for pod in healthy),
             spot_pending=len(self.spot) - len(bound),
             spot_doomed=sum(self.doomed.get(pod.node or "") is True for pod in bound),
-            spot_stop_after_s=self.notice_s or None,
+            spot_stop_after_s=self.notice_s - TERMINATION_S if self.notice_s > 0 else None,
             lost_node_uids=tuple(sorted({str(pod.node) for pod in bound if not self.is_healthy(pod)})),
             fit_spot=sum(self._free_slots().values()) if self.visible else 0,
         )

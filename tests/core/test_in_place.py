@@ -34,7 +34,7 @@ from splitter.core.model import (
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Reach
 from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
-from splitter.core.plan import Plan, Rules
+from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
@@ -258,6 +258,22 @@ class TestKeeping:
         found = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
         assert found.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
         assert describe(found.actions[0]) == "evict pod db-4, to start anew on on-demand"
+
+    def test_nobody_ends_on_an_old_view_and_none_is_counted(self) -> None:
+        """A watch fails: what would be ended stays, and is no restart of it."""
+        doomed = one(4, on_spot=True, standing=Standing.DOOMED)
+        lost = one(3, on_spot=True, standing=Standing.LOST, vanished=True)
+        for changed in ({4: doomed}, {3: lost}):
+            observed = seen(members(changed), in_force=(0, 1, 2, *changed))
+            found = planned(observed)
+            assert found.actions
+            assert found.rebalance is not None
+            assert found.rebalance.restarts
+            held = unseen(found, observed, "pods of shop cannot be followed")
+            assert (held.actions, held.verdict.reason) == ((), Reason.CONTROL_PLANE_VIEW)
+            assert held.rebalance is not None
+            assert not held.rebalance.restarts
+            assert held.rebalance.moved is None
 
     def test_a_change_that_its_controller_has_not_seen_may_be_an_update(self) -> None:
         """It may take a member in this very moment: of three that is one too many, of five it is not."""

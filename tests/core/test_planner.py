@@ -28,6 +28,7 @@ from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.stateful import StatefulView
 from splitter.core.turns import keeps_turn
 
@@ -297,6 +298,14 @@ class TestTurns:
             assert any(isinstance(action, Scale) for action in found.actions)
             assert not found.voluntary
 
+    @pytest.mark.parametrize("base", [3, 4, 5])
+    def test_nor_what_replaces_pods_of_a_drained_node(self, base: int) -> None:
+        """Somebody empties spot nodes by choice: their replicas are made anew before they go."""
+        leaving = tuple(replace(one, voluntary=one.going) for one in pods(4, doomed=2))
+        observed = at_rest(others_moving=9, spot=twin(Pool.SPOT, leaving), fit_spot=9)
+        found = self.planned(observed, defaults=Policy(on_demand_base=base))
+        assert sum(one.replicas - one.was for one in found.raises) >= 2
+
     @pytest.mark.parametrize(
         ("state", "reason", "had", "keeps"),
         [
@@ -538,6 +547,25 @@ class TestUnseen:
         lowers = Scale(HolderKind.DEPLOYMENT, "web-spot", 6, 5, "7")
         held = unseen(replace(found, actions=(lowers, *found.actions)), observed, "pods")
         assert held.actions == found.raises
+        assert held.rebalance is not None
+        assert held.rebalance.lost
+        assert held.rebalance.decided == found.raises[0].replicas
+
+    def test_remembers_no_step_that_is_not_taken(self) -> None:
+        """Cover stays where it is, and its next step down is not put off."""
+        soaked = RebalanceState(last_loss=ago(7000), proven=True).to_json()
+        observed = at_rest(
+            on_demand=twin(Pool.ON_DEMAND, pods(10)),
+            spot=twin(Pool.SPOT, pods(6)),
+            split=split(rebalance=soaked),
+        )
+        found = planned(observed)
+        assert [one.replicas < one.was for one in found.actions if isinstance(one, Scale)] == [True]
+        held = unseen(found, observed, "pods")
+        assert held.actions == ()
+        assert held.rebalance is not None
+        assert held.rebalance.last_step is None
+        assert held.rebalance.decided is None  # below what is there, it would look like a forgotten raise
 
     def test_says_so(self) -> None:
         """Whoever looks at the Split reads it, though nothing was to be done."""

@@ -62,3 +62,20 @@ async def test_a_thousand_wait() -> None:
         told(api, began_s, 1200.0)
         assert reasons(api)["WaitingForTurn"] == WAITING - 6 * LIMIT
         assert sum(api.rates(began_s).values()) < 5 * 1200.0
+
+
+async def test_a_new_leader_knows_whose_turn_it_is() -> None:
+    """What the last one began counts from the first moment: no others begin beside it."""
+    api = Api()
+    for number in range(4 * LIMIT):
+        label(api, number)
+    async with standing_by(api) as doorway:
+        await lead(doorway)
+        before = taken(api)
+        assert len(before) == LIMIT
+    await passing(60.0)  # the lease of who stopped without a word runs out
+    api.objects = dict(reversed(api.objects.items()))  # those that wait are looked at first
+    async with standing_by(api) as doorway:
+        await lead(doorway)
+        assert taken(api) == before
+        assert reasons(api)["WaitingForTurn"] == 3 * LIMIT

@@ -69,18 +69,15 @@ class TestArithmetic:
         given = Assumptions(notice_s=notice_s)
         assert simulate(outage(7200, 3600, 86_400), Rebalancing("splitter"), given).seconds_short == short_s
 
-    @pytest.mark.parametrize(("notice_s", "told_s"), [(0.0, None), (30.0, 30.0)])
-    def test_who_decides_knows_how_long_a_notice_is(self, notice_s: float, told_s: float | None) -> None:
-        """As in a cluster, where the provider is known."""
-        told: list[float | None] = []
-
-        class Listening(Rebalancing):
-            def answer(self, observed: RebalanceInput) -> tuple[int, int, float | None]:
-                told.append(observed.spot_stop_after_s)
-                return super().answer(observed)
-
-        simulate(outage(7200, 3600, 86_400), Listening("splitter"), Assumptions(notice_s=notice_s))
-        assert set(told) == {told_s}
+    @pytest.mark.parametrize(("notice_s", "kept_s"), [(30.0, 0.0), (60.0, 20.0), (120.0, 60.0)])
+    def test_the_doomed_end_before_their_nodes_do(self, notice_s: float, kept_s: float) -> None:
+        """On-demand covers them in 10 s; they are let go while 30 s are left to end, or after a minute."""
+        given = Assumptions(notice_s=notice_s, on_demand_start_s=10)
+        result = simulate(outage(7200, 3600, 86_400), Rebalancing("splitter"), given)
+        covered_s = 7200 - notice_s + 10
+        gone_s = next(one.at_s for one in result.samples if one.at_s >= covered_s and not one.spot_ready)
+        assert gone_s == covered_s + kept_s
+        assert result.seconds_short == 0
 
     def test_warm_on_demand_keeps_the_base_up(self) -> None:
         """on-demand-base 4: four replicas answer all through a sudden loss."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
+from splitter.core.handover import Step
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
@@ -19,6 +20,8 @@ from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
 
 CONTROLLER = "a controller"
+# The way back has no division, also where a dry run holds it.
+BACK = frozenset({Step.UNPAUSE, Step.SHRINK_OURS, Step.CLEAN_UP, Step.OFFBOARD, Step.BRING_HOME})
 
 
 class BrokenPromiseError(AssertionError):
@@ -48,7 +51,7 @@ def check_told(observed: Observation, found: Plan) -> None:
     ):
         raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
     wanted, source = found.wanted_on_demand + found.wanted_spot, observed.source
-    back = found.state in {State.GIVING_BACK, State.CONFLICT}
+    back = found.state in {State.GIVING_BACK, State.CONFLICT} or found.step in BACK
     if source is not None and observed.twins and not back and wanted != source.replicas:
         raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
     written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
@@ -91,23 +94,34 @@ def destined(cluster: Cluster) -> Standing:
         owned = cluster.owned_by(deployment)
         active = [rs for rs in owned if rs.spec > 0]
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
-        rolls = any(rs.template != deployment.template for rs in active)
         wanted = deployment.replicas
-        if rolls:
-            kept = [pod for rs in owned for pod in _left(cluster, rs, rs.spec)]
-            least = max(0, wanted - deployment.max_unavailable)
-            sound, up = sum(map(cluster.available, kept)), sum(map(cluster.serves, kept))
-            # Its controller takes a doomed or lost one for as good as any other. The source's own rolls are
-            # not ours.
-            ready = sum(pod.ready_since is not None for pod in kept) if deployment.pool is not None else 0
-            available += max(0, min(sound, least - max(0, ready - sound)))
-            serving += max(0, min(up, least - max(0, ready - up)))
+        if any(rs.template != deployment.template for rs in active):
+            kept = _left_by_roll(cluster, deployment, active)
+            available += sum(map(cluster.available, kept))
+            serving += sum(map(cluster.serves, kept))
             continue
         for rs in active:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
             available += sum(cluster.available(pod) for pod in left)
             serving += sum(cluster.serves(pod) for pod in left)
     return Standing(available, serving)
+
+
+def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[ReplicaSet]) -> list[Pod]:
+    """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
+
+    The oldest ReplicaSet goes first. Its controller takes a doomed or lost pod for as good as any other.
+    """
+    least = max(0, deployment.replicas - deployment.max_unavailable)
+    kept = {rs.uid: _left(cluster, rs, min(rs.spec, deployment.replicas)) for rs in active}
+    spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
+    old = (rs for rs in active if rs.template != deployment.template)
+    for rs in sorted(old, key=lambda rs: rs.created):
+        ready = [pod for pod in kept[rs.uid] if pod.ready_since is not None]
+        taken = max(0, min(spare, len(ready)))
+        kept[rs.uid] = deletion_order(cluster, ready)[taken:]
+        spare -= taken
+    return [pod for left in kept.values() for pod in left]
 
 
 def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:

@@ -51,7 +51,8 @@ from stories.cluster import START, LostRaceError, Node, Split
 from stories.sight import split_view
 
 KEY = Key(STATEFUL_SET, "shop", "db")
-START_S, STOP_S, COLLECTED_S = 5, 2, 40
+START_S, STOP_S, COLLECTED_S = 5, 2, 60
+MAY_RUN_S = 40  # so long a kubelet whose Node object was deleted is given to show itself
 
 
 @dataclass
@@ -110,6 +111,8 @@ class Quorum:
         self.born = 0
         self.nodes: dict[str, Node] = {}
         self.seen_nodes: dict[str, Node] = {}
+        self.missed: dict[str, int] = {}
+        """When a node went that nothing was wrong with: its kubelet may run its members on."""
         self.members: dict[str, Member] = {}
         self.twins: dict[Pool, StatefulSet] = {}
         self.split: Split | None = None
@@ -168,7 +171,9 @@ class Quorum:
     def vanish(self, *names: str) -> None:
         """Take nodes away."""
         for name in names:
-            del self.nodes[name]
+            node = self.nodes.pop(name)
+            if node.ready and not node.doomed:
+                self.missed[name] = self.now
 
     def notice(self, *names: str) -> None:
         """Announce that nodes go."""
@@ -459,6 +464,7 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
         node_uid=ever.uid if ever else None,
         on_spot=ever is not None and ever.spot,
         vanished=member.node is not None and member.node not in quorum.nodes,
+        vanished_since=at(quorum.missed.get(member.node or "")),
         ready_since=at(member.ready_since),
         created=at(member.created),
         ordinal=member.ordinal,
@@ -488,7 +494,7 @@ def render(observed: Observation, _: Policy) -> dict[Pool, Rendered]:
 # What splitter writes.
 
 
-def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912 - one case a write
+def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noqa: C901, PLR0912, PLR0915 - one case a write
     """Do one write, or raise LostRaceError."""
     source, split = quorum.source, quorum.split
     ours = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & source.annotations.keys()
@@ -538,6 +544,8 @@ def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noq
             if member is not None and action.node not in quorum.nodes:
                 if not action.at_once:
                     raise AssertionError("a StatefulSet would wait for this pod for ever")
+                if quorum.now < quorum.missed.get(action.node, -MAY_RUN_S) + MAY_RUN_S:
+                    raise AssertionError(f"{action.pod} may still run where it was, beside its successor")
                 del quorum.members[action.uid]
         case _:
             raise AssertionError(f"{action} is not for StatefulSets")

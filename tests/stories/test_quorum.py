@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from splitter.core.model import Pool
 from stories.members import Life, Told, unsettled
 from stories.quorum import BrokenPromiseError
 
@@ -147,3 +148,20 @@ def split(title: str, replicas: int = 5) -> Told:
     story.wait(600)
     story.restart()
     return story
+
+
+class TestDeletedNodes:
+    """Somebody deletes the Node object of a machine that lives."""
+
+    def test_its_members_are_not_made_twice(self) -> None:
+        """They are covered at once, and removed by force no sooner than 40 s later: the judge sees to it."""
+        story = split("The Node objects of both spot nodes are deleted")
+        story.vanish()
+        story.wait(7)
+        assert sum(story.ready().values()) == 5
+        story.wait(30)
+        quorum = story.quorum
+        spot = quorum.twins[Pool.SPOT]
+        assert [one.ordinal for one in quorum.of(spot) if one.active and one.node in quorum.missed] == [1000]
+        story.wait(6)
+        assert not [one for one in quorum.of(spot) if one.active and one.node in quorum.missed]

@@ -103,6 +103,8 @@ class RebalanceInput:
     """Every spot node that is doomed, NotReady or absent under a bound pod of this workload now."""
     lost_nodes_live: bool = False
     """All of those are doomed, and none is NotReady or absent yet."""
+    surging: int = 0
+    """Beside both specs: what rollouts hold or may hold, replicas that wait for a node left out."""
     fit_spot: int = 0
     """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
     blocked: str = ""
@@ -236,10 +238,11 @@ class RebalanceState:
         A loss stays a loss: the pods that tell of it may be gone before the next try. Ends of pods that were
         asked for stay counted: without an answer they may have happened.
         """
-        asked = [count for count in (self.decided, before.decided) if count is not None]
+        # None stays: less than there is would look like a raise that nobody remembers.
+        counts = [one.decided for one in (before, self) if one.decided is not None]
         return replace(
             self,
-            decided=max(asked, default=None),
+            decided=max(counts) if before.decided is not None else None,
             last_step=before.last_step,
             moved=before.moved,
             moved_uid=before.moved_uid,

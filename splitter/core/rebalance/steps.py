@@ -212,7 +212,7 @@ def on_demand_replicas(figures: Figures) -> int:
     if spec < target:
         missing = observed.desired - figures.up - serving
         spot_serving = observed.spot_spec - observed.spot_doomed
-        room = observed.desired + observed.max_surge - serving - spot_serving
+        room = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
         return spec + min(target - spec, max(missing, room, 0))
 
     surplus = spec - figures.need_down - doomed
@@ -273,7 +273,10 @@ def spot_cap(figures: Figures, on_demand: int) -> int:
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
     # With S = 0 the probe is still one more: without it nothing would ever return.
-    return observed.desired + max(1, observed.max_surge) - (on_demand - stuck) + figures.keep
+    room = max(1, observed.max_surge)
+    if not figures.probing:  # else it would not return for as long as a rollout stands still
+        room = max(0, room - observed.surging)
+    return observed.desired + room - (on_demand - stuck) + figures.keep
 
 
 def step_replicas(desired: int, tuning: Tuning) -> int:

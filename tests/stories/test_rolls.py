@@ -1,0 +1,41 @@
+"""Counts change while a rollout stands still: what its surge holds has its place in N + S."""
+
+import pytest
+
+from stories.director import Story
+
+BROKEN = "v2-broken"
+
+
+def stuck(order: str, percent: str) -> Story:
+    """Return a story of a workload whose rollout stands still in the first twin, beside one surge pod."""
+    story = Story("A rollout stands still", replicas=6, surge=1, unavailable=0)
+    story.label(on_demand_base="1", spot_percent=percent, rollout_order=order)
+    story.wait(1200)
+    story.set_image(BROKEN)
+    story.wait(300)
+    assert sum(pod.template == BROKEN or "broken" in pod.template for pod in story.cluster.pods.values()) == 1
+    return story
+
+
+class TestAnotherDivision:
+    """The policy asks for another division while a rollout stands still."""
+
+    @pytest.mark.parametrize(("order", "percent"), [("spot-first", "0"), ("on-demand-first", "100")])
+    def test_leaves_room_for_the_surge(self, order: str, percent: str) -> None:
+        """The surge pod is there, ready or not: nothing else takes its place (promise 2, at every step)."""
+        story = stuck(order, "50")
+        story.annotate(spot_percent=percent)
+        story.wait(600)
+        assert story.promises.most_placed == 7
+        assert story.promises.least_available == 6
+
+    @pytest.mark.parametrize("order", ["spot-first", "on-demand-first"])
+    def test_goes_on_afterwards(self, order: str) -> None:
+        """A good image ends the rollout, and the division comes."""
+        story = stuck(order, "50")
+        story.annotate(spot_percent="0")
+        story.set_image("v3")
+        story.wait(3600)
+        assert [twin.replicas for twin in story.cluster.twins.values()] == [6, 0]
+        assert story.promises.most_placed == 7
