@@ -112,7 +112,7 @@ class KeepRevision:
     """Create a parked ReplicaSet at 0 with the template of another one, before that one goes."""
 
     name: str
-    replica_set: str
+    replica_set: str | None  # None: with the source's template, as it was seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +366,8 @@ def _describe_adoption(action: AdoptionAction) -> str:
         case LabelPod():
             return f"label pod {action.pod} for {action.pool}" if action.pool else f"unlabel pod {action.pod}"
         case KeepRevision():
-            return f"keep the template of replicaset {action.replica_set} as {action.name}, at 0"
+            whose = "the source" if action.replica_set is None else f"replicaset {action.replica_set}"
+            return f"keep the template of {whose} as {action.name}, at 0"
         case OrphanPods():
             return f"delete replicaset {action.name} and leave its pods running"
         case AdoptPods():

@@ -77,7 +77,7 @@ def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
         Pool.SPOT: spot + len(_orphans(this, Pool.SPOT)),
     }
     if actions := (
-        *_kept(this, home),
+        *_kept(this, home, home.name),
         *_without_rivals(this, [home]),
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
         *(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
@@ -115,10 +115,15 @@ def _created(this: Pass, pool: Pool, replicas: int) -> ApplyTwin:
     return ApplyTwin(pool, made.manifest_json, made.hash, replicas, 1, 0, None, paused=True)
 
 
-def _kept(this: Pass, rs: ReplicaSetView) -> list[Action]:
-    """Return what keeps the template of a ReplicaSet that goes, for the way back and `rollout undo`."""
-    name = kept_name(this.source.key.name, rs.hashes[0])
-    return [] if _parked_as(this, name) else [KeepRevision(name, rs.name)]
+def _kept(this: Pass, rs: ReplicaSetView, template_of: str | None) -> list[KeepRevision]:
+    """Return what keeps the template of a ReplicaSet that goes, under each hash that its pods have.
+
+    Without an owner they are known by their hash alone. Whether they are made of the template that their next
+    owner has by then is seen in this one: taken for current, they would never be replaced.
+    """
+    borne = {pod.revision for pod in rs.pods if pod.counts} & set(rs.hashes)
+    names = (kept_name(this.source.key.name, one) for one in rs.hashes if one in borne or one == rs.hashes[0])
+    return [KeepRevision(name, template_of) for name in names if _parked_as(this, name) is None]
 
 
 def _parked_as(this: Pass, name: str) -> ReplicaSetView | None:
@@ -135,16 +140,21 @@ def _without_rivals(this: Pass, going: Sequence[ReplicaSetView]) -> list[Action]
 
 
 def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
-    """Return the ReplicaSet at 0 that keeps the template of pods with one of these hashes."""
+    """Return the ReplicaSet at 0 that keeps the template of pods with these hashes: an older one first.
+
+    Of pods of several templates those that have the current one are replaced too; the others would never be.
+    """
     found = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
-    return next((rs for rs in found if rs is not None), None)
+    current = this.source.template_hash
+    return min((rs for rs in found if rs), key=lambda rs: rs.template_hash == current, default=None)
 
 
 def _own_revision(this: Pass) -> ReplicaSetView | None:
-    """Return the ReplicaSet at 0 that keeps the source's template as it is now."""
+    """Return the first ReplicaSet at 0 that has kept the source's template as it is now."""
     prefix, current = kept_name(this.source.key.name, ""), this.source.template_hash
     parked = this.observed.tied(Tie.PARKED)
-    return next((rs for rs in parked if rs.template_hash == current and rs.name.startswith(prefix)), None)
+    kept = (rs for rs in parked if rs.template_hash == current and rs.name.startswith(prefix))
+    return min(kept, key=lambda rs: (rs.created, rs.name), default=None)
 
 
 def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
@@ -250,13 +260,6 @@ def offboard(this: Pass) -> Plan:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
         resume = SetPaused(paused=False, resource_version=this.source.resource_version)
         return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), wake_after_s=AT_ONCE_S)
-    older = [
-        rs
-        for twin in twins
-        for rs in twin.replica_sets
-        if holds_replicas(rs) and not _is_current(this, twin, rs)
-    ]
-    largest = max(older, key=lambda rs: (rs.spec_replicas, rs.name), default=None)
     idle = [rs for twin in twins for rs in twin.replica_sets if not holds_replicas(rs)]
     for actions in (
         [
@@ -267,9 +270,7 @@ def offboard(this: Pass) -> Plan:
         _without_rivals(this, active),
         # A paused Deployment scales the last ReplicaSet that it has, also an old one, to its replicas.
         [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in idle],
-        []
-        if largest is None or _kept_of(this, [one for rs in older for one in rs.hashes])
-        else _kept(this, largest),
+        _all_kept(this),
     ):
         if actions:
             note = Note(Reason.GIVING_BACK, "the twins are about to give their pods back", quiet=True)
@@ -283,11 +284,25 @@ def offboard(this: Pass) -> Plan:
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
 
 
+def _all_kept(this: Pass) -> list[Action]:
+    """Return what keeps the templates of all pods that the twins have."""
+    owned = [(twin, rs) for twin in this.observed.twins for rs in filter(holds_replicas, twin.replica_sets)]
+    templates = [(rs, None if _is_current(this, twin, rs) else rs.name) for twin, rs in owned]
+    templates.sort(key=lambda one: one[1] is None)  # of the same hash, an older one counts
+    found: dict[str, Action] = {}
+    for rs, template_of in templates:
+        for kept in _kept(this, rs, template_of):
+            found.setdefault(kept.name, kept)
+    return list(found.values())
+
+
 def _is_current(this: Pass, twin: TwinView, rs: ReplicaSetView) -> bool:
     """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now."""
     if isinstance(this.rendered, Note):
         return False
-    of_source = twin.made_of == this.rendered[twin.pool].made_of and not is_withdrawn(twin.rendered_hash)
+    made = this.rendered[twin.pool]
+    as_rendered = bool(twin.rendered_hash) and not is_withdrawn(twin.rendered_hash)
+    of_source = made.same_pods and twin.made_of == made.made_of and as_rendered
     return of_source and rs.template_hash == twin.template_hash
 
 
@@ -320,8 +335,9 @@ def bring_home(this: Pass) -> Plan:
     if kept is None or kept.template_hash == this.source.template_hash:
         # All of them have the source's template: its ReplicaSet is called as it was before, if it was.
         kept = _own_revision(this) or kept
-        own = () if kept is None else (kept.name.removeprefix(kept_name(this.source.key.name, "")),)
-        hashes = tuple(dict.fromkeys((*own, *hashes)))
+    if kept is not None:  # pods that it makes have the hash of its template
+        own = kept.name.removeprefix(kept_name(this.source.key.name, ""))
+        hashes = tuple(dict.fromkeys((own, *hashes)))
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)

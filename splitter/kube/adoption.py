@@ -6,6 +6,8 @@ Each is done as planned and its answer goes into the cache; nothing here decides
 from http import HTTPStatus
 from typing import assert_never
 
+import orjson
+
 from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, LabelPod, OrphanPods, PauseTwin
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
@@ -33,8 +35,7 @@ async def adopt(
             path = paths.pods(source.key.namespace).of(action.pod)
             await patch_pod(client, cache, path, labelling(source, action))
         case KeepRevision():
-            live = await client.get(replica_sets.of(action.replica_set))
-            made = keeping(source, action.name, live)
+            made = keeping(source, action.name, await _template_of(client, source, action.replica_set))
             cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
         case OrphanPods():
             precondition = {"uid": action.uid, "resourceVersion": action.resource_version}
@@ -52,6 +53,14 @@ async def adopt(
             cache.replica_sets.upsert(await client.send("POST", replica_sets, made, query=_OURS))
         case _:
             assert_never(action)
+
+
+async def _template_of(client: Client, source: SourceView, replica_set: str | None) -> Json:
+    """Return what has a template: a ReplicaSet, or the source, as the plan knew it."""
+    if replica_set is not None:
+        return await client.get(paths.replica_sets(source.key.namespace).of(replica_set))
+    spec: Json = orjson.loads(source.manifest_json)["spec"]
+    return {"metadata": {}, "spec": spec}
 
 
 async def patch_pod(client: Client, cache: Cache, path: paths.ResourcePath, body: Json) -> None:

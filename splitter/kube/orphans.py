@@ -1,13 +1,17 @@
 """Pods of a workload that change their owner: those that have none now, and whether there will be more.
 
 A part of `observe`. A pod counts if it bears our labels for this workload, or was made by one of its
-ReplicaSets in the last moment; a stranger's naked pod that only matches the selector never does.
+ReplicaSets in the last moment; a stranger's naked pod that only matches the selector never does. Nor does one
+that the selector no longer matches: somebody took it out, to look at it, and no ReplicaSet will adopt it.
 """
 
 from collections.abc import Collection, Iterable
 
+import orjson
+
 from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.nodes import MatchExpression
 from splitter.core.surface import kept_name, short_name
 from splitter.kube.cache import Cache
 from splitter.kube.records import PodRecord, TwinRecord
@@ -21,11 +25,25 @@ def orphans_of(
         return (), False
     found = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
     labelled = [pod for pod in found if not pod.terminating and not pod.finished and pod.revision]
-    owned = [pod for pod in labelled if pod.owner_uid is not None]
-    # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet.
+    # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet. A StatefulSet of the same
+    # name has pods with these labels, too.
+    owned = [pod for pod in labelled if pod.of_replica_set]
     dangling = any(cache.replica_sets.get(key.namespace, pod.owner_uid or "") is None for pod in owned)
-    orphans = [pod for pod in labelled if pod.owner_uid is None]
-    return (*orphans, *_made_last(cache, key)), dangling or _is_leaving(cache, key, source, twins)
+    orphans = [*(pod for pod in labelled if pod.owner_uid is None), *_made_last(cache, key)]
+    return _selected(source, orphans), dangling or _is_leaving(cache, key, source, twins)
+
+
+def _selected(source: SourceView | None, pods: Collection[PodRecord]) -> tuple[PodRecord, ...]:
+    """Return the pods that the source's selector matches, and so those of its twins."""
+    if source is None or not pods:
+        return ()
+    selector = orjson.loads(source.manifest_json)["spec"]["selector"]
+    terms = [MatchExpression(key, "In", (text,)) for key, text in (selector.get("matchLabels") or {}).items()]
+    terms += [
+        MatchExpression(term["key"], term["operator"], tuple(term.get("values") or ()))
+        for term in selector.get("matchExpressions") or ()
+    ]
+    return tuple(pod for pod in pods if all(term.matches(dict(pod.labels)) for term in terms))
 
 
 def _is_leaving(cache: Cache, key: Key, source: SourceView | None, twins: Collection[TwinRecord]) -> bool:

@@ -52,6 +52,8 @@ class PodRecord:
     revision: str  # the template that it was made of: pod-template-hash, or a StatefulSet's revision
     born: Pool | None  # of a StatefulSet's pod: for which pool the admission policy made it
     labelled_for: str  # the workload that it is labelled for, where it bears our labels
+    labels: tuple[tuple[str, str], ...]  # only of a pod that nobody controls
+    of_replica_set: bool  # a ReplicaSet controls it
     held_for: str  # of a placeholder: the move that it holds room for
     deletion_cost: str | None
     cost_before: str | None

@@ -6,10 +6,13 @@ import pytest
 
 from builders import observation, replica_set, twin
 from kube.raw import deployment
+from kube.raw import replica_set as raw_replica_set
 from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.actions import Action, DeleteVanishedPod, HolderKind, RestoreTemplate, Scale
+from splitter.core.actions import Action, DeleteVanishedPod, HolderKind, KeepRevision, RestoreTemplate, Scale
+from splitter.core.desired import template_hash
 from splitter.core.model import Pool
 from splitter.core.nodes import assess
+from splitter.kube import parse
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
@@ -130,3 +133,24 @@ class TestScaling:
                     await writer.apply(seen, (raised,))
         versions = [asked.body["metadata"].get("resourceVersion") for asked in script.asked]  # type: ignore[index]
         assert versions == [None, "rv-web-on-demand", "rv-web-on-demand", None]
+
+
+class TestKeeping:
+    """The template of pods is kept before they are let go."""
+
+    async def test_of_the_source_as_it_was_seen(self) -> None:
+        """Not as it is by now: whether an image was set meanwhile is told by the difference."""
+        raw = deployment(spec={"minReadySeconds": 5})
+        source = parse.source(raw).view
+        script = Script().then(json(raw_replica_set("web-splith1", {"replicas": 0})))
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            await writer.apply(observation(source), (KeepRevision("web-splith1", None),))
+        [asked] = script.asked
+        assert asked.method == "POST"
+        assert isinstance(asked.body, dict)
+        spec = asked.body["spec"]
+        assert template_hash(spec["template"]) == source.template_hash
+        assert spec["template"]["metadata"]["labels"] == {"app": "web", "pod-template-hash": "splith1"}
+        assert spec["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": "splith1"}
+        assert (spec["replicas"], spec["minReadySeconds"]) == (0, 5)

@@ -17,13 +17,14 @@ PLAIN = {"app": "web", "pod-template-hash": "1"}
 LEFT = "2026-01-05T10:00:00Z"
 
 
-def seen(*raws: Any) -> tuple[set[str], bool]:  # noqa: ANN401 (raw objects)
+def seen(*raws: Any, selector: Any = None) -> tuple[set[str], bool]:  # noqa: ANN401 (raw objects)
     """Return the orphans of `shop/web` with these pods and ReplicaSets, and whether there will be more."""
     cache = Cache(assess, lambda *_, **__: None)
     cache.sources.upsert(deployment())
     for raw in raws:
         (cache.replica_sets if "replicas" in raw["spec"] else cache.pods).upsert(raw)
-    orphans, more = orphans_of(cache, KEY, free_source(), ())
+    source = parse.source(deployment(spec={"selector": selector} if selector else None)).view
+    orphans, more = orphans_of(cache, KEY, source, ())
     return {one.name for one in orphans}, more
 
 
@@ -44,6 +45,13 @@ class TestLabelled:
     def test_owner_is_gone(self) -> None:
         """The garbage collector takes the reference off in a moment: there will be one."""
         assert seen(pod(labels=OURS)) == (set(), True)
+
+    @pytest.mark.parametrize("kind", ["StatefulSet", "Job", "CloneSet"])
+    def test_owner_of_another_kind(self, kind: str) -> None:
+        """The StatefulSet of the same name is split too, or somebody copied the labels: no affair of ours."""
+        raw = pod(labels=OURS)
+        raw["metadata"]["ownerReferences"] = [owner(kind, "web-spot")]
+        assert seen(raw) == (set(), False)
 
     def test_owner_is_there(self) -> None:
         """It has its owner."""
@@ -103,6 +111,27 @@ class TestMadeLast:
         """A ReplicaSet of another Deployment says nothing of this one's pods."""
         other = replica_set(kept_name("web", "1"), ownerReferences=[owner("Deployment", "api")])
         assert seen(other, naked("web-1-z", PLAIN)) == (set(), False)
+
+
+class TestTakenOut:
+    """Somebody changed a pod's labels, so that no ReplicaSet selects it: waited for, it would stop everything."""
+
+    @pytest.mark.parametrize("labels", [OURS, PLAIN], ids=["labelled", "made-last"])
+    @pytest.mark.parametrize(
+        "selector",
+        [
+            {"matchLabels": {"app": "web"}},
+            {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "shop"]}]},
+            {"matchLabels": {}, "matchExpressions": [{"key": "debugged", "operator": "DoesNotExist"}]},
+        ],
+    )
+    def test_to_look_at_it(self, selector: Any, labels: dict[str, str]) -> None:  # noqa: ANN401
+        """It is nobody's."""
+        kept = replica_set(kept_name("web", "1"))
+        there = naked("web-1-a", {**labels, "app": "web"})
+        assert seen(kept, there, selector=selector) == ({"web-1-a"}, False)
+        taken = naked("web-1-a", {**labels, "app": "web-debug", "debugged": "yes"})
+        assert seen(kept, taken, selector=selector) == (set(), False)
 
 
 def test_a_statefulset_has_none() -> None:

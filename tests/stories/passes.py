@@ -206,7 +206,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
         case StripMark():
             _replica_set(cluster, action.name, None).marked = False
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
-            _adopt(cluster, action)
+            _adopt(cluster, action, observed)
         case Park() | Reattach() | DeleteReplicaSet():
             _write_replica_set(cluster, action)
         case SetDeletionCost():
@@ -281,7 +281,7 @@ def _restore_template(cluster: Cluster, action: RestoreTemplate) -> None:
     cluster.change_spec(twin, template=good.template, rendered_hash=restored, edited=False)
 
 
-def _adopt(cluster: Cluster, action: AdoptionAction) -> None:
+def _adopt(cluster: Cluster, action: AdoptionAction, observed: Observation | None) -> None:
     match action:
         case PauseTwin():
             twin = next((twin for twin in cluster.twins.values() if twin.name == action.name), None)
@@ -293,12 +293,7 @@ def _adopt(cluster: Cluster, action: AdoptionAction) -> None:
             if pod is not None:
                 pod.label = action.pool
         case KeepRevision():
-            live = _replica_set(cluster, action.replica_set, None)
-            _free(cluster, action.name)
-            kept = action.name.rpartition("-")[2]
-            made = cluster.adopting(cluster.source, action.name, live.template.partition("|")[0], 0, (kept,))
-            made.controlled, made.desired_replicas = False, None
-            made.labels = {TEMPLATE_HASH: kept, LABEL_SPLIT: SPLIT_PARKED}
+            _keep(cluster, action, observed)
         case OrphanPods():
             rs = _replica_set(cluster, action.name, action.resource_version)
             rs.deleting, rs.version = True, cluster.version()
@@ -311,6 +306,18 @@ def _adopt(cluster: Cluster, action: AdoptionAction) -> None:
             if action.template_of is not None:
                 template = _replica_set(cluster, action.template_of, None).template
             cluster.adopting(owner, action.name, template, action.replicas, action.hashes)
+
+
+def _keep(cluster: Cluster, action: KeepRevision, observed: Observation | None) -> None:
+    if action.replica_set is None:
+        template = observed.source.template_hash if observed and observed.source else ""
+    else:
+        template = _replica_set(cluster, action.replica_set, None).template
+    _free(cluster, action.name)
+    kept = action.name.rpartition("-")[2]
+    made = cluster.adopting(cluster.source, action.name, template.partition("|")[0], 0, (kept,))
+    made.controlled, made.desired_replicas = False, None
+    made.labels = {TEMPLATE_HASH: kept, LABEL_SPLIT: SPLIT_PARKED}
 
 
 def _free(cluster: Cluster, name: str) -> None:

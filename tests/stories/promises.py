@@ -280,6 +280,7 @@ def traces(cluster: Cluster) -> list[str]:
     found += [
         f"label on pod {pod.name}" for pod in cluster.pods.values() if pod.active and pod.label is not None
     ]
+    found += stale(cluster)
     running = [rs for rs in cluster.owned_by(cluster.source) if rs.spec]
     if [(rs.spec, rs.template) for rs in running] != [(cluster.source.replicas, cluster.source.template)]:
         wanted = f"{cluster.source.replicas} of {cluster.source.template}"
@@ -288,10 +289,20 @@ def traces(cluster: Cluster) -> list[str]:
     return found
 
 
+def stale(cluster: Cluster) -> list[str]:
+    """Name the pods that run something else than their ReplicaSet says: no rollout would replace them."""
+    return [
+        f"{pod.name} of {rs.name} runs {pod.template}, not {rs.template}"
+        for rs in cluster.replica_sets.values()
+        for pod in cluster.pods_of(rs)
+        if pod.active and pod.template.partition("|")[0] != rs.template.partition("|")[0]
+    ]
+
+
 def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
     """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
     wanted = {Pool.ON_DEMAND: on_demand, Pool.SPOT: cluster.source.replicas - on_demand}
-    found = []
+    found = stale(cluster)
     for pool, replicas in wanted.items():
         twin = cluster.twins.get(pool)
         if twin is None:

@@ -20,6 +20,7 @@ from splitter.kube.records import PodRecord
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 REVISION = "controller-revision-hash"
 TEMPLATE_HASH = "pod-template-hash"
+REPLICA_SET = "ReplicaSet"
 COST_BEFORE = "splitter.io/deletion-cost-before"
 # Longer than anybody waits for a pod; what is written there may be any number.
 _LONGEST_GRACE_S = 10**6
@@ -60,6 +61,8 @@ def pod(raw: Raw) -> PodRecord:
         revision=intern(labels.get(REVISION, "") or _template_hash(labels)),
         born=_POOLS.get(labels.get(LABEL_POOL, "")),
         labelled_for=intern(labels.get(LABEL_SOURCE, "")) if LABEL_POOL in labels else "",
+        labels=() if controlling else tuple(labels.items()),
+        of_replica_set=controlling is not None and controlling.get("kind") == REPLICA_SET,
         held_for=annotations.get(ANNOTATION_HELD_FOR, ""),
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
