@@ -272,6 +272,7 @@ class SetBudget:
     name: str
     min_available: int | None
     uid: str = ""  # of the one that is there
+    raised: bool = False  # it keeps more pods than before: the first write of all
 
 
 AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods

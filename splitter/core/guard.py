@@ -2,7 +2,7 @@
 
 At rest it lets one eviction through. From the first sign that a node under the workload goes it lets through
 as many as there are replacements. A budget of the user's wins: Kubernetes refuses to evict a pod that two
-select. Source of the rules: docs/adr/0039; `planner` asks after each pass of a workload that runs.
+select. Source of the rules: docs/adr/0039; `planner` asks at the end of each pass.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,50 +13,104 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.desired import pod_labels
-from splitter.core.model import BudgetView, Evictions, PodView, Standing, seconds_between
+from splitter.core.handover import Step
+from splitter.core.model import BudgetView, Evictions, Note, PodView, Pool, Standing, seconds_between
 from splitter.core.plan import Pass, Plan
+from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 from splitter.core.surface import guard_name
 
+# Its pods go home, and still are the twins': the budget follows them, and none is made any more.
+_LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
+_GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
 
-def guarded(this: Pass, found: Plan) -> Plan:
+
+def guarded(this: Pass, step: Step, found: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last."""
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
-    if why := _unguarded(this):
-        gone = (SetBudget(ours.name, None, ours.uid),) if ours is not None else ()
+    if ours is not None and step in _GONE:
+        return replace(found, actions=(*found.actions, _end(ours)))
+    raises_meanwhile = step is Step.WAIT_CONTROLLER and found.raises
+    if ours is not None and (raises_meanwhile or step in _LEAVING):
+        return _kept(this, found, ours)
+    if step is Step.RUN and len(this.observed.twins) == len(Pool):
+        return _kept(this, found, ours)
+    return found
+
+
+def _kept(this: Pass, found: Plan, ours: BudgetView | None) -> Plan:
+    name = guard_name(this.source.key)
+    if why := _yields(this, name):
+        gone = (_end(ours),) if ours is not None else ()
         return replace(found, actions=(*found.actions, *gone), guard=why)
+    if why := this.observed.unguardable:
+        return _untouched(this, found, ours, why)
     keeps, again_s = _min_available(this, found, ours)
-    guard = f"{guard_name(this.source.key)} keeps {keeps} of {this.source.replicas}"
     wakes = [wait_s for wait_s in (again_s, found.wake_after_s) if wait_s is not None]
-    found = replace(found, guard=guard, wake_after_s=min(wakes, default=None))
+    found = replace(found, guard=_says(this, name, keeps), wake_after_s=min(wakes, default=None))
     if ours is not None and ours.min_available == keeps:
         return found
-    write = SetBudget(guard_name(this.source.key), keeps, ours.uid if ours is not None else "")
-    is_raised = keeps >= this.source.replicas
-    return replace(found, actions=(write, *found.actions) if is_raised else (*found.actions, write))
+    raised = keeps >= this.source.replicas
+    write = SetBudget(name, keeps, ours.uid if ours is not None else "", raised=raised)
+    return replace(found, actions=(write, *found.actions) if raised else (*found.actions, write))
 
 
-def _unguarded(this: Pass) -> str:
-    """Say why there is to be no budget of ours; nothing when there is."""
+def _untouched(this: Pass, found: Plan, ours: BudgetView | None, why: str) -> Plan:
+    """Say why nothing can be written of the budget; everything else goes on."""
+    guard = f"none: {why}"
+    if ours is not None and ours.min_available is not None:
+        guard = f"{_says(this, ours.name, ours.min_available)}, and cannot be changed: {why}"
+    message = f"evictions of its pods may not wait for replacements (guard: {guard})"
+    return replace(found, guard=guard, advice=(*found.advice, Note(Reason.UNGUARDED, message, warning=True)))
+
+
+def _says(this: Pass, name: str, keeps: int) -> str:
+    return f"{name} keeps {keeps} of {this.source.replicas}"
+
+
+def _end(ours: BudgetView) -> SetBudget:
+    return SetBudget(ours.name, None, ours.uid)
+
+
+def _yields(this: Pass, name: str) -> str:
+    """Say who or what has it that there is no budget of ours; nothing when there may be one."""
     if this.policy.evictions is Evictions.UNGUARDED:
         return "none: splitter.io/evictions is unguarded"
-    if why := this.observed.unguardable:
-        return f"none: {why}"
     others = [one for one in this.observed.budgets if not one.is_ours]
-    name = guard_name(this.source.key)
+    labels = list(_labels(this)) if others else []
+    users = sorted(
+        (one for one in others if any(selects(one, each) for each in labels)), key=lambda one: one.name
+    )
+    if len(users) > 1:
+        names = ", ".join(one.name for one in users)
+        return (
+            f"your PodDisruptionBudgets {names}: Kubernetes refuses every eviction of a pod that two select"
+        )
+    if users:
+        return f"your PodDisruptionBudget {users[0].name}" + (f" ({users[0].says})" if users[0].says else "")
     if any(one.name == name for one in others):
         return f"none: PodDisruptionBudget {name} is not splitter's"
-    labels = list(_labels(this)) if others else []
-    users = sorted(one.name for one in others if any(selects(one, each) for each in labels))
-    return f"your PodDisruptionBudget {', '.join(users)}" if users else ""
+    return ""
 
 
 def _labels(this: Pass) -> Iterator[Mapping[str, str]]:
-    """Yield the labels of the pods of each twin: the source's, and ours."""
-    template = orjson.loads(this.source.manifest_json)["spec"]["template"]
-    written = (template.get("metadata") or {}).get("labels") or {}
+    """Yield the labels of pods that there are, or are to be: of each revision, and of both templates.
+
+    A template set may add some; and pods of an earlier revision have those that they were made with.
+    """
+    made = () if isinstance(this.rendered, Note) else this.rendered.values()
+    texts = (this.source.manifest_json, *(one.manifest_json for one in made))
     for twin in this.observed.twins:
-        yield {**written, **pod_labels(this.source.key.name, twin.pool)}
+        revisions = (rs.template_labels for rs in twin.replica_sets if rs.pods)
+        for written in (*map(_template_labels, texts), *revisions):
+            if written:
+                yield {**written, **pod_labels(this.source.key.name, twin.pool)}
+
+
+def _template_labels(manifest: str) -> Mapping[str, str]:
+    template = (orjson.loads(manifest).get("spec") or {}).get("template") or {}
+    labels: Mapping[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 def selects(budget: BudgetView, labels: Mapping[str, str]) -> bool:
@@ -81,8 +135,13 @@ def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[s
 
 
 def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
-    """Return how many pods evictions have to leave, and in how many seconds time alone changes that."""
-    replicas, now = this.source.replicas, this.observed.now
+    """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
+
+    Replicas of other holders (the source's own, and a foreign unpause's) are not selected, and not counted.
+    """
+    now = this.observed.now
+    elsewhere = sum(pod.available for rs in this.observed.replica_sets for pod in rs.pods)
+    replicas = max(0, this.source.replicas - elsewhere)
     pods = [pod for twin in this.observed.twins for pod in twin.pods if pod.counts]
     going = [pod for pod in pods if pod.standing is Standing.DOOMED]
     at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)
@@ -93,7 +152,8 @@ def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[in
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
-        return max(0, replicas - late), left_s
+        ready = sum(pod.ready_since is not None for pod in pods)  # as the budget counts: the doomed too
+        return min(replicas, max(0, ready - late)) if late else replicas, left_s
     is_raised = ours is not None and ours.min_available is not None and ours.min_available >= replicas
     if is_raised and sum(pod.available for pod in pods) < replicas:
         return replicas, None  # the replacements are on their way

@@ -339,6 +339,7 @@ class BudgetView:
     is_ours: bool  # made for this workload
     min_available: int | None  # None: percent, maxUnavailable, or nothing
     selector: tuple[tuple[str, str, tuple[str, ...]], ...] | None  # key, operator, values; None: no pod
+    says: str = ""  # how many pods it keeps, as its user wrote it: "minAvailable 50%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +382,7 @@ class Observation:
     restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
     budgets: tuple[BudgetView, ...] = ()
-    unguardable: str = ""  # why splitter can keep no budget here
+    unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
 

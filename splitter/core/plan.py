@@ -13,6 +13,7 @@ from splitter.core.actions import (
     DeleteVanishedPod,
     HolderKind,
     Scale,
+    SetBudget,
     SetMark,
     is_raise,
 )
@@ -82,6 +83,12 @@ class Plan:
         """The writes that ask for more replicas somewhere."""
         return tuple(one for one in self.actions if isinstance(one, Scale) and is_raise(one))
 
+    @property
+    def urgent(self) -> tuple[Action, ...]:
+        """The raises, and before them the budget that keeps pods until they are made good."""
+        guard = [one for one in self.actions if isinstance(one, SetBudget) and one.raised]
+        return (*guard, *self.raises)
+
 
 def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
@@ -139,7 +146,7 @@ def unseen(found: Plan, observed: Observation, why: str) -> Plan:
         return found
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
     state = _undone(found, observed) if found.raises != found.actions else found.rebalance
-    kept = as_written(replace(found, actions=found.raises, rebalance=state), observed, found.raises)
+    kept = as_written(replace(found, actions=found.urgent, rebalance=state), observed, found.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
     return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
 

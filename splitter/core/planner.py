@@ -120,8 +120,7 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
         found = _awake_when_silent(observed, _with_edits(found, edited))
-    if step is Step.RUN and len(observed.twins) == len(Pool):
-        found = guarded(this, found)
+    found = guarded(this, step, found)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     QUORUM_HELD = "QuorumHeld"
     WAITING_FOR_ROOM = "WaitingForRoom"
     EVICTION_REFUSED = "EvictionRefused"
+    UNGUARDED = "Unguarded"
     MOVE_UNDONE = "MoveUndone"
     RESTART_LIMIT = "RestartLimit"
     FROZEN = "Frozen"

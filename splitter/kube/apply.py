@@ -9,8 +9,9 @@ client it is given is under the permit of the lease (docs/adr/0021).
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
@@ -68,6 +69,7 @@ from splitter.kube.bodies import (
     twin,
     with_template,
 )
+from splitter.kube.budgets import before
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
@@ -91,23 +93,32 @@ class Writer:
     async def apply(
         self, observed: Observation, actions: tuple[Action, ...], written: list[Action] | None = None
     ) -> None:
-        """Do the actions in order, and add each to `written` once it is answered; those on pods are left out.
+        """Do the actions in order, and add each to `written` once it is answered.
+
+        Those on pods are left out, and a budget that is raised.
 
         Raises ApiError at the first failure. After it only raises are tried: they must not wait for a
-        template that the API server refuses.
+        template that the API server refuses; nor for more than a moment for the budget that comes first.
         """
         source, answered = observed.source, written if written is not None else []
         if source is None:
             return
+        rest = partial(self._apply, observed, source, answered)
+        match actions:
+            case (SetBudget(raised=True) as guard, *others):
+                await before(self._do(guard, observed, source), partial(rest, others))
+            case _:
+                await rest(actions)
+
+    async def _apply(
+        self, observed: Observation, source: SourceView, answered: list[Action], actions: Sequence[Action]
+    ) -> None:
         for on_pods, batch in groupby(enumerate(actions), key=lambda one: _is_on_pod(one[1])):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
-                done = await asyncio.gather(
-                    *(self._do(action, observed, source) for _, action in batch), return_exceptions=True
-                )
-                if (
-                    failed := next((one for one in done if isinstance(one, BaseException)), None)
-                ) is not None:
-                    raise failed
+                work = (self._do(action, observed, source) for _, action in batch)
+                for one in await asyncio.gather(*work, return_exceptions=True):
+                    if isinstance(one, BaseException):
+                        raise one
                 continue
             for place, action in batch:
                 try:
@@ -180,8 +191,10 @@ class Writer:
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
             case SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
-            case SetDeletionCost() | DeleteVanishedPod():
-                await self._do_with_pod(source.key.namespace, action)
+            case SetDeletionCost():
+                await self._set_cost(source.key.namespace, action)
+            case DeleteVanishedPod():
+                await self._delete_vanished(source.key.namespace, action)
             case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
                 await self._place(observed, source, action)
             case _:
@@ -222,13 +235,6 @@ class Writer:
             case ReleaseSource():
                 body = released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
-
-    async def _do_with_pod(self, namespace: str, action: SetDeletionCost | DeleteVanishedPod) -> None:
-        match action:
-            case SetDeletionCost():
-                await self._set_cost(namespace, action)
-            case DeleteVanishedPod():
-                await self._delete_vanished(namespace, action)
 
     async def _do_with_twin(self, key: Key, action: ApplyTwin | RestoreTemplate | DeleteTwin) -> None:
         match action:
@@ -378,12 +384,7 @@ class Writer:
         else:
             self._cache.pods.forget(action.uid)
 
-    async def _delete(
-        self,
-        path: ResourcePath,
-        uid: str,
-        resource_version: str | None = None,
-    ) -> None:
+    async def _delete(self, path: ResourcePath, uid: str, resource_version: str | None = None) -> None:
         preconditions = {"uid": uid}
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version

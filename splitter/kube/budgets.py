@@ -4,9 +4,10 @@ A part of the cache and of the only writer. Where they may not be read or writte
 said, and stops nothing. What a budget is for is `core.guard`'s affair.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -15,21 +16,39 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.model import BudgetView, Observation, SourceView
+from splitter.core.names import Key
 from splitter.core.surface import LABEL_SOURCE, guard_name, short_name, split_name
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
 from splitter.kube.store import Shelf
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.budgets")
 
+# So long the raises wait for the budget before them: several times what an API server takes for one write.
+_FIRST_S = 0.1
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
-# After a refusal: rights and policies change seldom, and every pass would ask again.
-_AGAIN = timedelta(minutes=5)
+# After a refusal: rights, quotas and policies change seldom, and every pass would ask again.
 _REFUSED = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
+_AGAIN = timedelta(minutes=5)
+# A deletion by UID: it is gone, or another one has the name.
+_NO_LONGER_THERE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+# After anything else: a webhook is away, or somebody was quicker.
+_SOON = timedelta(seconds=5)
 # Whoever may write budgets chooses how long they are; one that is longer counts as if it selected every pod.
 _MAX_TERMS, _MAX_VALUES = 32, 256
+
+
+async def before(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitable[None]]) -> None:
+    """Write the budget, then the others: they do not wait longer than a moment, as for a slow webhook."""
+    first = asyncio.create_task(guard)
+    try:
+        await asyncio.wait({first}, timeout=_FIRST_S)
+        await others()
+        await first
+    finally:
+        first.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +58,7 @@ class BudgetRecord:
     namespace: str
     uid: str
     version: int
-    owner_uid: str | None  # who controls it
+    split_uid: str | None  # of the Split that controls it; None: a user's
     view: BudgetView
 
 
@@ -49,9 +68,15 @@ class Budgets:
     def __init__(self, wake: Callable[[str, str | None], None]) -> None:
         """`wake`: of a namespace, and the UID of the Split whose budget has changed; None: a user's."""
         self._wake = wake
-        self.shelf = Shelf(_budget, {"namespace": lambda record: record.namespace}, self._changed)
+        indexes: Mapping[str, Callable[[BudgetRecord], Hashable]] = {
+            "users": lambda record: record.namespace if record.split_uid is None else None,
+            "split": lambda record: (record.namespace, record.split_uid),
+            "name": lambda record: (record.namespace, record.view.name),
+        }
+        self.shelf = Shelf(_budget, indexes, self._changed)
         self._reflectors: dict[str, Reflector] = {}
-        self._refused: dict[str, tuple[datetime, str]] = {}  # by namespace
+        self._refused: dict[Key, tuple[datetime, str]] = {}
+        self._warned: set[str] = set()  # namespaces
 
     def reflector(self, client: Client, namespace: str) -> Reflector:
         """Return what follows them."""
@@ -60,70 +85,101 @@ class Budgets:
         self._reflectors[namespace] = found
         return found
 
-    def of(self, namespace: str, split_uid: str) -> tuple[BudgetView, ...]:
-        """Return those of a namespace, as one workload sees them; `split_uid` is its Split's."""
-        found = self.shelf.find("namespace", namespace)
-        return tuple(record.view if record.owner_uid != split_uid else _ours(record.view) for record in found)
+    def of(self, key: Key, split_uid: str) -> tuple[BudgetView, ...]:
+        """Return a workload's own, whoever's has its name, and all of the users' in its namespace.
 
-    def unguardable(self, namespace: str, now: datetime) -> str:
-        """Return why no budget of ours can be kept in a namespace; empty when it can."""
-        if not self._follows(namespace):
+        Those of other workloads select other pods. `split_uid` is of the workload's Split.
+        """
+        namespace = key.namespace
+        ours = self.shelf.find("split", (namespace, split_uid))
+        named = self.shelf.find("name", (namespace, guard_name(key)))
+        others = {record.uid: record for record in (*self.shelf.find("users", namespace), *named)}
+        for record in ours:
+            others.pop(record.uid, None)
+        return (
+            *(replace(record.view, is_ours=True) for record in ours),
+            *(record.view for record in others.values()),
+        )
+
+    def unguardable(self, key: Key, now: datetime) -> str:
+        """Return why no budget of a workload can be written now; empty when one can."""
+        if not self._follows(key.namespace):
             return "splitter may not read PodDisruptionBudgets here"
-        until, why = self._refused.get(namespace, (now, ""))
-        return why if now < until else ""
+        return self._refused[key][1] if self.again_at(key, now) is not None else ""
+
+    def again_at(self, key: Key, now: datetime) -> datetime | None:
+        """Return when a write that was refused is tried again; None when none waits for that."""
+        if key in self._refused and self._refused[key][0] <= now:
+            del self._refused[key]
+        return self._refused[key][0] if key in self._refused else None
 
     def _follows(self, namespace: str) -> bool:
+        """Whether it is known which there are; a watch that breaks goes on in a moment."""
         followed = self._reflectors.get(namespace) or self._reflectors.get("")
-        return followed is not None and followed.error is None and followed.synced.is_set()
+        return followed is not None and followed.synced.is_set() and not followed.left_out
 
     async def write(
         self, client: Client, observed: Observation, source: SourceView, action: SetBudget
     ) -> None:
-        """Write or delete our budget; a refusal is remembered and said, and stops nothing else.
+        """Write or delete our budget. Whatever is answered is remembered and said, and stops nothing else.
 
-        Raises ApiError for what may go well at the next try.
+        Raises ApiError only where this process may not write at all.
         """
-        namespace, now = source.key.namespace, observed.now
         if observed.split is None:
             return
-        where = budgets(namespace)
-        path = where.of(action.name)
+        key = source.key
         try:
-            if action.min_available is None:
-                await client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
+            await self._send(client, source, observed.split.uid, action)
+        except ApiError as error:
+            if error.reason == NOT_LEADING:
+                raise
+            if action.min_available is None and error.status in _NO_LONGER_THERE:
                 self.shelf.forget(action.uid)
                 return
-            body = budget(source, observed.split.uid, action.min_available)
-            if action.uid:
-                body["metadata"]["uid"] = action.uid
-                answer = await client.send("PATCH", path, body, patch="apply", query=_FORCED)
-            else:  # a stranger's of this name stays a stranger's
-                answer = await client.send("POST", where, body, query=_OURS)
-            self.shelf.upsert(answer)
-        except ApiError as error:
-            if action.min_available is None and error.status == HTTPStatus.NOT_FOUND:
-                self.shelf.forget(action.uid)
-            elif error.status in _REFUSED and action.min_available is not None:
-                why = f"splitter may not write PodDisruptionBudgets here ({error.status} {error.reason})"
-                self._refused[namespace] = now + _AGAIN, why
-                logger.warning("evictions in namespace %s do not wait for replacements: %s", namespace, why)
-            else:  # the raises go out all the same (`apply`), and the next pass tries again
-                raise
+            lasts = error.status in _REFUSED
+            what = (
+                "may not write its PodDisruptionBudget"
+                if lasts
+                else "cannot write its PodDisruptionBudget now"
+            )
+            why = f"splitter {what}: {error.message or error}"
+            self._refused[key] = observed.now + (_AGAIN if lasts else _SOON), why
+            if key.namespace not in self._warned:
+                self._warned.add(key.namespace)
+                logger.warning("evictions in %s do not wait for replacements: %s", key.namespace, why)
+        else:
+            self._refused.pop(key, None)
+            self._warned.discard(key.namespace)
+
+    async def _send(self, client: Client, source: SourceView, split_uid: str, action: SetBudget) -> None:
+        where = budgets(source.key.namespace)
+        path = where.of(action.name)
+        if action.min_available is None:
+            await client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
+            self.shelf.forget(action.uid)
+            return
+        body = budget(source, split_uid, action.min_available)
+        if action.uid:
+            body["metadata"]["uid"] = action.uid
+            answer = await client.send("PATCH", path, body, patch="apply", query=_FORCED)
+        else:  # a stranger's of this name stays a stranger's
+            answer = await client.send("POST", where, body, query=_OURS)
+        self.shelf.upsert(answer)
 
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:
-        if old is not None and new is not None and (old.view, old.owner_uid) == (new.view, new.owner_uid):
+        if old is not None and new is not None and (old.view, old.split_uid) == (new.view, new.split_uid):
             return  # its status
         if (record := new or old) is not None and (new is not None or self._follows(record.namespace)):
-            self._wake(record.namespace, record.owner_uid)  # else it may be there, and we may not see it
-
-
-def _ours(view: BudgetView) -> BudgetView:
-    return BudgetView(view.name, view.uid, True, view.min_available, view.selector)  # noqa: FBT003
+            self._wake(record.namespace, record.split_uid)  # else it may be there, and we may not see it
 
 
 def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
     metadata, spec = raw["metadata"], raw.get("spec") or {}
-    owners = [one["uid"] for one in metadata.get("ownerReferences") or () if one.get("controller")]
+    splits = [
+        one["uid"]
+        for one in metadata.get("ownerReferences") or ()
+        if one.get("controller") and one.get("kind") == "Split"
+    ]
     least = spec.get("minAvailable")
     view = BudgetView(
         name=metadata["name"],
@@ -131,9 +187,12 @@ def _budget(raw: Mapping[str, Any]) -> BudgetRecord:
         is_ours=False,
         min_available=least if isinstance(least, int) else None,
         selector=_selector(spec.get("selector")),
+        says=next(
+            (f"{name} {spec[name]}" for name in ("minAvailable", "maxUnavailable") if name in spec), ""
+        ),
     )
     version = int(metadata["resourceVersion"])
-    return BudgetRecord(metadata["namespace"], metadata["uid"], version, next(iter(owners), None), view)
+    return BudgetRecord(metadata["namespace"], metadata["uid"], version, next(iter(splits), None), view)
 
 
 def _selector(raw: Mapping[str, Any] | None) -> tuple[tuple[str, str, tuple[str, ...]], ...] | None:

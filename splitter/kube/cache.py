@@ -92,7 +92,11 @@ class Cache:
         self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Shelf(
             parse.split,
-            {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
+            {
+                "source": lambda record: record.source,
+                "name": lambda record: (record.namespace, record.name),
+                "namespace": lambda record: record.namespace,
+            },
             self._split_changed,
         )
         self.budgets = Budgets(self._budget_changed)
@@ -336,9 +340,8 @@ class Cache:
     def _budget_changed(self, namespace: str, split_uid: str | None) -> None:
         """Wake whose budget it is; of a user's all of the namespace, since it may select their pods."""
         ours = self.splits.get(namespace, split_uid) if split_uid is not None else None
-        for split in self.splits.values() if ours is None else (ours,):
-            if split.namespace == namespace:
-                self._wake(split.source, urgent=False)
+        for split in self.splits.find("namespace", namespace) if ours is None else (ours,):
+            self._wake(split.source, urgent=False)
 
     def _template_set_changed(self, name: str) -> None:
         """Wake the workloads that name the set, or did when their annotations could last be read."""

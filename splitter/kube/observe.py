@@ -104,12 +104,12 @@ class Observer:
             fit_spot=self._fit(fits, source, promised, now) if fits is not None else 0,
             blocked=blocked,
             heard_until=self._heard_until(
-                [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
+                key, [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
             orphans=tuple(self._pod(pod, now) for pod in orphans),
             leaving=leaving,
-            budgets=cache.budgets.of(key.namespace, split.uid) if split is not None else (),
-            unguardable=cache.budgets.unguardable(key.namespace, now),
+            budgets=cache.budgets.of(key, split.uid) if split is not None else (),
+            unguardable=cache.budgets.unguardable(key, now),
             placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
             told_nodes=cache.placements.knows_nodes(key.namespace),
@@ -174,7 +174,7 @@ class Observer:
         return self._cache.pods.find("owner", (namespace, owner_uid))
 
     def _heard_until(
-        self, pods: Iterable[PodView], refused: Blocked | None, now: datetime
+        self, key: Key, pods: Iterable[PodView], refused: Blocked | None, now: datetime
     ) -> datetime | None:
         """Return when time alone ends something that was heard: no event will tell."""
         pods = list(pods)
@@ -182,6 +182,7 @@ class Observer:
         times = (
             self._cache.silent_from(nodes, now),
             refused.until if refused is not None else None,
+            self._cache.budgets.again_at(key, now),
             *(pod.vanished_since + BELIEVED_AFTER for pod in pods if pod.successor and pod.vanished_since),
         )
         return min((at for at in times if at is not None), default=None)

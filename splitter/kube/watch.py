@@ -141,6 +141,11 @@ class Reflector:
         return bool(self._without)
 
     @property
+    def left_out(self) -> bool:
+        """Whether splitter does without it now: it is not there, or not allowed."""
+        return self._off
+
+    @property
     def awaited(self) -> bool:
         """Whether nothing may be decided before it is synced."""
         return self._awaited

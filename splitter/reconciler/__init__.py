@@ -213,7 +213,7 @@ class Reconciler:
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
         found = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
-            found = as_written(replace(found, actions=found.raises), observed, found.raises)
+            found = as_written(replace(found, actions=found.urgent), observed, found.raises)
             return (observed, found) if found.raises else None
         if isinstance(twins, Mapping) and begins(found):
             denied = await self._writer.rehearse(observed, twins)

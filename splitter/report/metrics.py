@@ -98,6 +98,7 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
             pools={Pool.ON_DEMAND: status["onDemand"], Pool.SPOT: status["spot"]},
             ready_on_spot=sum(pod.available and pod.on_spot for pod in pods),
             occupying={Pool.ON_DEMAND: len(standing) - on_spot, Pool.SPOT: on_spot},
+            guarded=next((one.min_available for one in observed.budgets if one.is_ours), None),
         ),
     )
 

@@ -35,6 +35,7 @@ class Figures:
     pools: Mapping[str, Mapping[str, int]]  # by pool, then by count: wanted, spec, ready, doomed, pending
     ready_on_spot: int  # by the node, not by the twin
     occupying: Mapping[str, int]  # pods that stand on nodes of a pool, ready or not
+    guarded: int | None = None  # how many pods splitter's PodDisruptionBudget keeps; None without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,12 @@ def _families(tallies: _Tallies) -> list[Metric]:
             "On-demand replicas standing in for spot",
             (),
             ((_of(key), figures.cover) for key, _, figures in split),
+        ),
+        _gauge(
+            "splitter_guarded_replicas",
+            "Replicas that evictions have to leave, by splitter's PodDisruptionBudget",
+            (),
+            ((_of(key), figures.guarded) for key, _, figures in split if figures.guarded is not None),
         ),
         _gauge(
             "splitter_spot_share_ratio",

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from builders import ago, observation, pod, pods, rendered, source, split, twin
-from splitter.core.actions import Scale, SetBudget
+from builders import ago, observation, pod, pods, rendered, replica_set, source, split, twin, twin_of
+from splitter.core.actions import Action, Scale, SetBudget
 from splitter.core.guard import selects
-from splitter.core.model import BudgetView, Observation, PodView, Policy, Pool, Standing
-from splitter.core.plan import Plan, Rules
+from splitter.core.handover import Step
+from splitter.core.model import BudgetView, Observation, PodView, Policy, Pool, Standing, Tie
+from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 
 N = 10
@@ -120,6 +121,26 @@ class TestRaised:
         assert found.wake_after_s is not None
         assert found.wake_after_s <= 60
 
+    def test_lets_no_more_go_than_have_to_end(self) -> None:
+        """Of whom a replacement is ready already: the others have none, and wait."""
+        late = doomed("late", deadline=ago(-20), termination_s=30)
+        seen = at_rest(late, budgets=(replace(OURS, min_available=N),))
+        ready = replace(seen, on_demand=twin(Pool.ON_DEMAND, pods(5)))
+        assert budgets(planned(ready)) == []
+
+    def test_while_the_source_s_controller_is_slow(self) -> None:
+        """A raise does not wait for it, so nor does what comes before."""
+        seen = at_rest(doomed())
+        assert seen.source is not None
+        found = planned(replace(seen, source=replace(seen.source, observed=False)))
+        assert [type(one) for one in found.actions] == [SetBudget, Scale]
+
+    def test_on_an_old_view(self) -> None:
+        """What raises is written all the same; the budget too, and first."""
+        found = unseen(planned(at_rest(doomed())), at_rest(doomed()), "pods cannot be followed")
+        assert [type(one) for one in found.actions] == [SetBudget, Scale]
+        assert unseen(planned(at_rest(budgets=())), at_rest(budgets=()), "pods").actions == ()
+
     def test_frozen(self) -> None:
         """Nothing replaces what waits."""
         assert budgets(planned(at_rest(doomed(), annotations={"splitter.io/freeze": "true"}))) == []
@@ -152,6 +173,42 @@ class TestOthers:
         found = planned(at_rest(budgets=(users(selector=selector),)))
         assert budgets(found) == ([] if theirs else [N - 1])
 
+    @pytest.mark.parametrize(
+        "terms", [(("tier", "In", ("old",)),), (("pod-template-hash", "In", ("1",)),)], ids=["label", "hash"]
+    )
+    def test_of_an_earlier_revision(self, terms: Any) -> None:  # noqa: ANN401
+        """Its pods have the labels that they were made with."""
+        older = replace(
+            replica_set("web-on-demand-1", of=pods(2), tie=Tie.ATTACHED),
+            template_labels={"app": "web", "tier": "old", "pod-template-hash": "1"},
+        )
+        newer = replica_set("web-on-demand-2", of=pods(2), tie=Tie.ATTACHED)
+        seen = replace(
+            at_rest(budgets=(OURS, users(selector=terms))),
+            on_demand=twin_of(Pool.ON_DEMAND, [newer, older], updated=2),
+        )
+        assert budgets(planned(seen)) == [None]
+
+    def test_of_a_template_set(self) -> None:
+        """It may add labels."""
+        seen = at_rest(budgets=(OURS, users(selector=(("team", "Exists", ()),))))
+        spec = {"template": {"metadata": {"labels": {"app": "web", "team": "shop"}}}}
+        made = {
+            pool: replace(one, manifest_json=json.dumps({"spec": spec})) for pool, one in rendered().items()
+        }
+        found = plan(seen, policy_in_force(seen, Policy()), made, Rules())
+        assert budgets(found) == [None]
+
+    def test_what_it_says(self) -> None:
+        """Its owner sees what it would do."""
+        found = planned(at_rest(budgets=(replace(users(), says="minAvailable 50%"),)))
+        assert found.guard == "your PodDisruptionBudget mine (minAvailable 50%)"
+
+    def test_two_of_them(self) -> None:
+        """With which no pod can be evicted at all."""
+        found = planned(at_rest(budgets=(users("one"), users("two"))))
+        assert found.guard.startswith("your PodDisruptionBudgets one, two: Kubernetes refuses every eviction")
+
     def test_no_selector_selects_nothing(self) -> None:
         """Which is not the same as an empty one."""
         assert not selects(users(selector=None), {"app": "web"})
@@ -171,3 +228,53 @@ class TestOthers:
         found = planned(replace(at_rest(doomed(), budgets=()), unguardable="splitter may not read them"))
         assert found.guard == "none: splitter may not read them"
         assert any(isinstance(one, Scale) for one in found.actions)
+
+    def test_refused(self) -> None:
+        """What is there stays, and is not written again and again; people are told."""
+        found = planned(replace(at_rest(doomed()), unguardable="splitter may not write them"))
+        assert budgets(found) == []
+        assert found.guard == "web-guard keeps 9 of 10, and cannot be changed: splitter may not write them"
+        assert [one.reason for one in found.advice] == ["Unguarded"]
+
+    def test_who_wants_none_is_not_told(self) -> None:
+        """By the annotation, or by a budget of its own."""
+        for seen in (
+            at_rest(annotations={"splitter.io/evictions": "unguarded"}),
+            at_rest(budgets=(users(),)),
+        ):
+            assert planned(seen).advice == ()
+
+
+class TestElsewhere:
+    """Replicas that the budget does not select do not count against it."""
+
+    def test_in_a_parked_replica_set(self) -> None:
+        """As after a foreign unpause."""
+        intruder = replica_set("web-9", of=pods(2), tie=Tie.PARKED)
+        assert budgets(planned(replace(at_rest(), replica_sets=(intruder,)))) == [N - 3]
+
+
+class TestGivenBack:
+    """The label is gone; evictions go on to wait, and nothing is left behind."""
+
+    def leaving(self, *going: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of SourceView)
+        """Return the same workload without its label."""
+        seen = at_rest(*going)
+        assert seen.source is not None
+        return replace(seen, source=replace(seen.source, labels={"app": "web"}, **fields))
+
+    def test_follows_what_goes_on(self) -> None:
+        """Of another N, or a node that goes; but none is made any more."""
+        assert budgets(planned(self.leaving(doomed()))) == [N]
+        assert budgets(planned(self.leaving(replicas=5))) == [4]
+        assert budgets(planned(replace(self.leaving(), budgets=()))) == []
+
+    def test_goes_with_the_twins(self) -> None:
+        """When the pods are home."""
+        home = replica_set("web-1", of=pods(N), tie=Tie.ATTACHED)
+        seen = self.leaving(paused=False, paused_by_us=False)
+        empty = replace(seen, on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
+        found = planned(replace(empty, replica_sets=(home,)))
+        assert found.step is Step.CLEAN_UP
+        gone: list[Action] = [one for one in found.actions if isinstance(one, SetBudget)]
+        assert gone == [SetBudget("web-guard", None, "uid-guard")]

@@ -1,14 +1,24 @@
 """The writer where it has to look before it writes: pods whose node is gone."""
 
+import asyncio
 from contextlib import suppress
 
 import pytest
+from aiohttp import web
 
-from builders import observation, replica_set, twin
-from kube.raw import deployment
+from builders import observation, replica_set, source, twin
+from kube.raw import deployment, metadata
 from kube.raw import replica_set as raw_replica_set
-from kube.server import Answer, Script, connected, json, refusal
-from splitter.core.actions import Action, DeleteVanishedPod, HolderKind, KeepRevision, RestoreTemplate, Scale
+from kube.server import Answer, Asked, Script, connected, json, refusal
+from splitter.core.actions import (
+    Action,
+    DeleteVanishedPod,
+    HolderKind,
+    KeepRevision,
+    RestoreTemplate,
+    Scale,
+    SetBudget,
+)
 from splitter.core.desired import template_hash
 from splitter.core.model import Pool
 from splitter.core.nodes import assess
@@ -20,6 +30,10 @@ from splitter.kube.client import ApiError
 POD = {"kind": "Pod", "metadata": {"name": "db-0", "uid": "uid-db-0"}}
 GONE = refusal(404, "NotFound", 'nodes "spot-a" not found')
 PLAIN = {"preconditions": {"uid": "uid-db-0"}}
+RAISED = SetBudget("web-guard", 10, "uid-guard", raised=True)
+SCALED = Scale(HolderKind.DEPLOYMENT, "web-on-demand", 3, 5, None)
+WRITTEN = json({"metadata": metadata("web-guard"), "spec": {"minAvailable": 10}})
+SCALED_TO_5 = json(deployment("web-on-demand", labels={"splitter.io/pool": "on-demand"}))
 
 
 def node(uid: str) -> Answer:
@@ -141,16 +155,61 @@ class TestKeeping:
     async def test_of_the_source_as_it_was_seen(self) -> None:
         """Not as it is by now: whether an image was set meanwhile is told by the difference."""
         raw = deployment(spec={"minReadySeconds": 5})
-        source = parse.source(raw).view
+        seen = parse.source(raw).view
         script = Script().then(json(raw_replica_set("web-splith1", {"replicas": 0})))
         async with connected(script) as client:
             writer = Writer(client, Cache(assess, lambda *_, **__: None))
-            await writer.apply(observation(source), (KeepRevision("web-splith1", None),))
+            await writer.apply(observation(seen), (KeepRevision("web-splith1", None),))
         [asked] = script.asked
         assert asked.method == "POST"
         assert isinstance(asked.body, dict)
         spec = asked.body["spec"]
-        assert template_hash(spec["template"]) == source.template_hash
+        assert template_hash(spec["template"]) == seen.template_hash
         assert spec["template"]["metadata"]["labels"] == {"app": "web", "pod-template-hash": "splith1"}
         assert spec["selector"]["matchLabels"] == {"app": "web", "pod-template-hash": "splith1"}
         assert (spec["replicas"], spec["minReadySeconds"]) == (0, 5)
+
+
+class TestGuard:
+    """The budget is the first write, and neither a slow nor a refused one holds up the raise."""
+
+    async def apply(self, *answers: Answer) -> tuple[list[Asked], list[Action]]:
+        """Write a budget and a raise; return what was asked, and what counts as written."""
+        script = Script().then(*answers)
+        manifest = '{"spec": {"selector": {"matchLabels": {"app": "web"}}}}'
+        seen = observation(source(manifest_json=manifest), on_demand=twin(Pool.ON_DEMAND))
+        written: list[Action] = []
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            await writer.apply(seen, (RAISED, SCALED), written)
+        return script.asked, written
+
+    async def test_first(self) -> None:
+        """Whoever evicts in the same second finds it."""
+        asked, written = await self.apply(WRITTEN, SCALED_TO_5)
+        assert [one.path.rpartition("/")[2] for one in asked] == ["web-guard", "web-on-demand"]
+        assert written == [SCALED]
+
+    async def test_a_slow_one(self) -> None:
+        """As behind a webhook that hangs: here it is answered only after the raise."""
+        scaled = asyncio.Event()
+
+        async def slow(request: web.Request) -> web.StreamResponse:
+            await scaled.wait()
+            return await WRITTEN(request)
+
+        async def fast(request: web.Request) -> web.StreamResponse:
+            scaled.set()
+            return await SCALED_TO_5(request)
+
+        async with asyncio.timeout(4):
+            asked, written = await self.apply(slow, fast)
+        assert len(asked) == 2
+        assert written == [SCALED]
+
+    @pytest.mark.parametrize("status", [403, 409, 500])
+    async def test_a_refused_one(self, status: int) -> None:
+        """It stops nothing."""
+        asked, written = await self.apply(refusal(status, "", "no"), SCALED_TO_5)
+        assert [one.method for one in asked] == ["PATCH", "PATCH"]
+        assert SCALED in written

@@ -1,12 +1,14 @@
 """PodDisruptionBudgets: which are seen and whom they wake, and what is written of ours."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from builders import NOW, observation, source, split
+from builders import KEY, NOW, observation, source, split
 from kube.raw import metadata, owner
-from kube.server import Asked, Script, connected, json, refusal
+from kube.server import Asked, Script, connected, json, page, refusal, silence
 from splitter.core.actions import SetBudget
 from splitter.core.names import Key
 from splitter.kube.budgets import Budgets, budget
@@ -45,7 +47,7 @@ class TestSees:
         elsewhere = raw("mine", minAvailable=1)
         elsewhere["metadata"] |= {"namespace": "bank", "uid": "uid-elsewhere"}
         seen.budgets.shelf.upsert(elsewhere)
-        found = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of("shop", SPLIT_UID)}
+        found = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of(KEY, SPLIT_UID)}
         assert found == {"web-guard": (True, 3), "mine": (False, None), "percent": (False, None)}
 
     @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ class TestSees:
         """One that is too long to look at counts as if it selected every pod."""
         seen = Seen()
         seen.budgets.shelf.upsert(raw("mine", selector=selector))
-        [found] = seen.budgets.of("shop", SPLIT_UID)
+        [found] = seen.budgets.of(KEY, SPLIT_UID)
         assert found.selector == read
 
     async def test_wakes(self) -> None:
@@ -83,7 +85,35 @@ class TestSees:
 
     def test_not_followed(self) -> None:
         """Where they may not be read none is kept, and that is said."""
-        assert "may not read" in Seen().budgets.unguardable("shop", NOW)
+        assert "may not read" in Seen().budgets.unguardable(KEY, NOW)
+
+    async def test_an_interruption(self) -> None:
+        """A watch that breaks says nothing about what is allowed: what was known is gone by."""
+        seen = Seen()
+        async with connected(Script().then(page(raw(minAvailable=3), version=1), silence())) as client:
+            reflector = seen.budgets.reflector(client, "")
+            await reflector.list_once()
+            reflector.error = ApiError(0, "", "the connection broke")
+            assert not seen.budgets.unguardable(KEY, NOW)
+
+    def test_of_other_workloads(self) -> None:
+        """A thousand of them select a thousand others, and are not looked at."""
+        seen = Seen()
+        other = raw("api-guard", minAvailable=1)
+        other["metadata"]["ownerReferences"] = [owner("Split", "split-of-api")]
+        stranger = raw("web-guard", version=2, minAvailable=1)
+        stranger["metadata"] |= {"uid": "uid-stranger", "ownerReferences": []}
+        for one in (other, stranger):
+            seen.budgets.shelf.upsert(one)
+        assert [one.uid for one in seen.budgets.of(KEY, SPLIT_UID)] == ["uid-stranger"]
+
+    def test_what_they_say(self) -> None:
+        """As their users wrote it."""
+        seen = Seen()
+        for name, spec in (("a", {"minAvailable": "50%"}), ("b", {"maxUnavailable": 0}), ("c", {})):
+            seen.budgets.shelf.upsert(raw(name, **spec))
+        said = {one.name: one.says for one in seen.budgets.of(KEY, SPLIT_UID)}
+        assert said == {"a": "minAvailable 50%", "b": "maxUnavailable 0", "c": ""}
 
 
 class TestWrites:
@@ -115,7 +145,7 @@ class TestWrites:
         [asked] = await self.done(seen, script, SetBudget("web-guard", 10, "uid-web-guard"))
         body: Any = asked.body
         assert (asked.method, body["metadata"]["uid"]) == ("PATCH", "uid-web-guard")
-        assert [one.min_available for one in seen.budgets.of("shop", SPLIT_UID)] == [10]
+        assert [one.min_available for one in seen.budgets.of(KEY, SPLIT_UID)] == [10]
 
     async def test_its_end(self) -> None:
         """By its UID too."""
@@ -124,25 +154,37 @@ class TestWrites:
         script = Script().then(json({"kind": "Status"}))
         [asked] = await self.done(seen, script, SetBudget("web-guard", None, "uid-web-guard"))
         assert (asked.method, asked.body) == ("DELETE", {"preconditions": {"uid": "uid-web-guard"}})
-        assert seen.budgets.of("shop", SPLIT_UID) == ()
+        assert seen.budgets.of(KEY, SPLIT_UID) == ()
 
-    @pytest.mark.parametrize("status", [403, 404, 422])
-    async def test_refused(self, status: int, caplog: pytest.LogCaptureFixture) -> None:
-        """Told once, and not asked again for a while."""
+    @pytest.mark.parametrize(
+        ("status", "least"), [(403, 9), (404, 9), (422, 9), (403, None), (422, None)], ids=str
+    )
+    async def test_refused(self, status: int, least: int | None, caplog: pytest.LogCaptureFixture) -> None:
+        """Told once, and not asked again for a while; of this workload alone: others may have theirs."""
         seen = Seen()
         script = Script().then(refusal(status, "Forbidden", "no"))
-        await self.done(seen, script, SetBudget("web-guard", 9))
-        assert "may not write" in seen.budgets.unguardable("shop", NOW)
-        assert not seen.budgets.unguardable("bank", NOW)
+        await self.done(seen, script, SetBudget("web-guard", least, "uid-web-guard"))
+        await self.done(seen, script, SetBudget("web-guard", least, "uid-web-guard"))
+        assert "may not write" in seen.budgets.unguardable(KEY, NOW)
+        assert not seen.budgets.unguardable(replace(KEY, name="api"), NOW)
         assert caplog.text.count("do not wait for replacements") == 1
+        assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(minutes=5)
+        assert not seen.budgets.unguardable(KEY, NOW + timedelta(minutes=6))
 
-    @pytest.mark.parametrize("status", [409, 500])
-    async def test_a_lost_race(self, status: int) -> None:
-        """The next pass looks again."""
+    @pytest.mark.parametrize("status", [409, 429, 500, 503])
+    async def test_no_answer(self, status: int) -> None:
+        """As of a webhook that is down: everything else goes on, and it is tried again in seconds."""
         seen = Seen()
-        with pytest.raises(ApiError, match="busy"):
-            await self.done(seen, Script().then(refusal(status, "", "busy")), SetBudget("web-guard", 9))
-        assert not seen.budgets.unguardable("shop", NOW)
+        await self.done(seen, Script().then(refusal(status, "", "busy")), SetBudget("web-guard", 9))
+        assert "busy" in seen.budgets.unguardable(KEY, NOW)
+        assert seen.budgets.again_at(KEY, NOW) == NOW + timedelta(seconds=5)
+
+    async def test_well_again(self) -> None:
+        """What was refused is forgotten with the first write that goes well."""
+        seen = Seen()
+        await self.done(seen, Script().then(refusal(503, "", "busy")), SetBudget("web-guard", 9))
+        await self.done(seen, Script().then(json(raw(minAvailable=9), 201)), SetBudget("web-guard", 9))
+        assert (seen.budgets.unguardable(KEY, NOW), seen.budgets.again_at(KEY, NOW)) == ("", None)
 
 
 def test_of_two_kinds() -> None:

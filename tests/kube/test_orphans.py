@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from builders import KEY, free_source
+from builders import KEY
 from kube.raw import deployment, owner, pod, replica_set
 from splitter.core.nodes import assess
 from splitter.core.surface import kept_name
+from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.orphans import orphans_of
 
-OURS = {"splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "5d9c"}
+OURS = {"app": "web", "splitter.io/pool": "spot", "splitter.io/source": "web", "pod-template-hash": "5d9c"}
 PLAIN = {"app": "web", "pod-template-hash": "1"}
 LEFT = "2026-01-05T10:00:00Z"
 
@@ -114,7 +115,7 @@ class TestMadeLast:
 
 
 class TestTakenOut:
-    """Somebody changed a pod's labels, so that no ReplicaSet selects it: waited for, it would stop everything."""
+    """Its labels were changed, so that no ReplicaSet selects it: waited for, it would stop everything."""
 
     @pytest.mark.parametrize("labels", [OURS, PLAIN], ids=["labelled", "made-last"])
     @pytest.mark.parametrize(

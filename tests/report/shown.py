@@ -41,6 +41,7 @@ def figures(**fields: object) -> Figures:
         "pools": {"on-demand": counts(3), "spot": counts(7)},
         "ready_on_spot": 7,
         "occupying": {"on-demand": 3, "spot": 7},
+        "guarded": 9,
     }
     return Figures(**{**made, **fields})  # type: ignore[arg-type]
 

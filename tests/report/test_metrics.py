@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from builders import observation, pods, replica_set, split, twin
 from report.shown import series, served, value
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool
+from splitter.core.model import BudgetView, Note, Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.report import metrics
@@ -56,6 +56,15 @@ class TestPass:
         """In the middle of a hand-over the source's own pods are on spot too."""
         moved = [replace(pod, on_spot=True) for pod in pods(2)]
         assert shown(observation(sets=[replica_set(of=moved)]))["share"] == 0.2
+
+    def test_the_guard(self) -> None:
+        """How many pods it keeps; a user's budget is not splitter's, and shows nothing."""
+
+        def guarded(*, is_ours: bool) -> float | None:
+            shown(observation(budgets=(BudgetView("web-guard", "uid", is_ours, 9, ()),)))
+            return value(metrics.workloads.collect(), "splitter_guarded_replicas")
+
+        assert (guarded(is_ours=True), guarded(is_ours=False)) == (9, None)
 
     def test_a_refusal_has_no_counts(self) -> None:
         """A Split that only reports shows nothing of a workload that is not split."""

@@ -184,6 +184,12 @@ REBALANCING: Final = {
         "Placement: a PodDisruptionBudget refuses the eviction; it is asked again every 10 s.",
         "Are all members ready? A budget that never allows one disruption lets none of them move.",
     ),
+    Reason.UNGUARDED: Meaning(
+        "Warning",
+        "splitter's PodDisruptionBudget cannot be written, so evictions may not wait for replacements.",
+        "The sentence tells the API server's answer. Give the right (`manifests/rbac.yaml`) or the quota, or "
+        "annotate `splitter.io/evictions: unguarded`.",
+    ),
     Reason.MOVE_UNDONE: Meaning(
         "Warning",
         (

@@ -230,11 +230,14 @@ class Shop:
 
     def twins(self, name: str = "web") -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
+        counts = [raw["spec"]["replicas"] for raw in self._twins(name)]
+        return (counts[0], counts[1]) if len(counts) == 2 else None
+
+    def _twins(self, name: str) -> list[JsonObject]:
         found = [
             self.sandbox.api.find(f"{self._apps}/deployments/{name}-{pool}") for pool in ("on-demand", "spot")
         ]
-        counts = [raw["spec"]["replicas"] for raw in found if raw is not None]
-        return (counts[0], counts[1]) if len(counts) == 2 else None
+        return [raw for raw in found if raw is not None]
 
     def split(self, name: str = "web") -> JsonObject | None:
         """Return the Split."""
@@ -323,7 +326,9 @@ class Shop:
             if self.twins(name) != (on_demand, spot) or self.shape(name) != wanted:
                 return False
             # In the middle of a hand-over the source's own pods may stand where the twins' will.
-            return all(POOL in pod["metadata"]["labels"] for pod in self.pods(name))
+            return not any(raw["spec"].get("paused") for raw in self._twins(name)) and all(
+                POOL in pod["metadata"]["labels"] for pod in self.pods(name)
+            )
 
         self.until(is_split, f"{name} to be {on_demand} on on-demand and {spot} on spot", deadline_s)
 
