@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from splitter.sandbox import credentials
-from splitter.sandbox.commands import KUBELET_LABEL
+from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import CAPACITY_LABEL, Pool
-from splitter.sandbox.nodes import LEASES, ZONES, Nodes, as_names
+from splitter.sandbox.nodes import LEASES, NODES, ZONES, Nodes, as_names
 from splitter.sandbox.ports import LOOPBACK
 from splitter.sandbox.processes import last_lines
 from splitter.sandbox.real.machine import MOST, Machine
+from splitter.sandbox.real.traffic import Traffic
 from splitter.sandbox.real.world import API_URL
 from splitter.sandbox.waiting import wait_until
 
@@ -51,6 +52,7 @@ class RealFleet(Nodes):
         self._machines: dict[str, Machine] = {}
         self._running: dict[str, Child] = {}
         self._numbers = itertools.count(1)
+        self._runs = itertools.count(1)
         self._lock = threading.Lock()
 
     def add(
@@ -101,12 +103,18 @@ class RealFleet(Nodes):
     def lose(self, names: str | Iterable[str]) -> Instant:
         """Have the machines vanish while their Node objects stay. Return the moment right before.
 
-        The Nodes turn NotReady when the sandbox's grace is over, where it has one.
+        The Nodes turn NotReady when the sandbox's grace is over, where it has one. A label on them tells
+        recorders at once that nobody answers there.
         """
         names = as_names(names)
         self._known(names)
         began = Instant.now()
         self._each(names, self._switch_off)
+        dead = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_STOPPED}}}
+        self._each(
+            [name for name in names if self._api.find(f"{NODES}/{name}")],
+            lambda name: self._patch(name, dead),
+        )
         return began
 
     def restore(self, names: str | Iterable[str]) -> tuple[str, ...]:
@@ -134,6 +142,41 @@ class RealFleet(Nodes):
         finally:
             self._nursery.end_one(child)
 
+    @contextmanager
+    def traffic(
+        self,
+        namespace: str,
+        service: str,
+        *,
+        rate: int = 200,
+        timeout_s: float = 2,
+        machine: str | None = None,
+    ) -> Iterator[Traffic]:
+        """Send `rate` requests a second to a Service as long as the block lasts, in four ways in turn.
+
+        Without an answer within `timeout_s` one has failed. They come from a machine, the first of the
+        on-demand ones unless told otherwise, that must not die meanwhile. The Service has one port, and
+        answers at / with status 200.
+        """
+        found = self._api.get(f"/api/v1/namespaces/{namespace}/services/{service}")["spec"]
+        source = machine or self.names("on-demand")[0]
+        log = self._world.logs / f"traffic-{next(self._runs)}.log"
+        command = [
+            "/run/programs/load",
+            f"-service={found['clusterIP']}:{found['ports'][0]['port']}",
+            f"-endpoints={namespace}/{service}",
+            f"-api={API_URL}",
+            f"-called={LOOPBACK}",
+            "-ca=/run/machine/ca.crt",
+            "-token=/run/machine/token",
+            f"-rate={rate}",
+            f"-timeout={timeout_s:g}s",
+        ]
+        with self.running(source, "traffic", command, log=log) as child:
+            traffic = Traffic(child, log)
+            yield traffic
+            traffic.stop()
+
     def _switch_on(self, names: Sequence[str]) -> tuple[str, ...]:
         self._each(names, self._start)
         try:
@@ -150,6 +193,8 @@ class RealFleet(Nodes):
         for path, content in machine.files().items():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(content)
+        shutil.copyfile(self._ca_file, home / "ca.crt")
+        credentials.write_private(home / "token", self._token)
         credentials.write_kubeconfig(
             home / "kubeconfig",
             url=API_URL,

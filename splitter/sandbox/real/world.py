@@ -67,7 +67,7 @@ class World:
         self.programs = programs
         self.home = home
         self._nursery = nursery
-        self._logs = logs
+        self.logs = logs
         self._holder = 0  # the process id of the first process of the world, as seen from here
 
     def start(self, apiserver_port: int) -> None:
@@ -100,7 +100,7 @@ class World:
     def _start(self, name: str, command: list[str], *, log: Path | None = None) -> Child:
         program = command[0] if command[0].startswith("/") else _which(command[0]) or command[0]
         return self._nursery.start(
-            name, [program, *command[1:]], log=log or self._logs / f"{name}.log", environment=_environment()
+            name, [program, *command[1:]], log=log or self.logs / f"{name}.log", environment=_environment()
         )
 
     @staticmethod
