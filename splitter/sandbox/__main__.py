@@ -22,6 +22,7 @@ from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
 from splitter.sandbox.provisioner import Provisioner
 from splitter.sandbox.real.build import real_nodes
+from splitter.sandbox.real.world import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,11 +86,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if chosen.karpenter:
                 sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
             if chosen.real_nodes:
-                sys.stdout.write(f"{real_nodes(_tell)}\n")
+                if (reason := refusal()) is None:
+                    sys.stdout.write(f"{real_nodes(_tell)}\n")
+                else:
+                    _tell(f"not built, since it could not run: {reason}")
             if chosen.helm:
                 sys.stdout.write(f"{build.helm(_tell).parent}\n")
         elif chosen.action == "check":
-            return _check(helm=chosen.helm, at_once=chosen.at_once)
+            return _check(helm=chosen.helm, real=bool(chosen.real_nodes), at_once=chosen.at_once)
         else:
             _run(nodes, chosen.real_nodes or {}, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:
@@ -100,8 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check(*, helm: bool, at_once: int) -> int:
-    report = preflight.check(helm=helm, at_once=at_once)
+def _check(*, helm: bool, real: bool, at_once: int) -> int:
+    report = preflight.check(helm=helm, real=real, at_once=at_once)
     sys.stdout.writelines(f"{line}\n" for line in report.notes)
     sys.stdout.flush()
     for line in report.problems:

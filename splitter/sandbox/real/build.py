@@ -15,6 +15,7 @@ from splitter.sandbox import compiling, debian, versions
 from splitter.sandbox.build import SYSTEM, cache_directory, digest, kubernetes, module_sources
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.real import images
+from splitter.sandbox.real.world import SYSTEM_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +40,6 @@ _DEBIAN: Mapping[str, tuple[str, ...]] = {
     ),
     "runc": ("runc", "libseccomp2"),
 }
-_SYSTEM_PATHS = ("/usr/sbin", "/sbin")  # where nft lies, and where a user's PATH often does not lead
 _WRAPPER = """#!/bin/sh
 here=${{0%/*}}/debian-{name}
 LD_LIBRARY_PATH=$(echo "$here"/usr/lib/*-linux-gnu "$here"/lib/*-linux-gnu | tr ' ' :)
@@ -89,7 +89,7 @@ def real_nodes(progress: Callable[[str], None], environment: Mapping[str, str] =
 
 def _find(name: str, packages: tuple[str, ...], into: Path) -> None:
     """Link a program of the system's into the build, or take it from Debian's packages."""
-    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_PATHS))
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATHS))
     if (found := shutil.which(name, path=path)) is not None:
         (into / name).symlink_to(found)
         return

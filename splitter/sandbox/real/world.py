@@ -31,7 +31,7 @@ API_URL = f"https://{GATEWAY}:{API_PORT}"
 PODS = "10.78.0.0/16"
 
 _TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "mount": "mount", "ip": "iproute2"}
-_PATHS = ("/usr/sbin", "/sbin")
+SYSTEM_PATHS = ("/usr/sbin", "/sbin")  # where ip and nft lie, and where a user's PATH often does not lead
 _HERE = Path(__file__).parent
 _DEADLINE_S = 30.0
 _NEW = ("--user", "--map-root-user", "--net", "--mount", "--pid", "--uts", "--ipc")
@@ -109,9 +109,9 @@ class World:
 
 
 def _which(name: str) -> str | None:
-    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *_PATHS)))
+    return shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATHS)))
 
 
 def _environment() -> Mapping[str, str]:
     """Return what programs of the world may know: neither proxies nor anything else of the user's."""
-    return {"PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), *_PATHS)), "HOME": "/"}
+    return {"PATH": os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATHS)), "HOME": "/"}
