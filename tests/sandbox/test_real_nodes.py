@@ -1,6 +1,7 @@
 """Real nodes: containers run on them, requests are answered, and nothing of them outlives the sandbox."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -107,6 +108,11 @@ def _namespaces_of(pids: set[int]) -> set[str]:
     return found
 
 
+def _control_groups() -> set[Path]:
+    """Return the control groups that are called as containers are."""
+    return {path for path in Path("/sys/fs/cgroup").glob("**/*") if re.fullmatch("[0-9a-f]{64}", path.name)}
+
+
 def _processes() -> set[int]:
     return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
 
@@ -127,7 +133,7 @@ class TestEnding:
             "    print(sandbox.process_id('world'), flush=True)\n"
             "    signal.pause()\n"
         )
-        mounts = Path("/proc/self/mounts").read_text()
+        mounts, groups = Path("/proc/self/mounts").read_text(), _control_groups()
         command = [sys.executable, "-c", body, str(tmp_path), json.dumps(pod("web", "real-spot-0"))]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
             assert parent.stdout
@@ -138,5 +144,6 @@ class TestEnding:
             parent.wait(timeout=90)
         wait_until(lambda: not _namespaces_of(own) & {world_namespace}, what="their end", deadline_s=60)
         assert Path("/proc/self/mounts").read_text() == mounts
+        assert _control_groups() <= groups
         if how is signal.SIGTERM:
             assert list(tmp_path.iterdir()) == []
