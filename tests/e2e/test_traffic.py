@@ -3,7 +3,6 @@
 Other tests ask what the API server sees; here it is asked what the users of a Service see.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pytest
 from e2e.support import web
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.namespaces import open_shop
-from e2e.support.shop import Shop
+from e2e.support.shop import JsonObject, Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.nodes import NODES
 from splitter.sandbox.real import world
@@ -37,7 +36,7 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Controller]]:
     """Yield 2 on-demand and 3 spot machines that run containers, with a controller."""
     with Sandbox.start(progress=print, real=True, node_monitor_grace_s=6) as sandbox:
         sandbox.real.add("on-demand", 2)
@@ -45,16 +44,35 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         controller = Controller(install(sandbox), tmp_path_factory.mktemp("controller"), SHORT)
         try:
             controller.start()
-            for shop in open_shop(sandbox, controller):
-                yield Stage(sandbox.real, shop)
+            yield sandbox, controller
         finally:
             controller.end()
+
+
+@pytest.fixture
+def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
+    """Yield a namespace of the test's own with the Service of `web`; afterwards all machines are new."""
+    sandbox, controller = real
+    for shop in open_shop(sandbox, controller):
+        shop.apply(web.service())
+        yield Stage(sandbox.real, shop)
+    if hurt := [name for name in sandbox.real.names("spot") if not _is_well(sandbox, name)]:
+        sandbox.real.restore(hurt)
+
+
+def _is_well(sandbox: Sandbox, name: str) -> bool:
+    node = sandbox.api.find(f"{NODES}/{name}")
+    return node is not None and is_ready(node) and not node["spec"].get("taints")
+
+
+def is_ready(node: JsonObject) -> bool:
+    """Whether a Node is Ready."""
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
 
 
 def test_no_request_fails(stage: Stage) -> None:
     """From the label to the end: an image change, all spot machines drained and gone, and the giving back."""
     shop, machines = stage.shop, stage.machines
-    shop.apply(web.service())
     shop.apply(web.budget(REPLICAS))
     shop.deploy(replicas=REPLICAS, annotations=ASKED, template=web.template())
     with (
@@ -81,34 +99,42 @@ def test_no_request_fails(stage: Stage) -> None:
     assert len(requests.by_pod()) > 2 * REPLICAS  # the old ones, those of the new image, those of the notice
 
 
+def test_kubelets_fall_silent_and_come_back(stage: Stage) -> None:
+    """What counted as lost was there all the time: no request fails while it is replaced and returns."""
+    shop, machines = stage.shop, stage.machines
+    shop.deploy(replicas=REPLICAS, annotations=ASKED, template=web.template())
+    shop.label()
+    shop.wait_split(on_demand=2, spot=4)
+    spot = machines.names("spot")
+    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=PATIENCE_S) as traffic:
+        machines.hush(spot)
+        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "all to be replaced")
+        machines.reconnect(spot)
+        shop.wait_split(on_demand=2, spot=4)
+    requests = traffic.stop()
+    assert requests.failures == ()
+    assert requests.by_pod()
+
+
 def test_lost_requests_are_told(stage: Stage) -> None:
     """A plain Deployment loses requests with a machine: each is seen, and its pod is named."""
     shop, machines = stage.shop, stage.machines
-    doomed, other = machines.restore(machines.names("spot")[:2])
-    shop.apply(web.service("plain"))
-    spec = web.template("plain")
+    doomed = machines.names("spot")[0]
+    spec = web.template()
     spec["spec"]["nodeSelector"] = {"karpenter.sh/capacity-type": "spot"}
     spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
-    spec["spec"]["topologySpreadConstraints"] = [
-        {**spread, "labelSelector": {"matchLabels": {"app": "plain"}}}
-    ]
-    shop.deploy("plain", replicas=4, template=spec)
-    standing = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in shop.pods("plain")}
-    assert Counter(standing.values()) == {doomed: 2, other: 2}
-    with machines.traffic(shop.namespace, "plain", rate=60, timeout_s=1) as traffic:
+    spec["spec"]["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    shop.deploy(replicas=REPLICAS, template=spec)
+    standing = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in shop.pods()}
+    assert list(standing.values()).count(doomed) == 2
+    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=1) as traffic:
         began = machines.lose(doomed)
-        shop.until(lambda: not is_ready(shop, doomed), "the Node to be NotReady")
+        shop.until(lambda: not is_ready(shop.sandbox.api.get(f"{NODES}/{doomed}")), "the Node to be NotReady")
     failures = traffic.stop().failures
-    # A connection that is kept may by chance lead to the machine that lives.
+    # A connection that is kept may by chance lead to a machine that lives.
     assert {"pod", "service"} <= {failure.way for failure in failures}
     assert {standing[failure.pod] for failure in failures} == {doomed}
     assert failures[0].at >= began.wall_s - 1  # one that the dying machine did not answer any more
-
-
-def is_ready(shop: Shop, node: str) -> bool:
-    """Whether a Node is Ready."""
-    conditions = shop.sandbox.api.get(f"{NODES}/{node}")["status"]["conditions"]
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _drain(shop: Shop, names: tuple[str, ...]) -> None:

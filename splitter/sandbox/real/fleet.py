@@ -7,9 +7,11 @@ that dies ends with it. Notices are written on their Node objects like on any ot
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
+import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,6 +117,28 @@ class RealFleet(Nodes):
             [name for name in names if self._api.find(f"{NODES}/{name}")],
             lambda name: self._patch(name, dead),
         )
+        return began
+
+    def hush(self, names: str | Iterable[str]) -> Instant:
+        """Have the kubelets stop answering while their containers go on. Return the moment right before.
+
+        The Nodes turn NotReady when the sandbox's grace is over, where it has one; requests are answered.
+        """
+        return self._signal_kubelets(names, signal.SIGSTOP)
+
+    def reconnect(self, names: str | Iterable[str]) -> tuple[str, ...]:
+        """Have hushed kubelets answer again, on the same Node objects; return once they are Ready."""
+        self._signal_kubelets(names, signal.SIGCONT)
+        self._wait_until_usable(as_names(names))
+        return as_names(names)
+
+    def _signal_kubelets(self, names: str | Iterable[str], number: signal.Signals) -> Instant:
+        names = as_names(names)
+        self._known(names)
+        kubelets = [self._process(name, "kubelet") for name in names]
+        began = Instant.now()
+        for pid in kubelets:
+            os.kill(pid, number)
         return began
 
     def restore(self, names: str | Iterable[str]) -> tuple[str, ...]:
@@ -231,6 +255,15 @@ class RealFleet(Nodes):
         if child is None:
             raise SandboxError(f"machine {name} does not run; `restore` brings it back.")
         return self._first_process_of(child)
+
+    def _process(self, name: str, program: str) -> int:
+        """Return a machine's own process that runs a program; containers have namespaces of their own."""
+        here = Path(f"/proc/{self._first_process(name)}/ns/pid").readlink()
+        for path in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended since
+                if (path / "comm").read_text().strip() == program and (path / "ns/pid").readlink() == here:
+                    return int(path.name)
+        raise SandboxError(f"machine {name} runs no {program}. Its logs are in {self._home(name)}.")
 
     @staticmethod
     def _first_process_of(child: Child) -> int:

@@ -247,7 +247,7 @@ func reason(err error) string {
 		return "no answer in time"
 	}
 	text := err.Error()
-	return text[strings.LastIndex(text, ": ")+1:]
+	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }
 
 // The pods behind a Service, as its EndpointSlices tell.
