@@ -78,7 +78,7 @@ LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-p
 STAGES := preflight programs lint types contracts docs test-unit test-e2e
 
 .PHONY: test
-test: ## All checks and all tests: the one command (15 minutes on 2 cores, 8 more for the first run)
+test: ## All checks and all tests: the one command (16 minutes on 2 cores, 11 more for the first run)
 	+@$(call stages,$(STAGES))
 
 .PHONY: test-quick
@@ -102,11 +102,11 @@ endef
 
 .PHONY: preflight
 preflight: $(READY) ## Say what the tests need and is missing: Go, network, disk, memory
-	@$(BIN)/python -m splitter.sandbox check --helm --at-once $(WORKERS)
+	@$(BIN)/python -m splitter.sandbox check --helm --real-nodes --at-once $(WORKERS)
 
 .PHONY: programs
-programs: $(READY) ## Build what the tests run, once: Kubernetes, KWOK, Helm (8 minutes on 2 cores)
-	@$(BIN)/python -m splitter.sandbox build --helm >/dev/null
+programs: $(READY) ## Build what the tests run, once: Kubernetes, KWOK, Helm, real nodes (11 minutes on 2 cores)
+	@$(BIN)/python -m splitter.sandbox build --real-nodes --helm >/dev/null
 
 .PHONY: lint
 lint: $(READY) ## Style: ruff, all rules
@@ -187,6 +187,10 @@ replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulato
 .PHONY: compare
 compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes side by side (COMPARE="--help" for options)
 	PYTHONPATH=tests $(BIN)/python -m bench.compare $(COMPARE)
+
+.PHONY: traffic
+traffic: $(READY) ## Count failed requests on real nodes, beside a plain Deployment; 8 minutes (TRAFFIC="--help" for options)
+	PYTHONPATH=tests $(BIN)/python -m bench.traffic $(TRAFFIC)
 
 .PHONY: admission
 admission: $(READY) ## Write manifests/admission anew, where it is made of splitter's tables

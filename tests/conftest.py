@@ -58,6 +58,8 @@ LONG = (
     "test_statefulset_outage",
     "test_appliers",
     "test_statefulset",
+    "test_real_nodes",
+    "test_traffic",
 )
 # Files whose tests share what is expensive to make: a cluster, a crowd of workloads, a policy in force.
 TOGETHER = (
@@ -72,6 +74,8 @@ TOGETHER = (
     "test_sandbox",
     "test_fleet",
     "test_provisioner",
+    "test_real_nodes",
+    "test_traffic",
 )
 
 

@@ -43,6 +43,15 @@ _RESTARTS = 2
 
 # What the kubelet puts before the registry's own words while it backs off.
 _BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(?::\s*(?:ErrImagePull:\s*)?)?')
+# What differs with each try, or each pod of a template: the port that a question was asked from, a pod's name
+# and UID, the id of an attempt. Seen with containerd 2.3.
+_EACH_TIME = (
+    (re.compile(r"(\d|\]):\d+->"), r"\1->"),
+    (re.compile(r' Pod "[^"]*\([0-9a-f-]{36}\)"'), " Pod"),
+    (re.compile(r' exec "[0-9a-f]{64}"'), " exec"),
+)
+# How a container ends that has never begun; the kubelet says RunContainerError or CrashLoopBackOff in turn.
+_NEVER_BEGAN = frozenset({"StartError", "ContainerCannotRun"})
 # What the API server puts before its reason: the name of the pod, another one with each try.
 _REFUSED_POD = re.compile(r'^pods? "[^"]*" is (?:forbidden|invalid): ', re.IGNORECASE)
 _NO_VOLUME = re.compile(
@@ -74,6 +83,8 @@ class ContainerFacts:
     exit_code: int = 0
     ended: str = ""
     """Why it ended last: `Error`, `OOMKilled`."""
+    last_words: str = ""
+    """What was said of that end: by the runtime where it never began, else by the application itself."""
 
 
 def of_containers(containers: Iterable[ContainerFacts]) -> Trouble | None:
@@ -87,17 +98,26 @@ def of_containers(containers: Iterable[ContainerFacts]) -> Trouble | None:
 
 def _of_container(container: ContainerFacts) -> Trouble | None:
     if container.waiting in _IMAGE:
-        said = _BACK_OFF.sub("", container.message).strip()
+        said = _lasting(_BACK_OFF.sub("", container.message)).strip()
         return Trouble(Reason.IMAGE_PULL_FAILED, f'"{container.image}"{": " if said else ""}{said}')
     if container.waiting in _CONFIG:
         said = container.message or container.waiting
-        return Trouble(Reason.CONTAINER_CONFIG_INVALID, f"container {container.name}: {said}")
+        return Trouble(Reason.CONTAINER_CONFIG_INVALID, f"container {container.name}: {_lasting(said)}")
+    if container.waiting == "CrashLoopBackOff" and container.ended in _NEVER_BEGAN:
+        said = container.last_words or container.ended
+        return Trouble(Reason.CONTAINER_CONFIG_INVALID, f"container {container.name}: {_lasting(said)}")
     crashes = container.restarts >= _RESTARTS and container.exit_code != 0
     if container.waiting == "CrashLoopBackOff" or crashes:
         why = f" ({container.ended})" if container.ended else ""
         detail = f"container {container.name} ends with exit code {container.exit_code}{why}"
         return Trouble(Reason.CRASH_LOOPING, detail)
     return None
+
+
+def _lasting(said: str) -> str:
+    for pattern, rest in _EACH_TIME:
+        said = pattern.sub(rest, said)
+    return said
 
 
 def of_scheduling(reason: str, message: str) -> Trouble | None:

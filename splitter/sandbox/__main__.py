@@ -3,8 +3,8 @@
 `python -m splitter.sandbox build` only builds the programs; `check` tells within 10 seconds whether this
 machine can build and run what `make test` needs. A running one prints the path of its kubeconfig on standard
 output, everything else on standard error; claims get volumes there. With `--karpenter` it begins without
-machines, and Karpenter buys what pending pods ask for. It decides nothing; `controlplane`, `fleet`,
-`provisioner`, `karpenter` and `preflight` do the work.
+machines, and Karpenter buys what pending pods ask for. With `--real-nodes` its machines run containers. It
+decides nothing; `controlplane`, `fleet`, `real`, `provisioner`, `karpenter` and `preflight` do the work.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from splitter.sandbox.controlplane import Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.machines import Pool
 from splitter.sandbox.provisioner import Provisioner
+from splitter.sandbox.real.build import real_nodes
+from splitter.sandbox.real.world import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _POOLS: tuple[Pool, ...] = get_args(Pool)
 _LOOK_EVERY_S = 1.0
 _MACHINES = "on-demand=4,spot=8"
+_REAL = "on-demand=2,spot=3"
 
 
 def parse_nodes(text: str) -> dict[Pool, int]:
@@ -57,7 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--nodes",
         type=parse_nodes,
         metavar="POOL=COUNT,...",
-        help=f"machines to begin with (default: {_MACHINES}; none with --karpenter)",
+        help=f"machines to begin with (default: {_MACHINES}; none with --karpenter or --real-nodes)",
+    )
+    parser.add_argument(
+        "--real-nodes",
+        type=parse_nodes,
+        nargs="?",
+        const=parse_nodes(_REAL),
+        metavar="POOL=COUNT,...",
+        help=f"machines that run containers, called real-POOL-N (default: {_REAL})",
     )
     parser.add_argument("--karpenter", action="store_true", help="have Karpenter buy machines of both pools")
     parser.add_argument("--helm", action="store_true", help="with build and check: Helm too")
@@ -68,18 +79,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     nodes = chosen.nodes
     if nodes is None:
-        nodes = {} if chosen.karpenter else parse_nodes(_MACHINES)
+        nodes = {} if chosen.karpenter or chosen.real_nodes else parse_nodes(_MACHINES)
     try:
         if chosen.action == "build":
             sys.stdout.write(f"{build.programs(_tell).kwok.parent}\n")
             if chosen.karpenter:
                 sys.stdout.write(f"{build.karpenter(_tell).program.parent}\n")
+            if chosen.real_nodes:
+                if (reason := refusal()) is None:
+                    sys.stdout.write(f"{real_nodes(_tell)}\n")
+                else:
+                    _tell(f"not built, since it could not run: {reason}")
             if chosen.helm:
                 sys.stdout.write(f"{build.helm(_tell).parent}\n")
         elif chosen.action == "check":
-            return _check(helm=chosen.helm, at_once=chosen.at_once)
+            return _check(helm=chosen.helm, real=bool(chosen.real_nodes), at_once=chosen.at_once)
         else:
-            _run(nodes, chosen.kubeconfig_out, karpenter=chosen.karpenter)
+            _run(nodes, chosen.real_nodes or {}, chosen.kubeconfig_out, karpenter=chosen.karpenter)
     except KeyboardInterrupt:
         return 0
     except SandboxError as fault:
@@ -88,8 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _check(*, helm: bool, at_once: int) -> int:
-    report = preflight.check(helm=helm, at_once=at_once)
+def _check(*, helm: bool, real: bool, at_once: int) -> int:
+    report = preflight.check(helm=helm, real=real, at_once=at_once)
     sys.stdout.writelines(f"{line}\n" for line in report.notes)
     sys.stdout.flush()
     for line in report.problems:
@@ -97,15 +113,19 @@ def _check(*, helm: bool, at_once: int) -> int:
     return 1 if report.problems else 0
 
 
-def _run(nodes: dict[Pool, int], kubeconfig_out: Path | None, *, karpenter: bool) -> None:
+def _run(
+    nodes: dict[Pool, int], real: dict[Pool, int], kubeconfig_out: Path | None, *, karpenter: bool
+) -> None:
     with (
-        Sandbox.start(progress=_tell, karpenter=karpenter) as sandbox,
+        Sandbox.start(progress=_tell, karpenter=karpenter, real=bool(real)) as sandbox,
         Provisioner(sandbox.api),
     ):
         for pool in _POOLS if karpenter else ():
             sandbox.karpenter.offer(pool, consolidate_after="30s")
         for pool, count in nodes.items():
             sandbox.fleet.add(pool, count)
+        for pool, count in real.items():
+            _tell(f"{', '.join(sandbox.real.add(pool, count))} run containers")
         try:
             if kubeconfig_out:
                 shutil.copy(

@@ -32,6 +32,9 @@ from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.karpenter import Karpenter
 from splitter.sandbox.ports import HeldPorts
 from splitter.sandbox.processes import Child, Nursery
+from splitter.sandbox.real.build import real_nodes
+from splitter.sandbox.real.fleet import RealFleet
+from splitter.sandbox.real.world import World
 from splitter.sandbox.recorder import Recorder
 from splitter.sandbox.waiting import wait_until
 
@@ -59,7 +62,7 @@ class Sandbox:
 
     `kubeconfig` is the administrator's (its context is called "splitter-sandbox"), `url` the API server's
     address, `api` a connection as administrator, `fleet` the machines, `home` the directory of its files,
-    `karpenter` the autoscaler, where it was asked for.
+    `karpenter` the autoscaler and `real` the real machines, where they were asked for.
 
     Example:
         with Sandbox.start(progress=print) as sandbox:
@@ -84,6 +87,7 @@ class Sandbox:
         self._failed = False
         self._stopped = False
         self._karpenter: Karpenter | None = None
+        self._real: RealFleet | None = None
         self._former_sigterm: Any = None
         # Held as long as this process lives, however it ends: how the next start knows a dead one's files.
         self._owner = (home / _OWNER).open("w")
@@ -97,6 +101,7 @@ class Sandbox:
         root: Path | None = None,
         node_monitor_grace_s: float | None = None,
         karpenter: bool = False,
+        real: bool = False,
     ) -> Self:
         """Start a control plane and return it when it serves, schedules and runs its controllers.
 
@@ -105,10 +110,12 @@ class Sandbox:
         `node_monitor_grace_s`: after how many seconds without a heartbeat a node counts as lost (Kubernetes'
         own default is 50 s); left out, none ever does.
         `karpenter`: have it buy machines for pending pods, once `karpenter.offer` has said which there are.
+        `real`: have room for real machines, which `sandbox.real` starts.
         Raises SandboxError with the last lines of the log when a process does not come up.
         """
         programs = build.programs(progress)
         autoscaler = build.karpenter(progress) if karpenter else None
+        machines = real_nodes(progress) if real else None
         parent = root or Path(tempfile.gettempdir())
         sweep(parent)
         sandbox = cls(Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)), progress)
@@ -118,6 +125,8 @@ class Sandbox:
             sandbox._come_up(programs, node_monitor_grace_s)
             if autoscaler:
                 sandbox._add_karpenter(autoscaler)
+            if machines:
+                sandbox._add_world(machines)
         except BaseException:
             sandbox.keep_logs()
             sandbox.stop()
@@ -145,6 +154,7 @@ class Sandbox:
             credentials.write_kubeconfig(
                 layout.kubeconfig(user), url=layout.url, ca_file=layout.ca_file, user=user, token=token
             )
+        self._apiserver_port, self._real_nodes_token = layout.apiserver_port, tokens["real-nodes"]
         self.kubeconfig = layout.kubeconfig("admin")
         self._ca_file = layout.ca_file
         self._until("the API server", self._api_is_ready)
@@ -168,6 +178,12 @@ class Sandbox:
         self._run(
             "karpenter", commands.karpenter(files.program), kubeconfig=self.home / "karpenter.kubeconfig"
         )
+
+    def _add_world(self, programs: Path) -> None:
+        world = World(self._nursery, programs, self.logs, self.home / "real")
+        world.start(self._apiserver_port)
+        identity = (self._ca_file, self._real_nodes_token)
+        self._real = RealFleet(self.api, self.check, world, self._nursery, identity)
 
     def _run(self, name: str, command: list[str], kubeconfig: str | Path = os.devnull) -> None:
         self._commands[name] = (command, kubeconfig)
@@ -203,6 +219,15 @@ class Sandbox:
         if self._karpenter is None:
             raise SandboxError("this sandbox has no Karpenter; start it with Sandbox.start(karpenter=True).")
         return self._karpenter
+
+    @property
+    def real(self) -> RealFleet:
+        """The real machines. Raises SandboxError when there is no room for any."""
+        if self._real is None:
+            raise SandboxError(
+                "this sandbox has no room for real nodes; start it with Sandbox.start(real=True)."
+            )
+        return self._real
 
     @property
     def process_ids(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ _USERS: Mapping[str, tuple[str, ...]] = {
     "admin": ("system:masters",),
     "kwok": ("system:masters",),
     "karpenter": ("system:masters",),
+    "real-nodes": ("system:masters",),
     "system:kube-controller-manager": (),
     "system:kube-scheduler": (),
 }
@@ -45,17 +46,28 @@ def make_tokens(token_file: Path) -> dict[str, str]:
 
 
 def write_kubeconfig(
-    path: Path, *, url: str, ca_file: Path, user: str, token: str, namespace: str = "default"
+    path: Path,
+    *,
+    url: str,
+    ca_file: Path,
+    user: str,
+    token: str,
+    namespace: str = "default",
+    called: str = "",
 ) -> Path:
-    """Write a kubeconfig that carries all it needs in itself, and return its path."""
+    """Write a kubeconfig that carries all it needs in itself, and return its path.
+
+    `called`: the name in the server's certificate, where `url` has another.
+    """
     certificate = base64.b64encode(ca_file.read_bytes()).decode()
+    cluster = {"server": url, "certificate-authority-data": certificate}
+    if called:
+        cluster["tls-server-name"] = called
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": CONTEXT,
-        "clusters": [
-            {"name": CONTEXT, "cluster": {"server": url, "certificate-authority-data": certificate}}
-        ],
+        "clusters": [{"name": CONTEXT, "cluster": cluster}],
         "users": [{"name": user, "user": {"token": token}}],
         "contexts": [
             {"name": CONTEXT, "context": {"cluster": CONTEXT, "user": user, "namespace": namespace}}

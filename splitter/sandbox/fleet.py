@@ -11,44 +11,28 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from splitter.sandbox import machines
 from splitter.sandbox.api import Api, JsonObject, PatchKind
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING, KUBELET_STOPPED
-from splitter.sandbox.errors import ApiError, SandboxError
+from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
-from splitter.sandbox.machines import Notice, Pool
-from splitter.sandbox.waiting import wait_until
+from splitter.sandbox.nodes import LEASES, NODES, ZONES, Nodes, as_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-Result = TypeVar("Result")
+    from splitter.sandbox.machines import Pool
 
-NODES = "/api/v1/nodes"
 FROZEN_ANNOTATION = "sandbox.splitter.io/frozen"
 
-_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-_ZONES = ("sandbox-a", "sandbox-b", "sandbox-c")
-_WRITERS = 16  # 500 nodes take 2 s; more threads than this only queue in the API server
-# 500 nodes are Ready within 10 s of their creation on 2 idle cores, and within 20 s on busy ones.
-_READY_DEADLINE_S = 120.0
-_TWO_MINUTES_S = 120.0  # the longest notice that clouds give (AWS)
-_GONE_DEADLINE_S = 30.0
-_CONFLICT = 409
-_NOT_YET = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
-
-class Fleet:
+class Fleet(Nodes):
     """The machines of one sandbox, by name; safe to use from many threads."""
 
     def __init__(self, api: Api, check: Callable[[], None]) -> None:
-        self._api = api
-        self._check = check
-        self._blueprints: dict[str, JsonObject] = {}
+        super().__init__(api, check)
         self._numbers: dict[str, itertools.count[int]] = {}
         self._addresses = itertools.count(1)
 
@@ -82,59 +66,12 @@ class Fleet:
                 cpu=cpu,
                 memory=memory,
                 pods=pods,
-                zone=zone or _ZONES[number % len(_ZONES)],
+                zone=zone or ZONES[number % len(ZONES)],
                 labels=labels or {},
                 taints=taints,
             )
             names.append(name)
         return self._register(names)
-
-    def names(self, pool: Pool | None = None) -> tuple[str, ...]:
-        """Return the names of all machines ever added, or of one pool's, also of those killed."""
-        return tuple(
-            name
-            for name, node in self._blueprints.items()
-            if pool is None or node["metadata"]["labels"][machines.CAPACITY_LABEL] == pool
-        )
-
-    def notice(
-        self,
-        names: str | Iterable[str],
-        how: Notice = Notice.TAINT,
-        *,
-        deadline_s: float = _TWO_MINUTES_S,
-        taint: str = machines.DISRUPTED_TAINT,
-    ) -> Instant:
-        """Announce that machines will be taken away, and return the moment right before the first write.
-
-        `deadline_s` stands in the message of CONDITION; nothing happens by itself when it passes: call
-        `kill`. `taint` is the key that TAINT sets.
-        """
-        names = _as_names(names)
-        self._known(names)
-        began = Instant.now()
-        match how:
-            case Notice.TAINT:
-                self._each(names, lambda name: self._taint(name, taint))
-            case Notice.CONDITION:
-                condition = machines.preemption_condition(began, deadline_s)
-                self._each(names, lambda name: self._set_conditions(name, [condition]))
-            case Notice.CORDON:
-                self._each(names, lambda name: self._patch(name, {"spec": {"unschedulable": True}}))
-            case Notice.DELETION:
-                self._each(names, self._delete_but_hold)
-        return began
-
-    def withdraw(self, names: str | Iterable[str], *, taint: str = machines.DISRUPTED_TAINT) -> Instant:
-        """Take back notices of every kind, and return the moment right before the first write.
-
-        Raises SandboxError for a notice by DELETION: Kubernetes never takes a deletion back.
-        """
-        names = _as_names(names)
-        self._known(names)
-        began = Instant.now()
-        self._each(names, lambda name: self._withdraw(name, taint))
-        return began
 
     def kill(self, names: str | Iterable[str]) -> Instant:
         """Have the machines vanish: no more heartbeats, Node objects gone. Return the moment right before.
@@ -143,7 +80,7 @@ class Fleet:
         until Kubernetes' pod garbage collection or somebody deletes them; one that is being deleted stays
         Terminating until then.
         """
-        names = _as_names(names)
+        names = as_names(names)
         self._known(names)
         self._freeze(names)
         began = Instant.now()
@@ -156,7 +93,7 @@ class Fleet:
         They turn NotReady by themselves when the sandbox's grace is over, where it has one, or with
         `seen_at_once` as if it were over now: Ready=Unknown, and their pods not ready.
         """
-        names = _as_names(names)
+        names = as_names(names)
         self._known(names)
         self._freeze(names)
         began = Instant.now()
@@ -176,11 +113,11 @@ class Fleet:
         Whatever is left of the old ones goes first. As on a real machine that is re-used, pods that are
         still bound to the name are played again.
         """
-        names = _as_names(names)
+        names = as_names(names)
         self._known(names)
         self._each(names, self._remove)
         # A lease left of the old Node is deleted by garbage collection just when the new one needs it.
-        self._each(names, lambda name: self._api.delete(f"{_LEASES}/{name}", missing_ok=True))
+        self._each(names, lambda name: self._api.delete(f"{LEASES}/{name}", missing_ok=True))
         self._each(names, self._wait_until_gone)
         self._thaw(names)
         self._register(names)
@@ -191,7 +128,7 @@ class Fleet:
 
         Their kubelets report the pods that ran all the time as ready again.
         """
-        names = _as_names(names)
+        names = as_names(names)
         self._known(names)
         running = {"metadata": {"labels": {KUBELET_LABEL: KUBELET_RUNNING}}}
         self._thaw(names)
@@ -207,82 +144,6 @@ class Fleet:
         self._each(names, lambda name: self._api.create(NODES, copy.deepcopy(self._blueprints[name])))
         self._wait_until_usable(names)
         return tuple(names)
-
-    def _wait_until_usable(self, names: Sequence[str]) -> None:
-        # One after the other: while the first is waited for the rest become Ready too, and looking at the
-        # whole list (1.5 MB for 500 nodes) twenty times a second would slow down what it waits for.
-        for name in names:
-            wait_until(
-                partial(self._is_usable, name),
-                what=f"node {name} to become Ready",
-                deadline_s=_READY_DEADLINE_S,
-                check=self._check,
-            )
-
-    def _is_usable(self, name: str) -> bool:
-        return _is_usable(self._api.get(f"{NODES}/{name}"))
-
-    def _wait_until_gone(self, name: str) -> None:
-        wait_until(
-            lambda: self._api.find(f"{NODES}/{name}") is None and self._api.find(f"{_LEASES}/{name}") is None,
-            what=f"node {name} and its lease to be gone",
-            deadline_s=_GONE_DEADLINE_S,
-            check=self._check,
-        )
-
-    def _remove(self, name: str) -> None:
-        self._api.delete(f"{NODES}/{name}", missing_ok=True)
-        node = self._api.find(f"{NODES}/{name}")
-        if node and node["metadata"].get("finalizers"):  # it had notice by deletion
-            self._patch(name, {"metadata": {"finalizers": None}})
-
-    def _delete_but_hold(self, name: str) -> None:
-        self._patch(name, {"metadata": {"finalizers": [machines.FINALIZER]}})
-        self._api.delete(f"{NODES}/{name}")
-
-    def _taint(self, name: str, key: str) -> None:
-        taint = {"key": key, "effect": "NoSchedule"}
-        self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key] + [taint])
-
-    def _untaint(self, name: str, key: str) -> None:
-        self._change_taints(name, lambda taints: [each for each in taints if each["key"] != key])
-
-    def _change_taints(self, name: str, change: Callable[[list[JsonObject]], list[JsonObject]]) -> None:
-        """Change the list of taints as it is now.
-
-        Taints have no merge key, any patch replaces the whole list. The resourceVersion keeps us from wiping
-        what the node controller has just written; after a conflict we look again.
-        """
-
-        def written() -> bool:
-            node = self._api.get(f"{NODES}/{name}")
-            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
-            taints = change(node["spec"].get("taints", []))
-            try:
-                self._patch(name, {"metadata": version, "spec": {"taints": taints}})
-            except ApiError as refusal:
-                if refusal.status != _CONFLICT:
-                    raise
-                return False
-            return True
-
-        wait_until(written, what=f"the taints of {name} to be written", deadline_s=_GONE_DEADLINE_S)
-
-    def _withdraw(self, name: str, key: str) -> None:
-        node = self._api.get(f"{NODES}/{name}")
-        if node["metadata"].get("deletionTimestamp"):
-            raise SandboxError(
-                f"node {name} is being deleted, and Kubernetes never takes a deletion back. "
-                "Use kill() and restore() to get a fresh node of that name."
-            )
-        spec = node["spec"]
-        if any(taint["key"] == key for taint in spec.get("taints", [])):
-            self._untaint(name, key)
-        if spec.get("unschedulable"):
-            self._patch(name, {"spec": {"unschedulable": None}})
-        if any(condition["type"] == machines.CONDITION for condition in node["status"].get("conditions", [])):
-            absent = {"status": {"conditions": [{"type": machines.CONDITION, "$patch": "delete"}]}}
-            self._api.patch(f"{NODES}/{name}/status", absent, kind=PatchKind.STRATEGIC)
 
     def _freeze(self, names: Sequence[str]) -> None:
         """Stop what KWOK has put off for the pods of machines that are about to die."""
@@ -308,40 +169,9 @@ class Fleet:
         with contextlib.suppress(ApiError):  # it may have ended since it was listed
             self._api.patch(path, mark, kind=kind)
 
-    def _pods_on(self, name: str) -> list[JsonObject]:
-        return self._api.list("/api/v1/pods", fields=f"spec.nodeName={name}")
-
-    def _set_conditions(self, name: str, conditions: list[JsonObject]) -> None:
-        self._api.patch(
-            f"{NODES}/{name}/status", {"status": {"conditions": conditions}}, kind=PatchKind.STRATEGIC
-        )
-
-    def _patch(self, name: str, patch: JsonObject) -> None:
-        self._api.patch(f"{NODES}/{name}", patch)
-
-    def _known(self, names: Iterable[str]) -> None:
-        unknown = [name for name in names if name not in self._blueprints]
-        if unknown:
-            raise SandboxError(
-                f"the fleet has no machine called {', '.join(unknown)}. "
-                f"It has: {', '.join(self._blueprints) or 'none'}."
-            )
-
     def _next_address(self) -> str:
         number = next(self._addresses)
         return f"10.{64 + number // 65536}.{number // 256 % 256}.{number % 256}"
-
-    @staticmethod
-    def _each(names: Sequence[str], write: Callable[[str], Result]) -> list[Result]:
-        """Call `write` for all at the same time; the first exception is raised when all have ended."""
-        if not names:
-            return []
-        with ThreadPoolExecutor(max_workers=min(_WRITERS, len(names))) as writers:
-            return list(writers.map(write, names))
-
-
-def _as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _path_of(pod: JsonObject) -> str:
@@ -351,11 +181,3 @@ def _path_of(pod: JsonObject) -> str:
 def _is_settled(pod: JsonObject) -> bool:
     """Return whether KWOK has nothing more to do for a pod as it is."""
     return pod["status"].get("phase") != "Pending" and not pod["metadata"].get("deletionTimestamp")
-
-
-def _is_usable(node: JsonObject) -> bool:
-    conditions = node["status"].get("conditions", [])
-    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-    # The not-ready taint stays for a moment after Ready, and nothing is scheduled until it is gone.
-    held_back = any(taint["key"] in _NOT_YET for taint in node["spec"].get("taints", []))
-    return ready and not held_back

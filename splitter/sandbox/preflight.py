@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING
 
 from splitter.sandbox import build, toolchain, versions
 from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.inventory import Program, wanted_programs
 from splitter.sandbox.processes import Nursery
+from splitter.sandbox.real.world import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,24 +51,6 @@ class Needs:
     # One is waited for after the other: 9 s together.
     find_go_s: float = 3.0
     answer_s: float = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """One build in the cache: its name for people, where it lies, what is in it, and what building it takes.
-
-    Sizes are in MiB: what du said after builds that began with empty Go caches, Kubernetes before Helm, and a
-    tenth more. Go keeps each package in its temporary directory (`scratch`) until the end, beside its cache.
-    """
-
-    title: str
-    home: Path
-    files: tuple[str, ...]
-    minutes: int
-    size: int
-    go_cache: int
-    go_modules: int
-    scratch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +116,7 @@ def check(
     environment: Mapping[str, str] = os.environ,
     *,
     helm: bool = False,
+    real: bool = False,
     at_once: int = 1,
     needs: Needs = Needs(),
     memory: Callable[[], int | None] = available_memory,
@@ -149,8 +134,11 @@ def check(
     except SandboxError as fault:
         problems.append(str(fault))
         version = versions.PINNED
-    wanted = _wanted(cache, version, assets=bool(assets), helm=helm)
+    refused = refusal() if real else ""
+    wanted = wanted_programs(cache, version, assets=bool(assets), helm=helm, real=refused is None)
     notes, missing = _look_into(cache, wanted)
+    if refused:
+        notes.append(f"Tests with real nodes are skipped: {refused}")
     if assets:
         notes.insert(0, f"The programs of Kubernetes are taken from KUBEBUILDER_ASSETS, {assets}.")
         problems += _faults(Path(assets), build.NAMES, "Put them there, or unset KUBEBUILDER_ASSETS.")
@@ -199,22 +187,6 @@ def memory_problems(available: int | None, needs: Needs, at_once: int, *, buildi
         f"{at_once} control planes at once. End other programs, run fewer, or give this machine more."
     )
     return [problem]
-
-
-def _wanted(cache: Path, version: str, *, assets: bool, helm: bool) -> list[Program]:
-    kwok = f"KWOK {build.KWOK_VERSION}"
-    wanted = []
-    if assets:  # the sizes are estimates
-        home = cache / f"kwok-{build.KWOK_VERSION}-{build.SYSTEM}"
-        wanted.append(Program(kwok, home, ("kwok",), 2, 100, 1000, 300, 1000))
-    else:
-        home = cache / build.build_key(build.module_sources(), kubernetes=version)
-        files = (*build.NAMES, "kwok")
-        wanted.append(Program(f"Kubernetes {version} and {kwok}", home, files, 6, 270, 4000, 900, 3500))
-    if helm:
-        home = cache / f"helm-{build.HELM_VERSION}-{build.SYSTEM}"
-        wanted.append(Program(f"Helm {build.HELM_VERSION}", home, ("helm",), 3, 100, 1200, 600, 1200))
-    return wanted
 
 
 def _faults(folder: Path, names: Sequence[str], remedy: str) -> list[str]:

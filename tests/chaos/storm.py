@@ -13,7 +13,7 @@ from contextlib import suppress
 from splitter.sandbox import Instant, SandboxError, machines
 from splitter.sandbox.api import Api, PatchKind
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
-from splitter.sandbox.fleet import NODES
+from splitter.sandbox.nodes import NODES
 
 STORM_NODES = 500
 STORM_TAINT = {"key": "chaos", "value": "storm", "effect": "NoSchedule"}

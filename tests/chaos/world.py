@@ -23,7 +23,7 @@ from e2e.support.nodes import is_hurt
 from e2e.support.shop import POOL
 from splitter.bundled import bundled_path
 from splitter.sandbox import Notice, Sandbox, SandboxError
-from splitter.sandbox.fleet import NODES
+from splitter.sandbox.nodes import NODES
 
 CRD = "splits.splitter.io"
 HOME = "splitter-system"

@@ -39,6 +39,14 @@ LIMIT = (
 SECURITY = 'violates PodSecurity "restricted:latest": runAsNonRoot != true'
 WEBHOOK = 'admission webhook "policy.example.com" denied the request: no limits'
 OTHERS = "4 node(s) didn't match Pod's node affinity/selector."
+NO_ANSWER = "lookup r.example.com on 10.0.0.10:53: read udp 10.0.1.5:{port}->10.0.0.10:53: i/o timeout"
+NO_PROGRAM = 'runc create failed: exec: "/bin/no": stat /bin/no: no such file or directory'
+UID, TRY = "86db504b-81db-4f16-b1d3-44a4f35b3426", "75a0cea1bcc645a3" * 4
+HOOK = (
+    f'Exec lifecycle hook ([/bin/no]) for Container "web" in Pod "web-1-a_shop({UID})" failed - error: failed'
+    f' to start exec "{TRY}": exec: "/bin/no": no such file or directory, message: ""'
+)
+LASTING = HOOK.replace(f' "web-1-a_shop({UID})"', "").replace(f' "{TRY}"', "")
 TAIL = " no new claims to deallocate, preemption: 0/8 nodes are available: 8 Preemption is not helpful."
 NO_VOLUME = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
 
@@ -102,6 +110,63 @@ class TestContainers:
                 Reason.CRASH_LOOPING,
                 "container web ends with exit code 1 (Error)",
                 id="back-off-restarting",
+            ),
+            # What a real kubelet and containerd 2.3 say; each try has another port, another id.
+            pytest.param(
+                ContainerFacts("web", "web:2", "ErrImagePull", NO_ANSWER.format(port=16353)),
+                Reason.IMAGE_PULL_FAILED,
+                f'"web:2": {NO_ANSWER.replace(":{port}", "")}',
+                id="no-answer-to-a-question-from-another-port",
+            ),
+            pytest.param(
+                ContainerFacts(
+                    "web",
+                    "web:2",
+                    "ErrImagePull",
+                    "dial tcp: read udp [fd00::12]:40321->[fd00::a]:53: i/o timeout",
+                ),
+                Reason.IMAGE_PULL_FAILED,
+                '"web:2": dial tcp: read udp [fd00::12]->[fd00::a]:53: i/o timeout',
+                id="the-same-by-ipv6",
+            ),
+            pytest.param(
+                ContainerFacts("web", waiting="PostStartHookError", message=HOOK),
+                Reason.CONTAINER_CONFIG_INVALID,
+                f"container web: {LASTING}",
+                id="hook-of-a-pod-by-its-name",
+            ),
+            pytest.param(
+                ContainerFacts(
+                    "web",
+                    waiting="CrashLoopBackOff",
+                    message="back-off 20s restarting failed container=web pod=web-1-a_shop(uid)",
+                    restarts=3,
+                    exit_code=128,
+                    ended="StartError",
+                    last_words=NO_PROGRAM,
+                ),
+                Reason.CONTAINER_CONFIG_INVALID,
+                f"container web: {NO_PROGRAM}",
+                id="never-started-says-the-same-while-it-backs-off",
+            ),
+            pytest.param(
+                ContainerFacts("web", waiting="RunContainerError", message=NO_PROGRAM),
+                Reason.CONTAINER_CONFIG_INVALID,
+                f"container web: {NO_PROGRAM}",
+                id="never-started",
+            ),
+            pytest.param(
+                ContainerFacts(
+                    "web",
+                    waiting="CrashLoopBackOff",
+                    restarts=3,
+                    exit_code=2,
+                    ended="Error",
+                    last_words="hunter2, from the application's own termination log",
+                ),
+                Reason.CRASH_LOOPING,
+                "container web ends with exit code 2 (Error)",
+                id="what-an-application-writes-is-not-repeated",
             ),
             pytest.param(
                 ContainerFacts("web", restarts=2, exit_code=137, ended="OOMKilled"),

@@ -15,7 +15,8 @@ from e2e.support.shop import DEADLINE_S, Shop
 from e2e.support.terminal import Terminal
 from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import NODES, Fleet
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.nodes import NODES
 from splitter.sandbox.waiting import wait_until
 
 

@@ -17,9 +17,9 @@ from e2e.support.namespaces import open_shop, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop, Watched, manifest
 from splitter.core.nodes import PRESETS
 from splitter.sandbox import Between, Instant, Sandbox
-from splitter.sandbox.fleet import NODES
 from splitter.sandbox.karpenter import NEVER, Karpenter
 from splitter.sandbox.machines import Pool
+from splitter.sandbox.nodes import NODES
 from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.karpenter

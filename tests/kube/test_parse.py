@@ -169,6 +169,14 @@ class TestPods:
         found = parse.pod(pod(status={"containerStatuses": [status]})).trouble
         assert found == Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
 
+    def test_never_began(self) -> None:
+        """What the runtime said of a container that never began is kept while it is tried again."""
+        last = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}}
+        state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+        status = {"name": "web", "ready": False, "restartCount": 1, "state": state, "lastState": last}
+        found = parse.pod(pod(status={"containerStatuses": [status]})).trouble
+        assert found == Trouble(Reason.CONTAINER_CONFIG_INVALID, "container web: no such file")
+
     def test_no_trouble_when_ready(self) -> None:
         """What a ready pod has been through is not kept."""
         last = {"terminated": {"exitCode": 1, "reason": "Error"}}

@@ -31,18 +31,19 @@ class TestCheck:
     """`check` tells what there is on standard output, what is missing on standard error."""
 
     def test_all_is_well(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        """Without problems the exit code is 0; --helm and --at-once are handed on."""
-        asked: list[tuple[bool, int]] = []
+        """Without problems the exit code is 0; --helm, --real-nodes and --at-once are handed on."""
+        asked: list[tuple[bool, bool, int]] = []
 
-        def well(*, helm: bool, at_once: int) -> preflight.Report:
-            asked.append((helm, at_once))
+        def well(*, helm: bool, real: bool, at_once: int) -> preflight.Report:
+            asked.append((helm, real, at_once))
             return preflight.Report(["All is there."])
 
         monkeypatch.setattr(preflight, "check", well)
         assert main(["check"]) == 0
         assert main(["check", "--helm", "--at-once", "6"]) == 0
-        assert asked == [(False, 1), (True, 6)]
-        assert capsys.readouterr() == ("All is there.\n" * 2, "")
+        assert main(["check", "--real-nodes"]) == 0
+        assert asked == [(False, False, 1), (True, False, 6), (False, True, 1)]
+        assert capsys.readouterr() == ("All is there.\n" * 3, "")
 
     def test_something_is_missing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -128,6 +128,7 @@ def _container(raw: Raw) -> ContainerFacts:
         restarts=count(raw, "restartCount"),
         exit_code=count(ended, "exitCode"),
         ended=ended.get("reason", ""),
+        last_words=ended.get("message", ""),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from e2e.support.planted import verify_kept
 from e2e.support.warm import Warm
 from splitter.bundled import bundled_path
-from splitter.sandbox import Sandbox
+from splitter.sandbox import Sandbox, SandboxError
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.processes import Nursery, last_lines
 from splitter.sandbox.waiting import wait_until
@@ -55,7 +55,11 @@ def install(sandbox: Sandbox) -> Path:
     So whatever a controller does in any test, it does under the policy that limits its account.
     """
     for manifest in ("crd.yaml", "rbac.yaml", "placeholder.yaml", "admission/own-account.yaml"):
-        sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
+        try:
+            sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / manifest))
+        except SandboxError:
+            sandbox.keep_logs()
+            raise
     crds = ("crd/splits.splitter.io", "crd/placements.splitter.io")
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
     return sandbox.service_account_kubeconfig("splitter-system", "splitter")

@@ -17,7 +17,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from splitter.sandbox import Sandbox
-from splitter.sandbox.fleet import NODES
+from splitter.sandbox.nodes import NODES
 from splitter.sandbox.ports import LOOPBACK
 from splitter.sandbox.waiting import wait_until
 

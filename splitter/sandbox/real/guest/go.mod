@@ -1,0 +1,3 @@
+module splitter.io/sandbox/guest
+
+go 1.26.0

@@ -1,0 +1,147 @@
+"""Not one request fails: real containers answer real requests while splitter does all that it does.
+
+Other tests ask what the API server sees; here it is asked what the users of a Service see.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from e2e.support import web
+from e2e.support.controller import SHORT, Controller, install
+from e2e.support.namespaces import open_shop
+from e2e.support.shop import JsonObject, Shop
+from splitter.sandbox import Sandbox
+from splitter.sandbox.nodes import NODES
+from splitter.sandbox.real import world
+from splitter.sandbox.real.fleet import RealFleet
+
+REFUSED = world.refusal()
+pytestmark = [pytest.mark.e2e, pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")]
+
+REPLICAS = 6
+ASKED = {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "100"}
+# A busy machine answers late, and that is no fault of anybody's; where nobody is, no time is enough.
+PATIENCE_S = 10
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Real machines, and a namespace that splitter looks after."""
+
+    machines: RealFleet
+    shop: Shop
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Controller]]:
+    """Yield 2 on-demand and 3 spot machines that run containers, with a controller."""
+    with Sandbox.start(progress=print, real=True, node_monitor_grace_s=6) as sandbox:
+        sandbox.real.add("on-demand", 2)
+        sandbox.real.add("spot", 3)
+        controller = Controller(install(sandbox), tmp_path_factory.mktemp("controller"), SHORT)
+        try:
+            controller.start()
+            yield sandbox, controller
+        finally:
+            controller.end()
+
+
+@pytest.fixture
+def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
+    """Yield a namespace of the test's own with the Service of `web`; afterwards all machines are new."""
+    sandbox, controller = real
+    for shop in open_shop(sandbox, controller):
+        shop.apply(web.service())
+        yield Stage(sandbox.real, shop)
+    if hurt := [name for name in sandbox.real.names("spot") if not _is_well(sandbox, name)]:
+        sandbox.real.restore(hurt)
+
+
+def _is_well(sandbox: Sandbox, name: str) -> bool:
+    node = sandbox.api.find(f"{NODES}/{name}")
+    return node is not None and is_ready(node) and not node["spec"].get("taints")
+
+
+def is_ready(node: JsonObject) -> bool:
+    """Whether a Node is Ready."""
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
+
+
+def test_no_request_fails(stage: Stage) -> None:
+    """From the label to the end: an image change, all spot machines drained and gone, and the giving back."""
+    shop, machines = stage.shop, stage.machines
+    shop.apply(web.budget(REPLICAS))
+    shop.deploy(replicas=REPLICAS, annotations=ASKED, template=web.template())
+    with (
+        machines.traffic(shop.namespace, "web", rate=60, timeout_s=PATIENCE_S) as traffic,
+        shop.watch() as seen,
+    ):
+        shop.label()
+        shop.wait_split(on_demand=2, spot=4)
+        shop.kubectl("set", "image", "deployment/web", f"web={web.NEW}")
+        shop.until(lambda: set(shop.images()) == {web.NEW}, "both twins to run the new image")
+        shop.wait_split(on_demand=2, spot=4)
+        doomed = machines.names("spot")
+        machines.notice(doomed)
+        _drain(shop, doomed)
+        machines.kill(doomed)
+        shop.until(lambda: shop.shape().on_demand == REPLICAS, "all to stand on on-demand")
+        shop.unlabel()
+        shop.wait_given_back()
+        lowest = seen.lowest()
+    requests = traffic.stop()
+    assert requests.failures == ()
+    assert lowest >= REPLICAS
+    assert len(requests.by_way()) == 4
+    assert len(requests.by_pod()) > 2 * REPLICAS  # the old ones, those of the new image, those of the notice
+
+
+def test_kubelets_fall_silent_and_come_back(stage: Stage) -> None:
+    """What counted as lost was there all the time: no request fails while it is replaced and returns."""
+    shop, machines = stage.shop, stage.machines
+    shop.deploy(replicas=REPLICAS, annotations=ASKED, template=web.template())
+    shop.label()
+    shop.wait_split(on_demand=2, spot=4)
+    spot = machines.names("spot")
+    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=PATIENCE_S) as traffic:
+        machines.hush(spot)
+        shop.until(lambda: shop.shape().on_demand >= REPLICAS, "all to be replaced")
+        machines.reconnect(spot)
+        shop.wait_split(on_demand=2, spot=4)
+    requests = traffic.stop()
+    assert requests.failures == ()
+    assert requests.by_pod()
+
+
+def test_lost_requests_are_told(stage: Stage) -> None:
+    """A plain Deployment loses requests with a machine: each is seen, and its pod is named."""
+    shop, machines = stage.shop, stage.machines
+    doomed = machines.names("spot")[0]
+    spec = web.template()
+    spec["spec"]["nodeSelector"] = {"karpenter.sh/capacity-type": "spot"}
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    spec["spec"]["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    shop.deploy(replicas=REPLICAS, template=spec)
+    standing = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in shop.pods()}
+    assert list(standing.values()).count(doomed) == 2
+    with machines.traffic(shop.namespace, "web", rate=60, timeout_s=1) as traffic:
+        began = machines.lose(doomed)
+        shop.until(lambda: not is_ready(shop.sandbox.api.get(f"{NODES}/{doomed}")), "the Node to be NotReady")
+    failures = traffic.stop().failures
+    # A connection that is kept may by chance lead to a machine that lives.
+    assert {"pod", "service"} <= {failure.way for failure in failures}
+    assert {standing[failure.pod] for failure in failures} == {doomed}
+    assert failures[0].at >= began.wall_s - 1  # one that the dying machine did not answer any more
+
+
+def _drain(shop: Shop, names: tuple[str, ...]) -> None:
+    """Drain machines at the same time, as clouds take them."""
+
+    def drain(name: str) -> None:
+        shop.kubectl("drain", name, "--ignore-daemonsets", "--timeout=90s")
+
+    with ThreadPoolExecutor() as drains:
+        list(drains.map(drain, names))
