@@ -12,7 +12,6 @@ from e2e.support.planted import verify_kept
 from e2e.support.warm import Warm
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox, SandboxError
-from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.processes import Nursery, last_lines
 from splitter.sandbox.waiting import wait_until
 
