@@ -17,9 +17,12 @@ from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
 from splitter.core.names import Key
+from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.printable import printable
+
+_SUPPOSED = f" (if it were labelled {LABEL_SPLIT}={SPLIT_ENABLED})"
 
 
 class Output(StrEnum):
@@ -45,14 +48,14 @@ def plan(
 ) -> None:
     """Show what would be done now, and why.
 
-    Nothing is written.
+    Nothing is written. One that is named and has no label is looked at as if it had just been labelled.
 
-    Exit code 0; 3 when a workload was named that is neither labelled nor split.
+    Exit code 0; 3 when a workload was named that is not there.
     """
     target = cluster.target(workload)
     found = asyncio.run(_look(target, cluster))
     if target.name is not None and not found:
-        sys.stderr.write(f"{target.words} is neither labelled nor split\n")
+        sys.stderr.write(f"{target.words} is not there\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     if output is Output.JSON:
         typer.echo(json.dumps([_plain(one) for one in found], indent=2))
@@ -78,6 +81,7 @@ async def _look(target: Target, cluster: Cluster) -> list[Preview]:
                 rules_of(found),
                 namespaces=target.namespaces,
                 wanted=await cluster.chosen(client, target),
+                named=target.keys,
             )
 
 
@@ -91,6 +95,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "namespace": one.observed.key.namespace,
         "name": one.observed.key.name,
         "step": one.plan.step.value,
+        "labelled": not one.supposed,
         "state": one.plan.state.value,
         "reason": one.plan.verdict.reason.value,
         "message": one.plan.verdict.message,
@@ -105,7 +110,7 @@ def _plain(one: Preview) -> dict[str, Any]:
 
 def _lines(one: Preview) -> list[str]:
     lines = [
-        f"{one.observed.key}  {one.plan.state}",
+        f"{one.observed.key}  {one.plan.state}{_SUPPOSED if one.supposed else ''}",
         f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
     ]
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]

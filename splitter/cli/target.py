@@ -3,7 +3,7 @@
 Every verb that looks at a cluster uses this, through `Cluster.target`, so that they read alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import typer
 
@@ -35,6 +35,13 @@ class Target:
     def key(self) -> Key:
         """The one workload that was asked about; without its kind a Deployment."""
         return Key(self.kind or DEPLOYMENT, self.namespace or "default", self.name or "")
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """Which workload it can be, when one was named: of the kind that was said, else of either kind."""
+        if self.name is None:
+            return ()
+        return tuple(replace(self.key, kind=kind) for kind in _SHORT if self.kind in {None, kind})
 
     @property
     def words(self) -> str:

@@ -15,11 +15,11 @@ from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.surface import quoted
+from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED, quoted
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
 from splitter.kube.observe import Observer
-from splitter.kube.paths import NAMESPACES
+from splitter.kube.paths import NAMESPACES, workload
 from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
@@ -34,6 +34,8 @@ class Preview:
     plan: Plan
     unrehearsed: str = ""
     """Why nobody could say whether the API server would take the first writes; empty when it is known."""
+    supposed: bool = False
+    """It has no label, and was looked at as if it had."""
 
 
 async def preview(
@@ -44,12 +46,19 @@ async def preview(
     *,
     namespaces: Sequence[str],
     wanted: Callable[[Key], bool],
+    named: Sequence[Key] = (),
 ) -> list[Preview]:
     """Return a preview of each workload that is or may be ours and that is `wanted`, in order of its name.
+
+    One that was named and is not ours yet is looked at as if somebody had just labelled it.
 
     Raises ApiError when the cluster cannot be read.
     """
     await _look(client, cache, namespaces)
+    supposed = not any(map(wanted, cache.workloads()))
+    if supposed:
+        for key in named:
+            await _labelled_here(client, cache, key)
     observer, rendering = Observer(client, cache, rules.room), Rendering(renderer)
     found = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
@@ -67,8 +76,20 @@ async def preview(
             else:
                 observed = replace(observed, denied=denied)
                 planned = plan(observed, in_force, twins, rules)
-        found.append(Preview(observed, in_force, planned, unrehearsed))
+        found.append(Preview(observed, in_force, planned, unrehearsed, supposed))
     return found
+
+
+async def _labelled_here(client: Client, cache: Cache, key: Key) -> None:
+    """Take a workload into the cache with the label on it, if it is there; nothing is written."""
+    try:
+        raw = await client.get(workload(key))
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return
+    raw["metadata"].setdefault("labels", {}).setdefault(LABEL_SPLIT, SPLIT_ENABLED)
+    cache.sources.upsert(raw)
 
 
 def _unreadable(template_set: str, why: str) -> Note:

@@ -43,12 +43,28 @@ class TestPlan:
         everywhere = json.loads(told(admin.splitter("plan", "-A", "-o", "json")))
         assert (shop.namespace, "cart") in {(one["namespace"], one["name"]) for one in everywhere}
 
-    def test_of_one_that_is_neither(self, shop: Shop, admin: Terminal) -> None:
+    def test_before_the_label(self, shop: Shop, admin: Terminal) -> None:
+        """What the label would bring: how many pods stay, how many move, and what refuses it."""
+        shop.deploy(replicas=REPLICAS, annotations=ASKED)
+        before = Untouched(shop)
+        text = told(admin.splitter("plan", "web", "-n", shop.namespace))
+        assert text.splitlines()[0].endswith("(if it were labelled splitter.io/split=enabled)")
+        assert "running pods that stay where they are" in text
+        assert told(admin.splitter("plan", "-n", shop.namespace)) == "no workload is labelled or split here\n"
+        before.verify()
+        shop.kubectl(
+            "patch",
+            "deployment",
+            "web",
+            "-p",
+            '{"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}}',
+        )
+        assert "  Refused (if " in told(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
+
+    def test_of_one_that_is_not_there(self, shop: Shop, admin: Terminal) -> None:
         """Said, with an exit code of its own."""
-        shop.deploy(replicas=REPLICAS)
         answer = admin.splitter("plan", "deploy/web", "-n", shop.namespace)
-        assert answer.returncode == 3
-        assert "neither labelled nor split" in answer.stderr
+        assert (answer.returncode, answer.stderr) == (3, f"deployment {shop.namespace}/web is not there\n")
 
     def test_with_the_rights_of_a_viewer(self, shop: Shop, viewer: Terminal) -> None:
         """A preview needs no right to write; what it could not ask, it says."""
