@@ -146,7 +146,11 @@ class Budgets:
             self._refused[key] = observed.now + (_AGAIN if lasts else _SOON), why
             if key.namespace not in self._warned:
                 self._warned.add(key.namespace)
-                logger.warning("evictions in %s do not wait for replacements: %s", key.namespace, why)
+                # The API server's own words may hold a value of a user's: they are in the Split.
+                told = (
+                    "evictions in %s do not wait for replacements: splitter %s (%d); the Split of %s says why"
+                )
+                logger.warning(told, key.namespace, what, error.status, key.name)
         else:
             self._refused.pop(key, None)
             self._warned.discard(key.namespace)
