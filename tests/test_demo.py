@@ -16,6 +16,7 @@ from splitter.demo.screen import PLAIN_COLUMNS, Screen
 from splitter.demo.watching import ScaleLog
 from splitter.demo.workload import Workload, policy_of, read_workload
 from splitter.sandbox import Between, Instant, Steps, Timeline
+from splitter.sandbox.asked import Asked
 from splitter.settings import load_settings
 
 JsonObject = dict[str, Any]
@@ -44,6 +45,27 @@ def timeline(available: Mapping[float, int], total: Mapping[float, int] | None =
 def step(expected: Expected, **changed: Any) -> Step:  # noqa: ANN401 - fields of Step
     """Build a step from second 10 to second 20."""
     return Step("a step", at(10), at(20), {"web": expected}, **changed)
+
+
+def asked(counts: Mapping[float, int]) -> Asked:
+    """Make what the ReplicaSets are asked for from the counts that hold from a second on."""
+    found = Asked()
+    for second, replicas in counts.items():
+        found.see(
+            at(second), {"metadata": {"name": "web-spot-1"}, "spec": {"replicas": replicas}}, deleted=False
+        )
+    return found
+
+
+def judged(
+    of: Step,
+    counts: Timeline,
+    *writes: ReplicasWritten,
+    web: Workload | None = None,
+    replicas: Mapping[float, int] | None = None,
+) -> Judged:
+    """Judge a step of `web` by its counts; 4 replicas are asked for all the time, unless said."""
+    return judge(of, [web or workload()], {"web": counts}, writes, asked(replicas or {0: 4}))
 
 
 def cell(found: Judged) -> Cell:
@@ -91,26 +113,28 @@ class TestJudge:
     """Promises are judged from the recorded pods, within the step only."""
 
     def test_kept(self) -> None:
-        """At the floor and at the bound is kept."""
-        found = judge(step(Expected(4, 4)), [workload()], {"web": timeline({0: 4}, {0: 4, 12: 5, 15: 4})}, ())
-        assert cell(found) == Cell(lowest=4, floor=4, highest=5, bound=5)
+        """At the floor and at the bound is kept; a pod that came before the old one went is not asked for."""
+        found = judged(
+            step(Expected(4, 4)), timeline({0: 4}, {0: 4, 12: 6, 15: 4}), replicas={0: 4, 12: 5, 15: 4}
+        )
+        assert cell(found) == Cell(lowest=4, floor=4, highest=6, asked=5, bound=5)
         assert found.kept
         assert found.took_s == 10
 
     def test_a_dip_breaks_the_floor(self) -> None:
         """One replica less for a moment is enough."""
-        found = judge(step(Expected(4, 4)), [workload()], {"web": timeline({0: 4, 12: 3, 12.1: 4})}, ())
+        found = judged(step(Expected(4, 4)), timeline({0: 4, 12: 3, 12.1: 4}))
         assert not cell(found).floor_kept
         assert not found.kept
 
     def test_what_happened_outside_the_step_is_not_its_fault(self) -> None:
         """A dip before or after is judged elsewhere."""
-        found = judge(step(Expected(4, 4)), [workload()], {"web": timeline({0: 0, 5: 4, 21: 0})}, ())
+        found = judged(step(Expected(4, 4)), timeline({0: 0, 5: 4, 21: 0}))
         assert found.kept
 
     def test_too_many_pods_break_the_bound(self) -> None:
         """N + S is the most."""
-        found = judge(step(Expected(4, 4)), [workload()], {"web": timeline({0: 4}, {0: 4, 12: 6})}, ())
+        found = judged(step(Expected(4, 4)), timeline({0: 4}), replicas={0: 4, 12: 6})
         assert cell(found).floor_kept
         assert not cell(found).bound_kept
         assert not found.kept
@@ -118,38 +142,34 @@ class TestJudge:
     def test_a_broken_promise_is_told_with_its_numbers(self) -> None:
         """How far off it was, and for how long."""
         counts = timeline({0: 4, 12: 3, 12.5: 4}, {0: 4, 12: 7, 13: 4})
-        found = judge(step(Expected(4, 4)), [workload()], {"web": counts}, ())
+        found = judged(step(Expected(4, 4)), counts, replicas={0: 4, 12: 7, 13: 4})
         assert found.faults() == [
             "a step: web had 3 available, the floor is 4; below it for 0.50 s",
-            "a step: web had 7 pods, the bound is 5; above it for 1.00 s",
+            "a step: web was asked for 7 pods, the bound is 5",
         ]
 
     def test_a_scale_up_has_the_old_floor_and_the_new_bound(self) -> None:
         """The new replicas cannot be there at once."""
-        found = judge(
-            step(Expected(4, 8)), [workload(surge="25%")], {"web": timeline({0: 4, 15: 8}, {0: 4, 11: 8})}, ()
+        found = judged(
+            step(Expected(4, 8)), timeline({0: 4, 15: 8}, {0: 4, 11: 8}), web=workload(surge="25%")
         )
         assert (cell(found).floor, cell(found).bound) == (4, 10)
 
     @pytest.mark.parametrize(("surge", "bound"), [("0", 5), ("1", 5), ("2", 6)])
     def test_the_probe_is_one_more_where_there_is_no_surge(self, surge: str, bound: int) -> None:
         """A workload that may not surge is allowed one replica that asks whether spot is back."""
-        found = judge(
-            step(Expected(4, 4), probes=True), [workload(surge=surge)], {"web": timeline({0: 4})}, ()
-        )
+        found = judged(step(Expected(4, 4), probes=True), timeline({0: 4}), web=workload(surge=surge))
         assert cell(found).bound == bound
 
     def test_the_doomed_do_not_count_against_the_bound(self) -> None:
         """In an outage their replacements run beside them."""
-        found = judge(
-            step(Expected(4, 4, doomed=3), noticed=at(11)), [workload()], {"web": timeline({0: 4})}, ()
-        )
+        found = judged(step(Expected(4, 4, doomed=3), noticed=at(11)), timeline({0: 4}))
         assert cell(found).bound == 8
 
     def test_nothing_is_promised_when_the_notice_is_too_short(self) -> None:
         """Replicas that are taken without a notice are missing until others have started."""
         short = step(Expected(4, 4, doomed=3), noticed=at(11), floor_is_promised=False)
-        found = judge(short, [workload()], {"web": timeline({0: 4, 12: 1, 15: 4})}, ())
+        found = judged(short, timeline({0: 4, 12: 1, 15: 4}))
         assert cell(found).floor is None
         assert found.kept
 
@@ -163,23 +183,21 @@ class TestJudge:
             ReplicasWritten(at(15), "web-on-demand", 4, 1),
         )
         outage = step(Expected(4, 4, doomed=3), noticed=at(11))
-        found = judge(outage, [workload()], {"web": timeline({0: 4})}, writes)
+        found = judged(outage, timeline({0: 4}), *writes)
         assert cell(found).write_s == pytest.approx(0.1)
         assert cell(found).cover_s == pytest.approx(0.25)
 
     def test_no_write_is_no_number(self) -> None:
         """A workload without doomed replicas, or one that was not covered, has none."""
-        unhurt = judge(step(Expected(4, 4), noticed=at(11)), [workload()], {"web": timeline({0: 4})}, ())
-        forgotten = judge(
-            step(Expected(4, 4, doomed=2), noticed=at(11)), [workload()], {"web": timeline({0: 4})}, ()
-        )
+        unhurt = judged(step(Expected(4, 4), noticed=at(11)), timeline({0: 4}))
+        forgotten = judged(step(Expected(4, 4, doomed=2), noticed=at(11)), timeline({0: 4}))
         assert cell(unhurt).write_s is None
         assert cell(forgotten).write_s is None
 
     @pytest.mark.parametrize("changed", [{"stopped": True}, {"restored": {"web": False}}])
     def test_a_step_that_ends_badly_is_a_broken_promise(self, changed: JsonObject) -> None:
         """One that did not settle in time, or that did not restore."""
-        found = judge(step(Expected(4, 4), **changed), [workload()], {"web": timeline({0: 4})}, ())
+        found = judged(step(Expected(4, 4), **changed), timeline({0: 4}))
         assert not found.kept
 
 
@@ -312,7 +330,7 @@ class TestScreen:
     def test_is_plain_and_narrow(self) -> None:
         """No control character, no line that wraps, five workloads side by side."""
         cells = {
-            name: Cell(10, 10, 19, 19, 0.0567, 0.1234)
+            name: Cell(10, 10, 19, 19, 19, 0.0567, 0.1234)
             for name in ("cart", "catalog", "payments", "search", "web")
         }
         text = printed(Judged("outage", 14.2, cells, noticed=True, restored=dict.fromkeys(cells, True)))
@@ -325,7 +343,7 @@ class TestScreen:
 
     def test_a_broken_promise_stands_out_without_colours(self) -> None:
         """The number is marked and the word is there."""
-        text = printed(Judged("outage", 14.2, {"web": Cell(9, 10, 12, 13)}))
+        text = printed(Judged("outage", 14.2, {"web": Cell(9, 10, 12, 12, 13)}))
         assert "!9/10" in text
         assert "BROKEN" in text
         assert "12/13" in text
@@ -339,7 +357,7 @@ class TestScreen:
 
     def test_nothing_promised_is_a_dash(self) -> None:
         """A floor that is not promised is not shown as kept to."""
-        assert "1/-" in printed(Judged("outage", 14.2, {"web": Cell(1, None, 12, 13)}))
+        assert "1/-" in printed(Judged("outage", 14.2, {"web": Cell(1, None, 12, 12, 13)}))
 
 
 class TestCommandLine:

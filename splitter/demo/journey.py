@@ -97,7 +97,7 @@ class Journey:
         stage = self._stage
         timelines = {workload.name: stage.timeline(workload.name) for workload in stage.workloads}
         writes = stage.scales.writes()
-        return [judge(step, stage.workloads, timelines, writes) for step in self._steps]
+        return [judge(step, stage.workloads, timelines, writes, stage.asked) for step in self._steps]
 
     # --- the steps --------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ def _conclude(stage: Stage, judged: Sequence[Judged]) -> bool:
     screen.heading("Verdict, counted from the recorded pods")
     screen.verdict(judged, [workload.name for workload in stage.workloads])
     screen.tell("available: the fewest at any moment / the promised floor")
-    screen.tell("pods: the most at any moment, terminating ones left out / the promised bound")
+    screen.tell("pods: the most at any moment, terminating ones left out / the most that may be asked for")
     screen.tell("write ms: from the first node's taint to splitter's first raise of the on-demand twin")
     screen.tell("cover ms: from the first node's taint until on-demand was asked for all replicas")
     for step in judged:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from splitter.demo.workload import Workload
     from splitter.sandbox import Instant, Timeline
+    from splitter.sandbox.asked import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ class Step:
 class Cell:
     """How one workload fared in one step, in replicas.
 
-    `below_s` and `above_s`: for how many seconds it was below the floor and above the bound.
+    `asked`: the most that its ReplicaSets were asked for together, which is what the bound is about: Kubernetes
+    may start a pod a moment before the one that it replaces begins to end.
+    `below_s`: for how many seconds it was below the floor.
     `write_s`: seconds from the first taint to the first raise of on-demand; `cover_s`: until on-demand was
     asked for all N.
     """
@@ -71,11 +74,11 @@ class Cell:
     floor: int | None
     """None: nothing is promised."""
     highest: int
+    asked: int
     bound: int
     write_s: float | None = None
     cover_s: float | None = None
     below_s: float = 0.0
-    above_s: float = 0.0
 
     @property
     def floor_kept(self) -> bool:
@@ -84,8 +87,8 @@ class Cell:
 
     @property
     def bound_kept(self) -> bool:
-        """Say whether there were never more pods than promised."""
-        return self.highest <= self.bound
+        """Say whether there were never more replicas asked for than promised."""
+        return self.asked <= self.bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,9 @@ class Judged:
                 lowest = f"{self.name}: {name} had {cell.lowest} available, the floor is {cell.floor}"
                 found.append(f"{lowest}; below it for {cell.below_s:.2f} s")
             if not cell.bound_kept:
-                highest = f"{self.name}: {name} had {cell.highest} pods, the bound is {cell.bound}"
-                found.append(f"{highest}; above it for {cell.above_s:.2f} s")
+                found.append(
+                    f"{self.name}: {name} was asked for {cell.asked} pods, the bound is {cell.bound}"
+                )
         return found
 
 
@@ -123,6 +127,7 @@ def judge(
     workloads: Sequence[Workload],
     timelines: Mapping[str, Timeline],
     writes: Sequence[ReplicasWritten],
+    asked: Asked,
 ) -> Judged:
     """Return the verdict about one step; `timelines` by workload's name.
 
@@ -131,7 +136,7 @@ def judge(
     """
     between = Between(step.began, step.ended)
     cells = {
-        workload.name: _cell(step, between, workload, timelines[workload.name], writes)
+        workload.name: _cell(step, between, workload, timelines[workload.name], writes, asked)
         for workload in workloads
     }
     took_s = step.ended.monotonic_s - step.began.monotonic_s
@@ -144,6 +149,7 @@ def _cell(
     workload: Workload,
     timeline: Timeline,
     writes: Sequence[ReplicasWritten],
+    asked: Asked,
 ) -> Cell:
     expected = step.expected[workload.name]
     floor = min(workload.floor(expected.before), workload.floor(expected.after))
@@ -158,17 +164,15 @@ def _cell(
         ]
         write_s = _seconds_to_reach(1, raises, step.noticed)
         cover_s = _seconds_to_reach(expected.after, raises, step.noticed)
-    bound = _bound(step, workload, expected)
-    above = timeline.total_without_terminating.stretches(between)
     return Cell(
         lowest=timeline.lowest_available(between),
         floor=floor if step.floor_is_promised or not expected.doomed else None,
         highest=timeline.highest_total(between, with_terminating=False),
-        bound=bound,
+        asked=asked.highest(workload.name, step.began, step.ended),
+        bound=_bound(step, workload, expected),
         write_s=write_s,
         cover_s=cover_s,
         below_s=timeline.seconds_below(floor, between),
-        above_s=sum(until_s - from_s for from_s, until_s, pods in above if pods > bound),
     )
 
 

@@ -16,6 +16,7 @@ from splitter.demo.restored import Portrait
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.demo.workload import Workload, policy_of, read_workload
 from splitter.sandbox import Sandbox, SandboxError
+from splitter.sandbox.asked import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ ON_DEMAND_NODES, SPOT_NODES = 4, 8
 _ACCOUNT = ("splitter-system", "splitter")
 _SPEAKER = "splitter.io/splitter"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+_REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
 _SPLITS = f"/apis/splitter.io/v1alpha1/namespaces/{NAMESPACE}/splits"
 _EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 _LOOK_EVERY_S = 0.3
@@ -51,6 +53,7 @@ class Stage:
         self.screen = screen
         self.options = options
         self.scales = ScaleLog()
+        self.asked = Asked()
         self.replicas: dict[str, int] = {}
         self._stack = ExitStack()
 
@@ -109,6 +112,7 @@ class Stage:
         api = self.sandbox.api
         self.recorder = self._stack.enter_context(self.sandbox.record())
         self.deployments = self._stack.enter_context(Watch(api, _DEPLOYMENTS, self.scales.see))
+        self._stack.enter_context(Watch(api, _REPLICA_SETS, self.asked.see))
         self.splits = self._stack.enter_context(Watch(api, _SPLITS))
         self._stack.enter_context(Watch(api, _EVENTS, self._event))
         self.screen.show_table(self.rows)

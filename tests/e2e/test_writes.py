@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.support.asked import Asked
 from e2e.support.controller import SHORT, Controller
 from e2e.support.gateway import Gateway, Write
 from e2e.support.namespaces import open_shop, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop, Watched
 from splitter.demo.watching import Watch
 from splitter.sandbox import Sandbox
+from splitter.sandbox.asked import Asked
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from math import ceil
 from typing import Any
 
@@ -20,8 +21,9 @@ _SUFFIXES |= {unit: Decimal(1000) ** power for power, unit in enumerate("kMGTPE"
 _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", start=1)}
 
 
+@lru_cache(maxsize=4096)
 def instant(text: str) -> datetime:
-    """Parse an RFC 3339 time as the API writes it; always aware, UTC."""
+    """Parse an RFC 3339 time as the API writes it; always aware, UTC. Pods often share one."""
     found = datetime.fromisoformat(text)
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 

@@ -202,7 +202,13 @@ def _requests(spec: Raw) -> tuple[tuple[str, int], ...]:
         running[resource] = quantity(resource, text)
     for resource, text in (spec.get("overhead") or {}).items():
         running[resource] = running.get(resource, 0) + quantity(resource, text)
-    return tuple(sorted((intern(resource), amount) for resource, amount in running.items()))
+    return _alike(tuple(sorted((intern(resource), amount) for resource, amount in running.items())))
+
+
+@lru_cache(maxsize=1024)
+def _alike(requests: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    """Return what pods that ask for the same keep together."""
+    return requests
 
 
 def _add(total: dict[str, int], container: Raw) -> None:

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.support.asked import Asked
 from e2e.support.controller import SHORT
 from e2e.support.planted import ANNOTATIONS, in_container
 from splitter.demo.watching import Watch
 from splitter.sandbox import Sandbox
+from splitter.sandbox.asked import Asked
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.recorder import Recorder

@@ -15,19 +15,21 @@ class Asked:
     def __init__(self) -> None:
         self._changes: list[tuple[float, str, int]] = []
 
-    def see(self, at: Instant, raw: dict[str, Any], deleted: bool) -> None:
+    def see(self, at: Instant, raw: dict[str, Any], deleted: bool) -> None:  # noqa: FBT001 - a Watch calls it
         """Take one change."""
         replicas = 0 if deleted else raw["spec"]["replicas"]
         self._changes.append((at.monotonic_s, raw["metadata"]["name"], replicas))
 
-    def highest(self, workload: str, since: Instant) -> int:
+    def highest(self, workload: str, since: Instant, until: Instant | None = None) -> int:
         """Return the most that were asked for from a moment on, of all that are named after a workload.
 
         By name: a parked ReplicaSet has lost the labels of its pods.
         """
         now: dict[str, int] = {}
         highest = 0
-        for at_s, name, replicas in self._changes:
+        for at_s, name, replicas in tuple(self._changes):
+            if until is not None and at_s > until.monotonic_s:
+                break
             if name.startswith(f"{workload}-"):
                 now[name] = replicas
                 highest = sum(now.values()) if at_s <= since.monotonic_s else max(highest, sum(now.values()))
