@@ -63,8 +63,8 @@ class Step:
 class Cell:
     """How one workload fared in one step, in replicas.
 
-    `asked`: the most that its ReplicaSets were asked for together, which is what the bound is about: Kubernetes
-    may start a pod a moment before the one that it replaces begins to end.
+    `asked`: the most that its ReplicaSets were asked for together. The bound is about that: Kubernetes may
+    start a pod a moment before the one that it replaces begins to end.
     `below_s`: for how many seconds it was below the floor.
     `write_s`: seconds from the first taint to the first raise of on-demand; `cover_s`: until on-demand was
     asked for all N.
@@ -134,9 +134,8 @@ def judge(
     Pods that are terminating count for neither side: Kubernetes starts replacements before old pods are
     gone, and they serve nobody.
     """
-    between = Between(step.began, step.ended)
     cells = {
-        workload.name: _cell(step, between, workload, timelines[workload.name], writes, asked)
+        workload.name: _cell(step, workload, timelines[workload.name], writes, asked)
         for workload in workloads
     }
     took_s = step.ended.monotonic_s - step.began.monotonic_s
@@ -145,12 +144,12 @@ def judge(
 
 def _cell(
     step: Step,
-    between: Between,
     workload: Workload,
     timeline: Timeline,
     writes: Sequence[ReplicasWritten],
     asked: Asked,
 ) -> Cell:
+    between = Between(step.began, step.ended)
     expected = step.expected[workload.name]
     floor = min(workload.floor(expected.before), workload.floor(expected.after))
     write_s = cover_s = None

@@ -6,6 +6,7 @@ new pod may be there before the old one goes, the more so on a busy machine.
 
 from typing import Any
 
+from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.instants import Instant
 
 
@@ -23,7 +24,7 @@ class Asked:
     def highest(self, workload: str, since: Instant, until: Instant | None = None) -> int:
         """Return the most that were asked for from a moment on, of all that are named after a workload.
 
-        By name: a parked ReplicaSet has lost the labels of its pods.
+        By name: a parked ReplicaSet has lost the labels of its pods. Raises SandboxError if none was seen.
         """
         now: dict[str, int] = {}
         highest = 0
@@ -33,5 +34,6 @@ class Asked:
             if name.startswith(f"{workload}-"):
                 now[name] = replicas
                 highest = sum(now.values()) if at_s <= since.monotonic_s else max(highest, sum(now.values()))
-        assert now, f"no ReplicaSet of {workload} was seen"
+        if not now:
+            raise SandboxError(f"no ReplicaSet of {workload} was seen")
         return highest
