@@ -175,7 +175,9 @@ def settle(this: Pass) -> Plan:
         note = Note(Reason.HANDING_OVER, f"pods that were made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=AT_ONCE_S)
     actions: list[Action] = []
-    left = this.source.replicas  # a twin that found none of its pods makes them: no more than there are to be
+    # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
+    # ReplicaSets hold, who may have adopted them while somebody had unpaused it.
+    left = max(0, this.source.replicas - sum(rs.spec_replicas for rs in this.observed.replica_sets))
     for pool in Pool:
         twin, pods = this.observed.twin(pool), _orphans(this, pool)
         if twin is None:

@@ -268,6 +268,21 @@ class TestSettling:
             PauseTwin("web-spot", paused=False, resource_version="rv-web-spot"),
         )
 
+    def test_pods_that_the_source_took_back(self) -> None:
+        """Somebody had unpaused it: a twin whose pods it has makes none beside them."""
+        made = replica_set("web-on-demand-h1", of=running(3, 0, born=True))
+        taken = replica_set("web-h1", of=running(0, 3), tie=Tie.PARKED)
+        twins = waiting(3, 2) | {"on_demand": having(OD, made, paused=True)}
+        found = planned(observation(labelled(), [KEPT, taken], **twins))
+        [scaled] = [one for one in found.actions if isinstance(one, Scale)]
+        assert (found.step, scaled.name, scaled.replicas) == (Step.SETTLE, "web-spot", 0)
+        all_taken = replica_set("web-h1", of=running(2, 3), tie=Tie.PARKED)
+        found = planned(observation(labelled(), [KEPT, all_taken], **waiting(3, 2)))
+        assert [(one.name, one.replicas) for one in found.actions if isinstance(one, Scale)] == [
+            ("web-on-demand", 0),
+            ("web-spot", 0),
+        ]
+
     def test_pods_that_were_made_in_the_last_moment(self) -> None:
         """They bear no label yet."""
         late = running(1, 1)
