@@ -72,6 +72,9 @@ def main() -> None:
     parser.add_argument("--results", type=Path, help="benchmarks/scale.json, or still.json of a still life")
     parser.add_argument("--keep", action="store_true", help="keep the other figures in the results")
     options = parser.parse_args()
+    later = set(options.stages) & STAGES.keys() - {"plain-roll"}
+    if later and "on-boarding" not in later and not options.still:
+        parser.error(f"{', '.join(sorted(later))}: of workloads that are split, so on-boarding comes first")
     path = options.results or RESULTS / ("still.json" if options.still else "scale.json")
     command = f'make scale SCALE="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "make scale"
     results = Results(path, command, keep=options.keep, still=options.still, replicas=options.replicas)
