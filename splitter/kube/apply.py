@@ -69,7 +69,7 @@ from splitter.kube.bodies import (
     twin,
     with_template,
 )
-from splitter.kube.budgets import before
+from splitter.kube.budgets import beside
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
@@ -98,17 +98,17 @@ class Writer:
         Those on pods are left out, and a budget that is raised.
 
         Raises ApiError at the first failure. After it only raises are tried: they must not wait for a
-        template that the API server refuses; nor for more than a moment for the budget that comes first.
+        template that the API server refuses, nor for the answer to the budget that comes first.
         """
         source, answered = observed.source, written if written is not None else []
         if source is None:
             return
-        rest = partial(self._apply, observed, source, answered)
         match actions:
             case (SetBudget(raised=True) as guard, *others):
-                await before(self._do(guard, observed, source), partial(rest, others))
+                rest = partial(self._apply, observed, source, answered, others)
+                await beside(self._do(guard, observed, source), rest)
             case _:
-                await rest(actions)
+                await self._apply(observed, source, answered, actions)
 
     async def _apply(
         self, observed: Observation, source: SourceView, answered: list[Action], actions: Sequence[Action]

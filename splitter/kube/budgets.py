@@ -25,8 +25,6 @@ from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.budgets")
 
-# So long the raises wait for the budget before them: several times what an API server takes for one write.
-_FIRST_S = 0.1
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
 # After a refusal: rights, quotas and policies change seldom, and every pass would ask again.
@@ -40,11 +38,11 @@ _SOON = timedelta(seconds=5)
 _MAX_TERMS, _MAX_VALUES = 32, 256
 
 
-async def before(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitable[None]]) -> None:
-    """Write the budget, then the others: they do not wait longer than a moment, as for a slow webhook."""
+async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitable[None]]) -> None:
+    """Send the budget, and right after it the others: no raise waits until the budget is answered."""
     first = asyncio.create_task(guard)
     try:
-        await asyncio.wait({first}, timeout=_FIRST_S)
+        await asyncio.sleep(0)  # it begins
         await others()
         await first
     finally:

@@ -171,7 +171,7 @@ class TestKeeping:
 
 
 class TestGuard:
-    """The budget is the first write, and neither a slow nor a refused one holds up the raise."""
+    """The budget goes out with the raise, and neither a slow nor a refused one holds it up."""
 
     async def apply(self, *answers: Answer) -> tuple[list[Asked], list[Action]]:
         """Write a budget and a raise; return what was asked, and what counts as written."""
@@ -184,10 +184,17 @@ class TestGuard:
             await writer.apply(seen, (RAISED, SCALED), written)
         return script.asked, written
 
-    async def test_first(self) -> None:
-        """Whoever evicts in the same second finds it."""
-        asked, written = await self.apply(WRITTEN, SCALED_TO_5)
-        assert [one.path.rpartition("/")[2] for one in asked] == ["web-guard", "web-on-demand"]
+    async def test_together(self) -> None:
+        """Neither waits for the other: here each is answered only when both were asked for."""
+        both = asyncio.Barrier(2)
+
+        async def either(request: web.Request) -> web.StreamResponse:
+            await both.wait()
+            return await (WRITTEN if request.path.endswith("web-guard") else SCALED_TO_5)(request)
+
+        async with asyncio.timeout(4):
+            asked, written = await self.apply(either, either)
+        assert {one.path.rpartition("/")[2] for one in asked} == {"web-guard", "web-on-demand"}
         assert written == [SCALED]
 
     async def test_a_slow_one(self) -> None:
