@@ -22,7 +22,8 @@ from bench.scale.rounds import STAGES, Pace, by_turns, measure, size_of
 from bench.scale.still import STILL_STAGES, measure_still
 from bench.scale.tables import REPLICAS, lines, markdown
 
-RESULTS = Path(__file__).resolve().parents[3] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS, BUILD = ROOT / "benchmarks", ROOT / "build"
 SIZES = (100, 300, 1000)
 TURNS = 100  # 10 at a time take as long again for each 10: at 1,000 it would be an hour
 
@@ -69,13 +70,22 @@ def main() -> None:
     parser.add_argument(
         "--turns", type=int, default=TURNS, help="workloads taken over 10 at a time; 0: not measured"
     )
-    parser.add_argument("--results", type=Path, help="benchmarks/scale.json, or still.json of a still life")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="benchmarks/scale.json, or still.json of a still life; in build/ when only some stages are played",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the other figures in the results")
     options = parser.parse_args()
     later = set(options.stages) & STAGES.keys() - {"plain-roll"}
     if later and "on-boarding" not in later and not options.still:
         parser.error(f"{', '.join(sorted(later))}: of workloads that are split, so on-boarding comes first")
-    path = options.results or RESULTS / ("still.json" if options.still else "scale.json")
+    # What is kept there is read by others (docs/capacity.md): a part of a day does not take its place.
+    whole = options.keep or set(options.stages) >= (STILL_STAGES if options.still else STAGES).keys()
+    path = options.results or (RESULTS if whole else BUILD) / (
+        "still.json" if options.still else "scale.json"
+    )
+    path.parent.mkdir(exist_ok=True)
     command = f'make scale SCALE="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "make scale"
     results = Results(path, command, keep=options.keep, still=options.still, replicas=options.replicas)
     if options.turns and not options.still:
