@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument(
         "--results",
         type=Path,
-        help="benchmarks/scale.json, or still.json of a still life; in build/ when only some stages are played",
+        help="benchmarks/scale.json, or still.json of a still life; in build/ for a part of a day",
     )
     parser.add_argument("--keep", action="store_true", help="keep the other figures in the results")
     options = parser.parse_args()
