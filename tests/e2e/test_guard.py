@@ -1,11 +1,13 @@
 """The guard: whoever drains evicts, and replacements come first; recorded from outside."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from e2e.support.controller import Controller
 from e2e.support.shop import JsonObject, Shop
+from splitter.sandbox import ApiError
 from splitter.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
@@ -101,6 +103,48 @@ class TestDrain:
                 assert watched.lowest() >= N - 1
         finally:
             controller.start()
+
+
+def evict(shop: Shop, uids: set[str]) -> bool:
+    """Evict all of these pods that are left, whatever the answers; return whether none is."""
+    left = [pod["metadata"] for pod in shop.pods() if pod["metadata"]["uid"] in uids]
+    for one in left:
+        identity = {"metadata": {"name": one["name"], "namespace": shop.namespace}}
+        with suppress(ApiError):  # 429: a budget refuses; 500: two select it; 404: it has gone
+            shop.sandbox.api.create(
+                f"/api/v1/namespaces/{shop.namespace}/pods/{one['name']}/eviction", identity
+            )
+    return not left
+
+
+class TestEvictions:
+    """Whoever evicts without a sign before, over and over, as a descheduler does."""
+
+    @pytest.mark.parametrize("middle", ["nothing", "a budget of the user's"])
+    def test_that_never_give_up(self, shop: Shop, middle: str) -> None:
+        """One replica at a time is missing, also while another budget takes the place of splitter's."""
+        split(shop)
+        shop.until(lambda: keeps(shop) == N - 1, "the guard")
+        before = shop.pod_uids()
+        with shop.watch() as watched:
+            shop.until(lambda: evict(shop, before) or len(before & shop.pod_uids()) < N, "the first to go")
+            if middle != "nothing":
+                shop.apply(budget("mine"))
+            shop.until(lambda: evict(shop, before), "all to be evicted")
+            shop.wait_split(on_demand=2, spot=2)
+            assert watched.lowest() >= N - 1
+        assert not before & shop.pod_uids()
+
+    def test_wait_for_ever_where_all_have_to_stay(self, shop: Shop) -> None:
+        """With `surge-first` and no sign, none goes through; what the user asks for ends it."""
+        split(shop, **{"splitter.io/evictions": "surge-first"})
+        shop.until(lambda: keeps(shop) == N, "the guard")
+        before = shop.pod_uids()
+        for _ in range(20):
+            evict(shop, before)
+        assert shop.pod_uids() == before
+        shop.annotate(evictions="one-at-a-time")
+        shop.until(lambda: evict(shop, before), "all to be evicted")
 
 
 class TestUsers:
