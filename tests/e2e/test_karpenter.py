@@ -73,9 +73,10 @@ def shop(cloud: Sandbox, controller: Controller, karpenter: Karpenter) -> Iterat
     wait_alone(cloud)
 
 
-def split(shop: Shop, **budget: int | str) -> None:
-    """Deploy a labelled application, with a PodDisruptionBudget over both twins, and wait for its split."""
-    app = manifest("web", REPLICAS, surge=SURGE, annotations={"splitter.io/on-demand-base": str(ON_DEMAND)})
+def split(shop: Shop, evictions: str = "one-at-a-time", **budget: int | str) -> None:
+    """Deploy a labelled application, perhaps with a budget of the user's; wait for split and guard."""
+    asked = {"splitter.io/on-demand-base": str(ON_DEMAND), "splitter.io/evictions": evictions}
+    app = manifest("web", REPLICAS, surge=SURGE, annotations=asked)
     app["metadata"]["labels"]["splitter.io/split"] = "enabled"
     app["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] = {"cpu": CPU}
     if budget:
@@ -90,6 +91,8 @@ def split(shop: Shop, **budget: int | str) -> None:
         )
     shop.apply(app)
     shop.wait_split(ON_DEMAND, SPOT)
+    guard = "web" if budget else "none" if evictions == "unguarded" else "web-guard keeps"
+    shop.until(lambda: shop.status().get("guard", "").find(guard) >= 0, f"the guard to be {guard}")
 
 
 @contextmanager
@@ -126,17 +129,26 @@ def test_pending_pods_bring_up_both_kinds_of_node(cloud: Sandbox, shop: Shop) ->
 
 
 @pytest.mark.parametrize(
-    ("budget", "floor"),
-    [({"minAvailable": REPLICAS}, REPLICAS), ({"maxUnavailable": 1}, REPLICAS - 1), ({}, 0)],
+    ("evictions", "budget", "floor"),
+    [
+        ("one-at-a-time", {}, REPLICAS - 1),
+        ("surge-first", {}, REPLICAS),
+        ("unguarded", {}, 0),
+        ("one-at-a-time", {"minAvailable": REPLICAS}, REPLICAS),
+        ("one-at-a-time", {"maxUnavailable": 1}, REPLICAS - 1),
+    ],
     ids=str,
 )
 def test_an_interruption_costs_what_the_budget_allows(
-    shop: Shop, karpenter: Karpenter, budget: dict[str, int], floor: int
+    shop: Shop, karpenter: Karpenter, evictions: str, budget: dict[str, int], floor: int
 ) -> None:
     """When all spot machines are taken, on-demand is asked for at once, and the budget has Karpenter wait."""
-    split(shop, **budget)
+    split(shop, evictions, **budget)
     karpenter.offer("spot", machines=0)
-    with observed(shop, f"An interruption, with the budget {budget}") as (watched, chronicle):
+    with observed(shop, f"An interruption, {evictions}, {budget or 'no budget of a user'}") as (
+        watched,
+        chronicle,
+    ):
         taken = karpenter.claims("spot")
         began = karpenter.interrupt(taken)
         shop.until(lambda: not taken.keys() & karpenter.claims("spot").keys(), "the spot machines to be gone")
@@ -173,7 +185,7 @@ def test_capacity_returns_when_asked_for(shop: Shop, karpenter: Karpenter) -> No
 
 def test_drift_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
     """Machines that are replaced by others, one by one, cost no replica and no on-demand."""
-    split(shop, maxUnavailable=1)
+    split(shop)
     with observed(shop, "Drift") as (watched, chronicle):
         former = karpenter.claims("spot")
         karpenter.offer("spot", cpu=8)
@@ -190,7 +202,7 @@ def test_drift_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
 
 def test_consolidation_stays_within_spot(shop: Shop, karpenter: Karpenter) -> None:
     """A machine that Karpenter gives up by choice is left for another spot machine; nothing is charged."""
-    split(shop, maxUnavailable=1)
+    split(shop)
     shop.scale(10)
     shop.wait_split(ON_DEMAND, 9)
     shop.scale(REPLICAS)
