@@ -161,7 +161,7 @@ chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built 
 	$$helm lint --strict manifests/helm/splitter && $$helm package --destination dist manifests/helm/splitter
 
 .PHONY: test-karpenter
-test-karpenter: $(READY) ## End-to-end tests with a real autoscaler (Karpenter, built on the first run: 3 minutes more)
+test-karpenter: $(READY) ## End-to-end tests with Karpenter and the descheduler (built on the first run: 6 minutes more)
 	$(BIN)/pytest -m karpenter $(PYTEST)
 
 .PHONY: bench

@@ -30,6 +30,9 @@ def demo(
     fast_s: float = typer.Option(3, min=0, help="The soak of one replica once spot has proven itself."),
     release_s: float = typer.Option(5, min=0, help="Doomed replicas are let go after being covered so long."),
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
+    traffic: bool = typer.Option(
+        False, "--traffic", help="Run real containers, send them requests, and count those that fail."
+    ),
     kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
 ) -> None:
     """Show an application that survives the loss of spot.
@@ -50,6 +53,7 @@ def demo(
         fast_s=fast_s,
         release_s=release_s,
         keep=keep,
+        traffic=traffic,
     )
     try:
         kept = run_demo(options, make_console())

@@ -8,13 +8,15 @@ select. Source of the rules: docs/adr/0039; `planner` asks at the end of each pa
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from zlib import crc32
 
 import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.desired import pod_labels
+from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
-from splitter.core.model import BudgetView, Evictions, Note, PodView, Pool, Standing, seconds_between
+from splitter.core.model import Note, PodView, Pool, Standing, seconds_between
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
@@ -23,6 +25,9 @@ from splitter.core.surface import guard_name
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
 _GONE = frozenset({Step.CLEAN_UP, Step.RELEASE})
+# Karpenter looks every 10 s, and once more 15 s later before it takes what it found.
+_OPEN_S = 60.0
+_OPENS_EVERY_S = 600.0
 
 
 def guarded(this: Pass, step: Step, found: Plan) -> Plan:
@@ -142,27 +147,49 @@ def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[in
     now = this.observed.now
     elsewhere = sum(pod.available for rs in this.observed.replica_sets for pod in rs.pods)
     replicas = max(0, this.source.replicas - elsewhere)
+    still = this.policy.freeze or this.policy.dry_run
+    if still:  # what is not there is not made either
+        replicas = min(replicas, sum(twin.spec_replicas for twin in this.observed.twins))
+    refused = any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets)
     pods = [pod for twin in this.observed.twins for pod in twin.pods if pod.counts]
     going = [pod for pod in pods if pod.standing is Standing.DOOMED]
     at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)
-    if this.policy.freeze:  # nothing is replaced, so nothing is worth waiting for
+    if still:  # nothing is replaced, so nothing is worth waiting for
         return min(at_rest, max(0, replicas - 1)), None
     if going:
-        stops = [stop for pod in going if (stop := _stop(pod, found.rebalance)) is not None]
+        # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
+        keeps = max(0, replicas - 1) if refused else replicas
+        serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
+        stops = [stop for pod in serving if (stop := _stop(pod, found.rebalance)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
         ready = sum(pod.ready_since is not None for pod in pods)  # as the budget counts: the doomed too
-        return min(replicas, max(0, ready - late)) if late else replicas, left_s
+        return min(keeps, max(0, ready - late)) if late else keeps, left_s
     is_raised = ours is not None and ours.min_available is not None and ours.min_available >= replicas
     if is_raised and sum(pod.available for pod in pods) < replicas:
         return replicas, None  # the replacements are on their way
-    return at_rest, None
+    if at_rest < replicas or this.observed.consolidates is None:
+        return at_rest, None
+    opened, left_s = _opens(this)
+    return max(0, replicas - 1) if opened and this.observed.consolidates else replicas, left_s
+
+
+def _opens(this: Pass) -> tuple[bool, float]:
+    """Return whether this is the minute in ten in which Karpenter may find that it can have a node back.
+
+    It looks at budgets before it says which nodes it wants, and would never ask for one that they keep. What
+    it wants it taints first, which raises the budget again. Each workload has a minute of its own, by its UID
+    and the clock: nobody has to remember one (docs/adr/0040).
+    """
+    into_s = (this.observed.now.timestamp() + crc32(this.source.uid.encode())) % _OPENS_EVERY_S
+    return (True, _OPEN_S - into_s) if into_s < _OPEN_S else (False, _OPENS_EVERY_S - into_s)
 
 
 def _stop(pod: PodView, state: RebalanceState | None) -> datetime | None:
     """Return when a pod has to begin to end, so that it has ended when its machine goes."""
     end = pod.deadline
-    if end is None and pod.notice_s is not None and state is not None and state.doomed_since is not None:
-        end = state.doomed_since + timedelta(seconds=pod.notice_s)
+    since = state.doomed_since if state is not None and pod.on_spot else None  # it is of spot alone
+    if end is None and pod.notice_s is not None and since is not None:
+        end = since + timedelta(seconds=pod.notice_s)
     return end - timedelta(seconds=pod.termination_s) if end is not None else None

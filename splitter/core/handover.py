@@ -108,7 +108,9 @@ def next_step(c: Columns) -> Step:
 
 
 def _step_with_label(c: Columns) -> Step:
-    ours = c.parked or c.returning or c.twins or c.orphans
+    # Anybody may make a pod with our labels: alone it is none that we have let go.
+    let_go = c.orphans and (c.mark is not Mark.NONE or c.split or c.paused)
+    ours = c.parked or c.returning or c.twins or let_go
     if c.mark is Mark.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
         return Step.CONSIDER  # 3
     if c.mark is Mark.OURS and not c.split and not ours and not c.paused:

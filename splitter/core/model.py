@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum, unique
 from typing import Literal
 
+from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Restart, Runs
 from splitter.core.reasons import Reason
@@ -42,15 +43,6 @@ class RolloutOrder(StrEnum):
 
     ON_DEMAND_FIRST = "on-demand-first"
     SPOT_FIRST = "spot-first"
-
-
-@unique
-class Evictions(StrEnum):
-    """How evictions of a workload's pods wait for their replacements."""
-
-    ONE_AT_A_TIME = "one-at-a-time"
-    SURGE_FIRST = "surge-first"
-    UNGUARDED = "unguarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +130,7 @@ class PodView:
     vanished_since: datetime | None = None  # when that was found, where nothing had told of it before
     successor: str = ""  # the UID of another node that has the vanished one's name by now
     voluntary: bool = False  # its node goes by somebody's choice: replaced, but no reason to distrust spot
+    cordoned: bool = False  # and nothing worse is known of its node: somebody may leave it so for ever
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None
     unready_since: datetime | None = None  # bound, and not ready since
@@ -213,9 +206,8 @@ class ReplicaSetView:
     @property
     def refused(self) -> int:
         """The pods that it wants and the API server does not let it create."""
-        if self.refusal is None:
-            return 0
-        return max(0, self.spec_replicas - sum(pod.counts for pod in self.pods))
+        missing = self.spec_replicas - sum(pod.counts for pod in self.pods)
+        return max(0, missing) if self.refusal is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,18 +323,6 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetView:
-    """A PodDisruptionBudget of the namespace."""
-
-    name: str
-    uid: str
-    is_ours: bool  # made for this workload
-    min_available: int | None  # None: percent, maxUnavailable, or nothing
-    selector: tuple[tuple[str, str, tuple[str, ...]], ...] | None  # key, operator, values; None: no pod
-    says: str = ""  # how many pods it keeps, as its user wrote it: "minAvailable 50%"
-
-
-@dataclass(frozen=True, slots=True)
 class Neighbours:
     """Other objects of the namespace that matter for a split."""
 
@@ -382,6 +362,7 @@ class Observation:
     restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
     budgets: tuple[BudgetView, ...] = ()
+    consolidates: bool | None = None  # Karpenter would give up a node under it; None: it has none there
     unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls

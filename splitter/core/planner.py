@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from splitter.core import adoption, giving, in_place, running, scaling, taking, transfer, zeroing
-from splitter.core.actions import Action, ApplyTwin, EnsureSplit
+from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
@@ -233,7 +233,11 @@ def _only_reported(this: Pass, found: Plan) -> Plan:
     split = this.observed.split
     would = "would now do" if found.actions else "would do nothing now"
     verdict = Note(Reason.DRY_RUN, f"{would}: {found.verdict.message} ({found.verdict.reason})")
-    actions: tuple[Action, ...] = () if split is not None else (EnsureSplit(takes_over=False),)
+    # Nothing is replaced any more, so no eviction shall wait for that: the budget that is there is let down.
+    lets_down = tuple(
+        one for one in found.actions if isinstance(one, SetBudget) and one.uid and not one.raised
+    )
+    actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
     return replace(
         found, state=State.HELD, verdict=verdict, actions=actions, notes=(), rebalance=None, fight=False
     )

@@ -189,10 +189,12 @@ def not_calm(pods: Iterable[PodView]) -> Note | None:
     """Say which node is about to go, or is gone, under one of the pods that are to change their owner.
 
     While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
-    that goes by somebody's choice is no reason to wait: it may stay cordoned for ever.
+    that goes by somebody's choice is no reason to wait, nor is one that is cordoned and nothing worse: it may
+    stay so for ever. (Of AWS's termination handler that is all that is seen. Its machine has 120 s, and pods
+    have no owner for less than one.)
     """
     for pod in pods:
-        if pod.counts and pod.going and not pod.voluntary:
+        if pod.counts and pod.going and not pod.voluntary and not pod.cordoned:
             why = f"{pod.node}{f': {pod.signal}' if pod.signal else ''}"
             message = f"its pods change their owner when no node under them is going: {why}"
             return Note(Reason.WAITING_FOR_CALM, message)

@@ -10,6 +10,7 @@ from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionC
 from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
 from splitter.core.placement.clock import left_s
 from splitter.core.plan import Pass
+from splitter.core.rebalance import RebalanceState
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
 OUR_COST = "-1000"
@@ -43,6 +44,8 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
                     # that becomes so before the scale-down gets there.
                     uncosted.add(name)
+            elif _is_about_to_be_marked(pod, this):
+                uncosted.add(name)
             elif (cost := _cost(pod)) is not None:
                 costs.append(cost)
                 uncosted.add(name)
@@ -51,6 +54,18 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
         return tuple(raises)
     lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
     return (*raises, *costs, *lowerings, *vanished)
+
+
+def _is_about_to_be_marked(pod: PodView, this: Pass) -> bool:
+    """Whether Kubernetes is about to mark a ready pod of a silent node not ready, as it does once it knows.
+
+    A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
+    to an address at which nobody answers (seen with `make traffic`). Nobody waits for our cost so urgently.
+    """
+    if pod.standing is not Standing.LOST or pod.ready_since is None or pod.ordinal is not None:
+        return False
+    state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
 
 
 def until_removed(pod: PodView, this: Pass) -> float:

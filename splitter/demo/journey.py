@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from splitter.demo.promises import Expected, Judged, Step, judge
 from splitter.demo.restored import Portrait, differences, traces, uncollected
-from splitter.demo.screen import Screen
+from splitter.demo.screen import Screen, requests_told
 from splitter.demo.stage import NAMESPACE, Stage
+from splitter.demo.workload import NEW_IMAGE
 from splitter.sandbox import Instant, Notice, SandboxError
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from splitter.demo.options import DemoOptions
 
 # Several times what the steps take on 2 busy cores; a step that needs longer hangs.
-_STEP_S = 90.0
+_STEP_S = 180.0
 # After the loss, so that a second thought of splitter's would be seen.
 _AFTERMATH_S = 3.0
 _SCALED, _SCALED_TO = "cart", 9
 _CHANGED, _NEW_IMAGE = "catalog", "registry.example/shop/catalog:1.1"
 _FIRST_BACK = "cart"
+_FAILURES_SHOWN = 5
 _LABEL = "splitter.io/split"
 
 
@@ -126,15 +128,14 @@ class Journey:
     def _change_image(self) -> None:
         stage = self._stage
         with self._step("image", f"Change the image of {_CHANGED}"):
-            self._expected[_CHANGED] = self._expected[_CHANGED].with_image(_NEW_IMAGE)
-            stage.kubectl(
-                "set", "image", f"deployment/{_CHANGED}", f"{_CHANGED}={_NEW_IMAGE}", "-n", NAMESPACE
-            )
-            self._until(lambda: _rolled_out(stage, _CHANGED, _NEW_IMAGE), "both twins to run the new image")
+            image = NEW_IMAGE if stage.options.traffic else _NEW_IMAGE
+            self._expected[_CHANGED] = self._expected[_CHANGED].with_image(image)
+            stage.kubectl("set", "image", f"deployment/{_CHANGED}", f"{_CHANGED}={image}", "-n", NAMESPACE)
+            self._until(lambda: _rolled_out(stage, _CHANGED, image), "both twins to run the new image")
             self._settle()
 
     def _lose_spot(self) -> None:
-        stage, fleet = self._stage, self._stage.sandbox.fleet
+        stage, fleet = self._stage, self._stage.fleet
         notice_s = stage.options.notice_s
         title = f"Outage: notice on all {len(stage.spot_nodes)} spot nodes, gone {notice_s:g} s later"
         with self._step("outage", title) as draft:
@@ -156,7 +157,7 @@ class Journey:
         stage = self._stage
         with self._step("return", "The spot nodes are back") as draft:
             draft.probes = True
-            stage.sandbox.fleet.restore(stage.spot_nodes)
+            stage.fleet.restore(stage.spot_nodes)
             stage.screen.tell("the spot nodes are Ready; splitter lets them prove themselves first")
             self._settle()
 
@@ -279,13 +280,25 @@ def _conclude(stage: Stage, judged: Sequence[Judged]) -> bool:
     for step in judged:
         for fault in step.faults():
             screen.bad(fault)
-    kept = all(step.kept for step in judged)
+    kept = all(step.kept for step in judged) and _answered(stage)
     if kept:
         screen.good(f"every promise was kept, in {len(judged)} steps")
     else:
-        broken = ", ".join(step.name for step in judged if not step.kept)
+        broken = ", ".join(step.name for step in judged if not step.kept) or "requests"
         screen.bad(f"a promise was BROKEN in: {broken}. splitter's log: {stage.controller.log}")
     return kept
+
+
+def _answered(stage: Stage) -> bool:
+    """Say what became of the requests, if any were sent; return whether all that had to be were answered."""
+    if stage.traffic is None:
+        return True
+    requests = stage.traffic.stop()
+    told = requests_told(requests.sent, len(requests.failures))
+    (stage.screen.bad if requests.failures else stage.screen.good)(told)
+    for failure in requests.failures[:_FAILURES_SHOWN]:
+        stage.screen.bad(str(failure))
+    return not requests.failures or not stage.options.notice_is_useful
 
 
 def _wait_for_ctrl_c(stage: Stage) -> None:

@@ -26,6 +26,8 @@ class DemoOptions:
     release_s: float = 5.0
     keep: bool = False
     """Leave everything running after the verdict, until Ctrl-C."""
+    traffic: bool = False
+    """Run real containers on real nodes, and count the requests that they answer."""
 
     @property
     def settings(self) -> dict[str, str]:

@@ -48,6 +48,7 @@ class Screen:
         self._plain = not console.is_terminal
         self._began_s = time.monotonic()
         self._rows: Callable[[], Sequence[Row]] = tuple
+        self._below: Callable[[], str] | None = None
         self._title = ""
         self._live: Live | None = None
         self._lock = threading.Lock()
@@ -74,6 +75,10 @@ class Screen:
             )
             self._live.start()
 
+    def show_below(self, line: Callable[[], str]) -> None:
+        """Show one more line below the table from now on."""
+        self._below = line
+
     def stop_table(self) -> None:
         """Take the live table away."""
         if self._live is not None:
@@ -85,6 +90,8 @@ class Screen:
         with self._lock:
             self._console.print()
             self._console.print(split_table(self._rows()))
+            if self._below is not None:
+                self._console.print(Text(self._below()))
             self._console.print()
 
     def heading(self, title: str) -> None:
@@ -138,9 +145,14 @@ class Screen:
             self._console.print(Text("\n".join(lines), style=style))
 
     def _drawn(self) -> RenderableType:
-        return Group(
-            Text(""), Text(f"{self._clock()} {self._title}", style="bold"), split_table(self._rows())
-        )
+        title = Text(f"{self._clock()} {self._title}", style="bold")
+        below = [Text(self._below(), style="bold")] if self._below is not None else []
+        return Group(Text(""), title, split_table(self._rows()), *below)
+
+
+def requests_told(sent: int, failed: int) -> str:
+    """Return the line about requests."""
+    return f"requests: {sent:,} sent, {failed:,} failed"
 
 
 def split_table(rows: Sequence[Row]) -> Table:

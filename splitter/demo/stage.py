@@ -6,31 +6,43 @@ manifests, and looks with watches of its own. It knows nothing of the order of t
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
+import yaml
+
 from splitter.bundled import bundled_path
 from splitter.demo.controller import Controller
 from splitter.demo.restored import Portrait
+from splitter.demo.screen import requests_told
 from splitter.demo.watching import ScaleLog, Watch
-from splitter.demo.workload import Workload, policy_of, read_workload
+from splitter.demo.workload import Workload, on_real_nodes, policy_of, read_workload
 from splitter.sandbox import Sandbox, SandboxError
 from splitter.sandbox.asked import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
     from splitter.demo.options import DemoOptions
     from splitter.demo.screen import Row, Screen
     from splitter.sandbox import Instant, Recorder, Timeline
+    from splitter.sandbox.fleet import Fleet
+    from splitter.sandbox.real.fleet import RealFleet
+    from splitter.sandbox.real.traffic import Traffic
 
 JsonObject = dict[str, Any]
 
 _CRDS = ("crd/splits.splitter.io", "crd/placements.splitter.io")
 NAMESPACE = "shop"
 ON_DEMAND_NODES, SPOT_NODES = 4, 8
+# Containers take the machine's own time: fewer nodes, and fewer workloads, one of them under requests.
+_REAL_ON_DEMAND_NODES, _REAL_SPOT_NODES = 2, 3
+_REAL_WORKLOADS = ("cart", "catalog")
+_ASKED, _RATE, _PATIENCE_S = "catalog", 100, 5
 _ACCOUNT = ("splitter-system", "splitter")
 _SPEAKER = "splitter.io/splitter"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -46,7 +58,9 @@ class Stage:
 
     recorder: Recorder
     controller: Controller
+    fleet: Fleet | RealFleet
     workloads: tuple[Workload, ...]
+    traffic: Traffic | None = None
     policies: dict[str, dict[str, str]]
 
     def __init__(self, screen: Screen, options: DemoOptions) -> None:
@@ -60,7 +74,9 @@ class Stage:
     def __enter__(self) -> Self:
         """Start everything, up to an application that is available and not yet labelled."""
         try:
-            self.sandbox = self._stack.enter_context(Sandbox.start(progress=self.screen.tell))
+            self.sandbox = self._stack.enter_context(
+                Sandbox.start(progress=self.screen.tell, real=self.options.traffic)
+            )
             self._set_up()
         except BaseException as fault:
             self._stack.__exit__(type(fault), fault, fault.__traceback__)
@@ -77,12 +93,17 @@ class Stage:
 
     def _set_up(self) -> None:
         tell = self.screen.tell
-        self.sandbox.fleet.add("on-demand", ON_DEMAND_NODES)
-        self.spot_nodes = self.sandbox.fleet.add("spot", SPOT_NODES)
-        tell(f"{ON_DEMAND_NODES} on-demand and {SPOT_NODES} spot nodes are Ready")
+        real = self.options.traffic
+        self.fleet = self.sandbox.real if real else self.sandbox.fleet
+        on_demand, spot = (_REAL_ON_DEMAND_NODES, _REAL_SPOT_NODES) if real else (ON_DEMAND_NODES, SPOT_NODES)
+        self.fleet.add("on-demand", on_demand)
+        self.spot_nodes = self.fleet.add("spot", spot)
+        tell(f"{on_demand} on-demand and {spot} spot nodes are Ready")
         self._install()
         self._deploy()
         self._start_controller()
+        if real:
+            self._send_requests()
 
     def _install(self) -> None:
         for name in ("crd.yaml", "rbac.yaml"):
@@ -96,7 +117,10 @@ class Stage:
         self.until(lambda: self.sandbox.api.find(account) is not None, "the service account", _START_S)
         self._look_on()
         folder = bundled_path("examples/shop")
-        self.kubectl("apply", "-f", str(folder), "-n", NAMESPACE, shown="apply -f examples/shop -n shop")
+        if self.options.traffic:
+            self._apply_for_real_nodes(folder)
+        else:
+            self.kubectl("apply", "-f", str(folder), "-n", NAMESPACE, shown="apply -f examples/shop -n shop")
         deployments = self.sandbox.api.list(_DEPLOYMENTS)
         self.workloads = tuple(map(read_workload, deployments))
         self.replicas = {workload.name: workload.replicas for workload in self.workloads}
@@ -107,6 +131,24 @@ class Stage:
         self.screen.tell(
             f"{sum(self.replicas.values())} pods of {len(self.replicas)} Deployments are available"
         )
+
+    def _apply_for_real_nodes(self, folder: Path) -> None:
+        for name in _REAL_WORKLOADS:
+            found = yaml.safe_load_all((folder / f"{name}.yaml").read_text("utf-8"))
+            manifests = json.dumps(
+                {"kind": "List", "apiVersion": "v1", "items": list(map(on_real_nodes, found))}
+            )
+            self.screen.command(f"kubectl apply -f examples/shop/{name}.yaml -n {NAMESPACE}")
+            self.sandbox.kubectl("apply", "-f", "-", "-n", NAMESPACE, stdin=manifests)
+        self.screen.tell("with images of the sandbox's own, which its nodes can run")
+
+    def _send_requests(self) -> None:
+        traffic = self._stack.enter_context(
+            self.sandbox.real.traffic(NAMESPACE, _ASKED, rate=_RATE, timeout_s=_PATIENCE_S)
+        )
+        self.traffic = traffic
+        self.screen.tell(f"{_RATE} requests a second go to {_ASKED}, through its Service and to its pods")
+        self.screen.show_below(lambda: requests_told(*traffic.so_far()))
 
     def _look_on(self) -> None:
         api = self.sandbox.api

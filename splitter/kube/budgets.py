@@ -15,7 +15,8 @@ from typing import Any
 import orjson
 
 from splitter.core.actions import SetBudget
-from splitter.core.model import BudgetView, Observation, SourceView
+from splitter.core.evictions import BudgetView
+from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.core.surface import LABEL_SOURCE, guard_name, short_name, split_name
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json

@@ -109,6 +109,9 @@ class Observer:
             orphans=tuple(self._pod(pod, now) for pod in orphans),
             leaving=leaving,
             budgets=cache.budgets.of(key, split.uid) if split is not None else (),
+            consolidates=cache.voices.consolidate(
+                {pod.node for twin in twins.values() for pod in twin.pods if pod.node}
+            ),
             unguardable=cache.budgets.unguardable(key, now),
             placeholders=self._placeholders(split, now) if split is not None else (),
             told=cache.placements.told(key.namespace, source.uid) if source is not None else None,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from splitter.core.model import PodView, Standing
-from splitter.core.nodes import Health, NodeState, gone
+from splitter.core.nodes import Health, NodeState, Tier, gone
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord
 from splitter.kube.unseen import as_the_pod_says
@@ -49,6 +49,7 @@ class PodViews:
             vanished_since=since,
             successor=successor,
             voluntary=state is not None and state.voluntary,
+            cordoned=state is not None and state.tier is Tier.CORDON,
             hinted=state is not None and state.health is Health.HINTED,
             ready_since=record.ready_since,
             unready_since=record.unready_since,

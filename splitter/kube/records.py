@@ -217,6 +217,7 @@ class ClaimRecord:
     version: int
     node: str
     voluntary: bool  # its end is Karpenter's own choice
+    consolidates: bool  # Karpenter would give it up for a cheaper one or for none, and asks budgets first
     ends: str  # when its machine is taken at the latest, as Karpenter wrote it; empty: nobody has said
     claim: Claim
 

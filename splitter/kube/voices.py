@@ -131,6 +131,11 @@ class Voices:
         facts = replace(node.facts, events=events, voluntary=voluntary, annotations=annotations)
         return replace(node, facts=facts)
 
+    def consolidate(self, nodes: Iterable[str]) -> bool | None:
+        """Whether Karpenter would give up one of these nodes; None where none of them is Karpenter's."""
+        claims = [claim for node in nodes for claim in self.claims.find("node", node)]
+        return any(claim.consolidates for claim in claims) if claims else None
+
     def silent_from(self, nodes: Iterable[NodeRecord], now: datetime) -> datetime | None:
         """Return when the first Event about one of these nodes grows stale, if one will."""
         times = (stale_at(event) for node in nodes for event in self.events_about(node))

@@ -1,10 +1,10 @@
-"""Builds the control plane and KWOK once, Karpenter and Helm when asked, and keeps them in the user's cache.
+"""Builds the control plane and KWOK once, others when asked for, and keeps them in the user's cache.
 
 `Sandbox.start` calls `programs` and, when it shall have an autoscaler, `karpenter`; what they return is run
-by `controlplane`. The tests of a chart call `helm`. The cache is keyed by the versions, the platform and the
-Go module's own files, so a second clone of the repository builds nothing and a changed main.go builds anew.
-One build at a time (a file lock), and never half a result: it is built in a temporary directory and renamed.
-Nothing is written outside the cache directory, except into Go's own caches.
+by `controlplane`. The tests of a chart call `helm`, those of drains `descheduler`. The cache is keyed by the
+versions, the platform and the Go module's own files, so a second clone of the repository builds nothing and a
+changed main.go builds anew. One build at a time (a file lock), and never half a result: it is built in a
+temporary directory and renamed. Nothing is written outside the cache directory, except into Go's own caches.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ if TYPE_CHECKING:
 
 KWOK_VERSION = "0.8.0"
 KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod
+DESCHEDULER_VERSION = "0.36.0"  # as in descheduler/go.mod
 HELM_VERSION = "4.3.1"
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
-# Go module -> its files. Karpenter's only pins versions: the program is upstream's own, a tool of the module.
+# Go module -> its files. Some only pin versions: the program is upstream's own, a tool of the module.
 SOURCES = {
     "controlplane": ("go.mod", "go.sum", "main.go"),
     "karpenter": ("go.mod", "go.sum"),
+    "descheduler": ("go.mod", "go.sum"),
     "real/kubelet": ("go.mod", "go.sum", "main.go"),
-    "real/guest": ("go.mod", "main.go", "load.go", "pause.go", "runtime.go", "web.go"),
+    "real/guest": ("go.mod", "main.go", "load.go", "logind.go", "pause.go", "runtime.go", "web.go"),
 }
 
 _STAMP = "k8s.io/component-base/version"
 _BUILD = ("build", "-trimpath", "-ldflags")
 SYSTEM = f"{platform.system()}-{platform.machine()}".lower()
 _KARPENTER = "sigs.k8s.io/karpenter"
+_DESCHEDULER = "sigs.k8s.io/descheduler"
 _HELM = "helm.sh/helm/v4"
 _HELM_GO = "go 1.26.0"  # as in its go.mod; its dependencies need no newer one
 # The kinds that Karpenter's KWOK provider works with. It has more, which stand behind feature gates.
@@ -163,6 +166,28 @@ def karpenter(progress: Callable[[str], None], environment: Mapping[str, str] = 
 
     compiling.once(home, progress, build_it)
     return KarpenterFiles(home / "karpenter", tuple(home / Path(path).name for path in _CRDS))
+
+
+def descheduler(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:
+    """Return the descheduler, building it when it is missing (3 minutes on 2 cores).
+
+    Raises SandboxError as `programs` does.
+    """
+    cache = cache_directory(environment)
+    sources = module_sources("descheduler")
+    go = compiling.GoOnDemand(sources["go.mod"].decode(), cache, progress)
+    home = cache / f"descheduler-{DESCHEDULER_VERSION}-{SYSTEM}-{digest(sources)}"
+
+    def build_it(into: Path) -> None:
+        what = f"descheduler {DESCHEDULER_VERSION}"
+        progress(f"building {what} once: about 3 minutes on 2 cores ...")
+        package = f"{_DESCHEDULER}/cmd/descheduler"
+        command = [go.command(), *_BUILD, "-s -w", "-o", str(into / "descheduler"), package]
+        with compiling.copied(sources) as module:
+            compiling.run_go(what, command, progress, directory=module, logs=into.parent)
+
+    compiling.once(home, progress, build_it)
+    return home / "descheduler"
 
 
 def helm(progress: Callable[[str], None], environment: Mapping[str, str] = os.environ) -> Path:

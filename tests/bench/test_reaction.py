@@ -2,15 +2,18 @@
 
 import threading
 import time
+from collections import defaultdict
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.bare import floor, raises_after
-from bench.crowd import ACCOUNT, SETTINGS, WORKLOADS, Crowd, crowd
+from bench.crowd import ACCOUNT, NAMESPACE, REPLICAS, SETTINGS, WORKLOADS, Crowd, JsonObject, crowd
 from bench.figures import Percentiles, cpu_seconds, machine, memory_mb, show, show_percentiles, write
 from splitter.demo.controller import Controller
+from splitter.demo.watching import Watch
 from splitter.sandbox import Instant
 from splitter.sandbox.waiting import wait_until
 
@@ -23,6 +26,29 @@ _IDLE_S = 60.0
 _QUIET_S = 2.0  # for the last statuses and events of the moves before
 _SWARMS = 2
 _FLOOR_ROUNDS = 8
+_BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+
+
+class Guards:
+    """When each workload's budget was seen to keep all replicas, and for how long after a notice."""
+
+    def __init__(self) -> None:
+        self._raised: dict[str, list[Instant]] = defaultdict(list)
+
+    def see(self, at: Instant, raw: JsonObject, _deleted: bool) -> None:
+        """Take one change of one budget; of its status too, which comes later."""
+        if raw["spec"]["minAvailable"] == REPLICAS:
+            self._raised[raw["metadata"]["name"].removesuffix("-guard")].append(at)
+
+    def after(self, noticed: Instant, names: set[str]) -> list[float]:
+        """Return the seconds from a notice to the first of these for each workload, once all have come."""
+
+        def found() -> list[float] | None:
+            times = [next((at for at in self._raised[name] if at >= noticed), None) for name in names]
+            seconds = [at.monotonic_s - noticed.monotonic_s for at in times if at is not None]
+            return seconds if len(seconds) == len(names) else None
+
+        return wait_until(found, what="the budgets to be raised", deadline_s=30)
 
 
 class TestReaction:
@@ -30,17 +56,19 @@ class TestReaction:
 
     def test_fifty_workloads(self) -> None:
         """Measure start-up, idle CPU, memory and the time from a taint to the on-demand write."""
-        with crowd() as here:
+        with crowd() as here, ExitStack() as watches:
+            guards = Guards()
+            watches.enter_context(Watch(here.sandbox.api, _BUDGETS, guards.see))
             kubeconfig = here.sandbox.service_account_kubeconfig(*ACCOUNT)
             started = Instant.now()
             with Controller(kubeconfig, SETTINGS, here.sandbox.logs / "splitter.log") as controller:
-                figures = _measure(here, controller, started)
+                figures = _measure(here, controller, guards, started)
         write(RESULTS, figures)
         _show(figures)
         assert figures["one_node"].samples >= 100
 
 
-def _measure(here: Crowd, controller: Controller, started: Instant) -> dict[str, Any]:
+def _measure(here: Crowd, controller: Controller, guards: Guards, started: Instant) -> dict[str, Any]:
     wait_until(
         lambda: here.first_split or None, what="the first decision", deadline_s=60, check=controller.check
     )
@@ -50,8 +78,9 @@ def _measure(here: Crowd, controller: Controller, started: Instant) -> dict[str,
     _let_pass(_QUIET_S * 5)
     idle_percent = _idle_percent(controller)
     memory = memory_mb(controller.process_id)
-    one_node = [second for node in here.spot_nodes for second in _one_node(here, controller, node)]
-    swarm = [second for _ in range(_SWARMS) for second in _swarm(here, controller)]
+    single = [_notice(here, controller, guards, (node,), here.workloads_on(node)) for node in here.spot_nodes]
+    one_node = [second for raised, _ in single for second in raised]
+    swarms = [_notice(here, controller, guards, here.spot_nodes, set(here.names)) for _ in range(_SWARMS)]
     writes = max(1, len(one_node) // len(here.spot_nodes))
     return {
         "machine": machine(),
@@ -63,7 +92,9 @@ def _measure(here: Crowd, controller: Controller, started: Instant) -> dict[str,
         "memory_mb": memory,
         "memory_after_outages_mb": memory_mb(controller.process_id),
         "one_node": Percentiles.of(one_node),
-        "all_spot_nodes": Percentiles.of(swarm),
+        "guard_of_one_node": Percentiles.of([second for _, guarded in single for second in guarded]),
+        "all_spot_nodes": Percentiles.of([second for raised, _ in swarms for second in raised]),
+        "guard_of_all_spot_nodes": Percentiles.of([second for _, guarded in swarms for second in guarded]),
         "floor_of_one_node": Percentiles.of(floor(here, writes=writes, rounds=_FLOOR_ROUNDS)),
         "floor_of_all_spot_nodes": Percentiles.of(floor(here, writes=WORKLOADS, rounds=_SWARMS)),
     }
@@ -77,20 +108,13 @@ def _idle_percent(controller: Controller) -> float:
     return (cpu_seconds(controller.process_id) - before_s) / (time.monotonic() - began_s) * 100
 
 
-def _one_node(here: Crowd, controller: Controller, node: str) -> list[float]:
-    """Taint one spot node; return the seconds to the on-demand write of each workload with a pod there."""
-    return _notice(here, controller, (node,), here.workloads_on(node))
-
-
-def _swarm(here: Crowd, controller: Controller) -> list[float]:
-    """Taint all spot nodes at the same time."""
-    return _notice(here, controller, here.spot_nodes, set(here.names))
-
-
-def _notice(here: Crowd, controller: Controller, nodes: tuple[str, ...], hurt: set[str]) -> list[float]:
+def _notice(
+    here: Crowd, controller: Controller, guards: Guards, nodes: tuple[str, ...], hurt: set[str]
+) -> tuple[list[float], list[float]]:
+    """Taint nodes at the same time; return the seconds to each on-demand write, and to each raised budget."""
     names = [f"{name}-on-demand" for name in hurt]
     noticed = here.sandbox.fleet.notice(nodes)
-    found = raises_after(here, noticed, names, expected=len(names))
+    found = raises_after(here, noticed, names, expected=len(names)), guards.after(noticed, hurt)
     here.sandbox.fleet.withdraw(nodes)
     _let_pass(_QUIET_S)  # cover that is still on its way comes first
     here.wait_until_split(controller)
@@ -109,8 +133,10 @@ def _show(figures: dict[str, Any]) -> None:
         [
             ("taint of one spot node -> on-demand write", figures["one_node"], goal),
             ("  the same writes by a bare client", figures["floor_of_one_node"], ""),
+            ("taint of one spot node -> budget", figures["guard_of_one_node"], "< 100"),
             ("taint of all spot nodes -> on-demand write", figures["all_spot_nodes"], ""),
             ("  the same writes by a bare client", figures["floor_of_all_spot_nodes"], ""),
+            ("taint of all spot nodes -> budget", figures["guard_of_all_spot_nodes"], ""),
         ]
     )
     memory, after = figures["memory_mb"], figures["memory_after_outages_mb"]

@@ -213,10 +213,11 @@ class TestCalm:
         assert "spot-7: a notice" in found.verdict.message
         assert found.actions == ()
 
-    def test_a_cordon_is_no_reason_to_wait(self) -> None:
-        """It may stay for ever."""
+    @pytest.mark.parametrize("cordoned", [True, False])
+    def test_a_choice_is_no_reason_to_wait(self, cordoned: bool) -> None:
+        """A node that somebody cordoned, or that Karpenter wants back: it may stay so for ever."""
         pods = list(running(3, 2, born=True))
-        pods[3] = replace(pods[3], standing=Standing.DOOMED, voluntary=True)
+        pods[3] = replace(pods[3], standing=Standing.DOOMED, cordoned=cordoned, voluntary=not cordoned)
         found = planned(observation(labelled(), [home(tuple(pods)), KEPT], **waiting(3, 2)))
         assert [type(one) for one in found.actions] == [OrphanPods]
 

@@ -2,17 +2,22 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from builders import ago, observation, pod, pods, rendered, replica_set, source, split, twin, twin_of
 from splitter.core.actions import Action, Scale, SetBudget
+from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.handover import Step
-from splitter.core.model import BudgetView, Observation, PodView, Policy, Pool, Standing, Tie
+from splitter.core.model import Observation, PodView, Policy, Pool, Standing, Tie, Trouble
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import RebalanceState
 
 N = 10
 OURS = BudgetView("web-guard", "uid-guard", is_ours=True, min_available=N - 1, selector=())
@@ -56,6 +61,13 @@ def planned(seen: Observation) -> Plan:
     return plan(seen, policy_in_force(seen, Policy()), rendered(), Rules())
 
 
+def into_its_ten_minutes(seen: Observation, seconds: float) -> datetime:
+    """Return an instant so many seconds into the ten minutes of which a workload's first is its own."""
+    assert seen.source is not None
+    begins_s = 1_800_000_000 - crc32(seen.source.uid.encode()) % 600
+    return datetime.fromtimestamp(begins_s + seconds, UTC)
+
+
 def budgets(found: Plan) -> list[int | None]:
     """Return what is written of budgets."""
     return [one.min_available for one in found.actions if isinstance(one, SetBudget)]
@@ -82,6 +94,30 @@ class TestAtRest:
     def test_surge_first(self) -> None:
         """All of them, always."""
         assert budgets(planned(at_rest(annotations={"splitter.io/evictions": "surge-first"}))) == [N]
+
+    @pytest.mark.parametrize(
+        ("into_s", "keeps", "wakes_s"), [(0, N - 1, 60), (59, N - 1, 1), (60, N, 540), (599, N, 1)]
+    )
+    def test_surge_first_where_karpenter_would_give_up_a_node(
+        self, into_s: int, keeps: int, wakes_s: int
+    ) -> None:
+        """For a minute in ten one may go: it asks budgets before it says what it wants."""
+        seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=True, budgets=())
+        found = planned(replace(seen, now=into_its_ten_minutes(seen, into_s)))
+        assert (budgets(found), found.wake_after_s) == ([keeps], wakes_s)
+
+    @pytest.mark.parametrize(("consolidates", "wakes_s"), [(False, 60.0), (None, None)])
+    def test_surge_first_where_it_wants_none(self, consolidates: bool | None, wakes_s: float | None) -> None:
+        """All stay; and time alone changes nothing where no node is Karpenter's."""
+        seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=consolidates)
+        found = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
+        assert (budgets(found), found.wake_after_s) == ([N], wakes_s)
+
+    def test_surge_first_closes_when_a_node_goes(self) -> None:
+        """What Karpenter wants it taints first."""
+        seen = at_rest(doomed(), annotations={"splitter.io/evictions": "surge-first"}, consolidates=True)
+        found = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
+        assert budgets(found) == [N]
 
     def test_on_the_namespace(self) -> None:
         """As every annotation."""
@@ -141,9 +177,50 @@ class TestRaised:
         assert [type(one) for one in found.actions] == [SetBudget, Scale]
         assert unseen(planned(at_rest(budgets=())), at_rest(budgets=()), "pods").actions == ()
 
-    def test_frozen(self) -> None:
-        """Nothing replaces what waits."""
-        assert budgets(planned(at_rest(doomed(), annotations={"splitter.io/freeze": "true"}))) == []
+    @pytest.mark.parametrize("held", ["freeze", "dry-run"])
+    def test_held(self, held: str) -> None:
+        """Nothing replaces what waits: a budget that was raised is let down."""
+        asked = {f"splitter.io/{held}": "true"}
+        assert budgets(planned(at_rest(doomed(), annotations=asked))) == []
+        raised = (replace(OURS, min_available=N),)
+        assert budgets(planned(at_rest(doomed(), annotations=asked, budgets=raised))) == [N - 1]
+
+    @pytest.mark.parametrize("held", ["freeze", "dry-run"])
+    def test_held_and_scaled_up(self, held: str) -> None:
+        """More than there are would let no eviction through at all."""
+        seen = at_rest(annotations={f"splitter.io/{held}": "true"})
+        assert seen.source is not None
+        more = replace(seen, source=replace(seen.source, replicas=3 * N))
+        assert budgets(planned(more)) == []
+
+    @pytest.mark.parametrize("evictions", ["one-at-a-time", "surge-first"])
+    def test_a_quota_that_is_full(self, evictions: str) -> None:
+        """No replacement can come before the eviction: one goes, and its place is free."""
+        seen = at_rest(doomed(), annotations={"splitter.io/evictions": evictions})
+        full = replica_set(
+            "web-on-demand-1",
+            of=pods(4),
+            spec=5,
+            tie=Tie.ATTACHED,
+            refusal=Trouble(Reason.QUOTA_EXCEEDED, ""),
+        )
+        refused = replace(seen, on_demand=twin_of(Pool.ON_DEMAND, [full], updated=4))
+        assert (budgets(planned(refused)) or [N - 1]) == [N - 1]
+
+    def test_who_is_late_and_serves_nobody_lets_no_other_go(self) -> None:
+        """A budget lets it go in any case (AlwaysAllow)."""
+        late = doomed("late", deadline=ago(-20), termination_s=30, ready=False)
+        assert budgets(planned(at_rest(late))) == [N]
+
+    def test_on_demand_has_no_notice(self) -> None:
+        """How long spot is doomed says nothing about it."""
+        long_ago = RebalanceState(doomed_since=ago(3600)).to_json()
+        spot = doomed(notice_s=120.0)
+        drained = pod("drained", Standing.DOOMED, notice_s=120.0)
+        seen = replace(at_rest(spot), on_demand=twin(Pool.ON_DEMAND, (*pods(3), drained)))
+        assert budgets(planned(seen)) == [N]
+        late = replace(seen, split=split(state="Steady", rebalance=long_ago))
+        assert budgets(planned(late)) == []  # the spot pod alone: as many as at rest
 
 
 class TestOthers:

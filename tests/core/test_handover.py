@@ -228,6 +228,11 @@ class TestEveryCombination:
                 expected = Step.NOTHING if quiet else Step.CLEAN_UP
                 assert next_step(columns) is expected, columns
 
+    def test_a_naked_pod_with_our_labels_is_none_of_ours(self) -> None:
+        """Anybody may make one: the workload is considered as any other, and may be refused."""
+        assert next_step(replace(FRESH, orphans=True)) is Step.CONSIDER
+        assert next_step(replace(REST, orphans=True, unsettled=True)) is Step.SETTLE
+
     def test_a_stranger_is_left_alone(self) -> None:
         """Without label, Split, copied mark and anything of ours there is nothing to do."""
         for columns in every():

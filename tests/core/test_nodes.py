@@ -353,7 +353,15 @@ class TestSignals:
     @pytest.mark.parametrize(("provider", "seconds"), [("aws", 120), ("gce", 30), ("azure", 30), ("", 30)])
     def test_how_long_a_notice_lasts(self, provider: str, seconds: float) -> None:
         """By spec.providerID; the shortest where nobody says whose machine it is, or whose is not known."""
-        assert assess(replace(NODE, provider=provider, unschedulable=True)).notice_s == seconds
+        taken = (Taint("cloud.google.com/impending-node-termination", "", "NoSchedule"),)
+        assert assess(replace(NODE, provider=provider, taints=taken)).notice_s == seconds
+
+    @pytest.mark.parametrize("provider", ["aws", "gce", "azure", ""])
+    def test_a_cordon_is_a_notice_of_aws_alone(self, provider: str) -> None:
+        """It is all that AWS's termination handler leaves; elsewhere somebody drains, and sets no time."""
+        found = assess(replace(NODE, provider=provider, unschedulable=True))
+        assert found.health is Health.DOOMED
+        assert (found.notice_s is not None) is (provider == "aws")
         assert assess(replace(NODE, provider=provider)).notice_s is None
 
     def test_nobody_takes_what_is_given_up_by_choice(self) -> None:

@@ -4,7 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from builders import ago, free_source, observation, pods, rendered, replica_set, source, split, twin, twin_of
+from builders import (
+    ago,
+    free_source,
+    observation,
+    pod,
+    pods,
+    rendered,
+    replica_set,
+    source,
+    split,
+    twin,
+    twin_of,
+)
 from splitter.core.actions import (
     ApplyTwin,
     DeleteReplicaSet,
@@ -23,7 +35,7 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Tie
+from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Standing, Tie
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
@@ -198,6 +210,21 @@ class TestRunning:
         found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
         costs = {one.pod: one.cost for one in found.actions if isinstance(one, SetDeletionCost)}
         assert costs == {"doomed-0": "-1000", "lost-0": "-1001"}
+
+    @pytest.mark.parametrize(
+        ("ready", "since_s", "written"), [(True, 1, False), (True, 11, True), (False, 1, True)]
+    )
+    def test_nobody_writes_on_a_pod_that_kubernetes_is_about_to_mark(
+        self, ready: bool, since_s: float, written: bool
+    ) -> None:
+        """Ours would make that write fail, and requests would go there for 5 s more (`make traffic`)."""
+        lost = pod("lost", Standing.LOST, ready=ready, on_spot=True)
+        remembered = RebalanceState(lost=True, last_loss=ago(since_s), charged=("uid-node-1",)).to_json()
+        spot = twin(Pool.SPOT, (*pods(5), lost))
+        known = split(rebalance=remembered)
+        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10)), split=known))
+        assert (SetDeletionCost in kinds(found)) is written
+        assert not [one for one in found.actions if isinstance(one, Scale) and one.name == "web-spot"]
 
     def test_the_users_own_cost_is_remembered(self) -> None:
         """Through doomed and lost, and given back when the node recovers."""

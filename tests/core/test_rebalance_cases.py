@@ -152,6 +152,14 @@ class World:
             ),
             spot_starting=sum(pod.ready_s is None and self.healthy(pod) for pod in bound),
             spot_pending=len(self.spot) - len(bound),
+            spot_pending_since=min(
+                (
+                    START + timedelta(seconds=pod.created_s)
+                    for pod in self.spot
+                    if pod.node is None and pod.created_s < self.clock_s
+                ),
+                default=None,
+            ),
             spot_doomed=self.doomed,
             lost_node_uids=tuple(sorted({str(pod.node) for pod in bound if not self.healthy(pod)})),
             fit_spot=sum(

@@ -24,7 +24,7 @@ def planned(spot: TwinView) -> Plan:
     [
         (pods(6), State.STEADY, Reason.BALANCED),
         (pods(5, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
-        (pods(5), State.HELD, Reason.SPOT_SHORT),
+        (pods(5), State.HELD, Reason.WAITING_FOR_REPLICAS),
         (pods(6, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
     ],
 )

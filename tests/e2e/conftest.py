@@ -12,6 +12,7 @@ from e2e.support.mortal import Mortal
 from e2e.support.namespaces import open_shop
 from e2e.support.nodes import is_hurt
 from e2e.support.shop import DEADLINE_S, Shop
+from e2e.support.stage import Stage, real_nodes, staged
 from e2e.support.terminal import Terminal
 from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
@@ -131,3 +132,17 @@ def pytest_runtest_makereport(
         for controller in used:
             report.sections.append(("splitter's log", controller.last_said()))
     return report
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Controller]]:
+    """Yield machines that run containers, with a controller."""
+    with real_nodes(tmp_path_factory.mktemp("real")) as running:
+        yield running
+
+
+@pytest.fixture
+def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
+    """Yield those machines, and a namespace of the test's own; afterwards all machines are well."""
+    with staged(*real) as found:
+        yield found

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from e2e.support.controller import Controller
+from e2e.support.database import BY_TWINS, Database
 from e2e.support.shop import JsonObject, Shop
 from splitter.sandbox import ApiError
 from splitter.sandbox.fleet import Fleet
@@ -103,6 +104,29 @@ class TestDrain:
                 assert watched.lowest() >= N - 1
         finally:
             controller.start()
+
+
+class TestQuorum:
+    """The twins of a StatefulSet: one budget over the members of both, who are one majority."""
+
+    @pytest.mark.usefixtures("usable")
+    @pytest.mark.parametrize(("evictions", "least"), [("one-at-a-time", 4), ("surge-first", 5)])
+    def test_a_node_of_each_pool(self, database: Database, evictions: str, least: int) -> None:
+        """One member at a time is missing at most, so 3 of 5 always agree; every drain ends."""
+        shop = database.shop
+        database.deploy(5, annotations={**BY_TWINS, "splitter.io/evictions": evictions}, ready_after="1s")
+        database.label()
+        database.wait_split(on_demand=3, spot=2)
+        shop.until(lambda: "db-sts-guard keeps" in database.status().get("guard", ""), "the guard")
+        nodes = {
+            pod["metadata"]["labels"]["splitter.io/pool"]: pod["spec"]["nodeName"] for pod in shop.pods("db")
+        }
+        with database.watch() as watched:
+            for node in nodes.values():
+                shop.sandbox.kubectl("drain", node, *DRAIN)
+                shop.sandbox.kubectl("uncordon", node)
+                database.wait_split(on_demand=3, spot=2)
+            assert watched.lowest() >= least
 
 
 def evict(shop: Shop, uids: set[str]) -> bool:

@@ -3,20 +3,12 @@
 Other tests ask what the API server sees; here it is asked what the users of a Service see.
 """
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-
 import pytest
 
 from e2e.support import web
-from e2e.support.controller import SHORT, Controller, install
-from e2e.support.namespaces import open_shop
-from e2e.support.shop import JsonObject, Shop
-from splitter.sandbox import Sandbox
+from e2e.support.stage import Stage, is_ready
 from splitter.sandbox.nodes import NODES
 from splitter.sandbox.real import world
-from splitter.sandbox.real.fleet import RealFleet
 
 REFUSED = world.refusal()
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(REFUSED is not None, reason=REFUSED or "")]
@@ -25,49 +17,6 @@ REPLICAS = 6
 ASKED = {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "100"}
 # A busy machine answers late, and that is no fault of anybody's; where nobody is, no time is enough.
 PATIENCE_S = 10
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Real machines, and a namespace that splitter looks after."""
-
-    machines: RealFleet
-    shop: Shop
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Controller]]:
-    """Yield 2 on-demand and 3 spot machines that run containers, with a controller."""
-    with Sandbox.start(progress=print, real=True, node_monitor_grace_s=6) as sandbox:
-        sandbox.real.add("on-demand", 2)
-        sandbox.real.add("spot", 3)
-        controller = Controller(install(sandbox), tmp_path_factory.mktemp("controller"), SHORT)
-        try:
-            controller.start()
-            yield sandbox, controller
-        finally:
-            controller.end()
-
-
-@pytest.fixture
-def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
-    """Yield a namespace of the test's own with the Service of `web`; afterwards all machines are new."""
-    sandbox, controller = real
-    for shop in open_shop(sandbox, controller):
-        shop.apply(web.service())
-        yield Stage(sandbox.real, shop)
-    if hurt := [name for name in sandbox.real.names("spot") if not _is_well(sandbox, name)]:
-        sandbox.real.restore(hurt)
-
-
-def _is_well(sandbox: Sandbox, name: str) -> bool:
-    node = sandbox.api.find(f"{NODES}/{name}")
-    return node is not None and is_ready(node) and not node["spec"].get("taints")
-
-
-def is_ready(node: JsonObject) -> bool:
-    """Whether a Node is Ready."""
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"]["conditions"])
 
 
 def test_no_request_fails(stage: Stage) -> None:
@@ -86,7 +35,7 @@ def test_no_request_fails(stage: Stage) -> None:
         shop.wait_split(on_demand=2, spot=4)
         doomed = machines.names("spot")
         machines.notice(doomed)
-        _drain(shop, doomed)
+        stage.drain(doomed)
         machines.kill(doomed)
         shop.until(lambda: shop.shape().on_demand == REPLICAS, "all to stand on on-demand")
         shop.unlabel()
@@ -135,13 +84,3 @@ def test_lost_requests_are_told(stage: Stage) -> None:
     assert {"pod", "service"} <= {failure.way for failure in failures}
     assert {standing[failure.pod] for failure in failures} == {doomed}
     assert failures[0].at >= began.wall_s - 1  # one that the dying machine did not answer any more
-
-
-def _drain(shop: Shop, names: tuple[str, ...]) -> None:
-    """Drain machines at the same time, as clouds take them."""
-
-    def drain(name: str) -> None:
-        shop.kubectl("drain", name, "--ignore-daemonsets", "--timeout=90s")
-
-    with ThreadPoolExecutor() as drains:
-        list(drains.map(drain, names))

@@ -173,9 +173,15 @@ class TestKeeping:
 class TestGuard:
     """The budget goes out with the raise, and neither a slow nor a refused one holds it up."""
 
-    async def apply(self, *answers: Answer) -> tuple[list[Asked], list[Action]]:
+    async def apply(self, budget: Answer, scale: Answer) -> tuple[list[Asked], list[Action]]:
         """Write a budget and a raise; return what was asked, and what counts as written."""
-        script = Script().then(*answers)
+
+        async def either(
+            request: web.Request,
+        ) -> web.StreamResponse:  # both are on their way: any comes first
+            return await (budget if request.path.endswith("web-guard") else scale)(request)
+
+        script = Script().then(either, either)
         manifest = '{"spec": {"selector": {"matchLabels": {"app": "web"}}}}'
         seen = observation(source(manifest_json=manifest), on_demand=twin(Pool.ON_DEMAND))
         written: list[Action] = []
@@ -188,12 +194,16 @@ class TestGuard:
         """Neither waits for the other: here each is answered only when both were asked for."""
         both = asyncio.Barrier(2)
 
-        async def either(request: web.Request) -> web.StreamResponse:
+        async def budget(request: web.Request) -> web.StreamResponse:
             await both.wait()
-            return await (WRITTEN if request.path.endswith("web-guard") else SCALED_TO_5)(request)
+            return await WRITTEN(request)
+
+        async def scale(request: web.Request) -> web.StreamResponse:
+            await both.wait()
+            return await SCALED_TO_5(request)
 
         async with asyncio.timeout(4):
-            asked, written = await self.apply(either, either)
+            asked, written = await self.apply(budget, scale)
         assert {one.path.rpartition("/")[2] for one in asked} == {"web-guard", "web-on-demand"}
         assert written == [SCALED]
 

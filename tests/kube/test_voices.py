@@ -291,6 +291,20 @@ class TestNodeClaims:
         state = woken.cache.node_state(record, NOW)
         assert (state.health, state.deadline) == (Health.DOOMED, datetime.fromisoformat(ends))
 
+    def test_tell_that_a_node_may_be_given_up(self, woken: Woken) -> None:
+        """Karpenter says so long before it wants it: nobody is woken, whoever looks is told."""
+        voices, raw = woken.cache.voices, claim()
+        assert voices.consolidate({"spot-a"}) is None
+        voices.claims.upsert(raw)
+        assert voices.consolidate({"spot-a", "spot-b"}) is False
+        assert voices.consolidate({"spot-b"}) is None
+        woken.calls.clear()
+        raw["metadata"]["resourceVersion"] = "12"
+        raw["status"]["conditions"] = [{"type": "Consolidatable", "status": "True"}]
+        voices.claims.upsert(raw)
+        assert voices.consolidate({"spot-a"}) is True
+        assert woken.calls == []
+
     @pytest.mark.parametrize("spot", [True, False])
     @pytest.mark.parametrize("gone", [True, False])
     def test_tell_what_could_not_be_had(self, woken: Woken, spot: bool, gone: bool) -> None:

@@ -11,8 +11,9 @@ from prometheus_client import REGISTRY
 
 from builders import observation, pods, replica_set, split, twin
 from report.shown import series, served, value
+from splitter.core.evictions import BudgetView
 from splitter.core.handover import Step
-from splitter.core.model import BudgetView, Note, Observation, Policy, Pool
+from splitter.core.model import Note, Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.report import metrics

@@ -51,10 +51,13 @@ class TestTheKey:
         assert set(module_sources()) == {"go.mod", "go.sum", "main.go"}
         assert set(module_sources("karpenter")) == {"go.mod", "go.sum"}
 
-    def test_karpenter_is_the_one_that_its_module_pins(self) -> None:
+    @pytest.mark.parametrize(
+        ("name", "version"),
+        [("karpenter", build.KARPENTER_VERSION), ("descheduler", build.DESCHEDULER_VERSION)],
+    )
+    def test_it_is_the_one_that_its_module_pins(self, name: str, version: str) -> None:
         """The version in the name of the build is the version that is built."""
-        pinned = f"sigs.k8s.io/karpenter v{build.KARPENTER_VERSION} "
-        assert pinned in module_sources("karpenter")["go.mod"].decode()
+        assert f"sigs.k8s.io/{name} v{version} " in module_sources(name)["go.mod"].decode()
 
 
 class TestTheCache:

@@ -144,9 +144,14 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         tier=gravest.tier,
         signal=gravest.text,
         deadline=min((signal.deadline for signal in found if signal.deadline), default=None),
-        notice_s=_notice_s(facts) if health is Health.DOOMED and not voluntary else None,
+        notice_s=_notice_s(facts) if _is_noticed(facts, health, gravest) and not voluntary else None,
         voluntary=voluntary,
     )
+
+
+def _is_noticed(facts: NodeFacts, health: Health, gravest: _Signal) -> bool:
+    """Say whether a doomed node may go by its provider's notice: a cordon may be all there is of AWS's."""
+    return health is Health.DOOMED and (gravest.tier is not Tier.CORDON or facts.provider == "aws")
 
 
 def _is_chosen(facts: NodeFacts) -> bool:

@@ -85,6 +85,11 @@ def _unplaced(figures: Figures) -> tuple[Reason, str]:
     return (Reason.SPOT_SHORT, "") if trouble is None else (trouble.reason, f": {trouble.detail}")
 
 
+def _is_unplaced(figures: Figures) -> bool:
+    """Say whether somebody has looked for a node for a spot replica and found none."""
+    return figures.observed.spot_pending_since is not None or figures.observed.spot_unplaceable is not None
+
+
 def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
     observed, state, tuning = figures.observed, figures.state, figures.tuning
     doomed = figures.on_demand_doomed
@@ -117,6 +122,9 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
                 f"{hold}, {figures.need_down + doomed} wanted: {observed.spot_ready} spot and"
                 f" {observed.on_demand_ready} on-demand replicas are ready, {observed.desired} are needed",
             )
+    elif on_demand > figures.need_up + doomed and figures.soaked >= observed.spot_ready:
+        ready = f"{observed.spot_ready} of {figures.want} spot replicas are ready"
+        yield Note(Reason.WAITING_FOR_REPLICAS, f"{hold}, {figures.need_up + doomed} needed: {ready}")
     elif on_demand > figures.need_up + doomed:
         yield Note(
             Reason.SOAKING,
@@ -129,7 +137,9 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
     elif on_demand == observed.on_demand_spec and doomed:
         reason, why = _shortage(figures)
         yield Note(reason, f"{hold}, {figures.base} wanted: {why}", warning=True)
-    if observed.cover and state.short_since is not None and not figures.short and not figures.probing:
+    waits = observed.cover and not figures.short and not figures.probing
+    # Who is being created or scheduled is no shortage of spot.
+    if waits and state.short_since is not None and _is_unplaced(figures):
         reason, why = _unplaced(figures)
         yield Note(
             reason,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-from splitter.core.model import Evictions, Mode, RolloutOrder, SpotAffinity
+from splitter.core.evictions import Evictions
+from splitter.core.model import Mode, RolloutOrder, SpotAffinity
 
 # The longest the back-off doubles the soak to (rebalancing.md, Hmax): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600

@@ -54,15 +54,14 @@ def refusal(claim_of: Callable[[str], Claim | None], raw: Raw) -> RefusalRecord:
 def claim(raw: Raw) -> ClaimRecord:
     """Parse a NodeClaim."""
     metadata, spec, status = raw["metadata"], raw.get("spec", {}), raw.get("status", {})
+    true = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
     return ClaimRecord(
         namespace="",
         uid=metadata["uid"],
         version=int(metadata["resourceVersion"]),
         node=status.get("nodeName", ""),
-        voluntary=any(
-            condition["type"] == "DisruptionReason" and condition["status"] == "True"
-            for condition in status.get("conditions", ())
-        ),
+        voluntary="DisruptionReason" in true,
+        consolidates="Consolidatable" in true,
         ends=texts(metadata.get("annotations")).get(TERMINATION_ANNOTATION, ""),
         claim=Claim(
             expressions(spec.get("requirements")),

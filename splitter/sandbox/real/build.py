@@ -24,7 +24,7 @@ CONTAINERD_VERSION = "2.3.7"
 CNI_VERSION = "1.9.1"
 PROGRAMS = (
     *("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr"),
-    *("cni/ptp", "cni/loopback", "cni/host-local", "pause", "runtime", "load", "nft", "runc"),
+    *("cni/ptp", "cni/loopback", "cni/host-local", "pause", "runtime", "load", "logind", "nft", "runc"),
 )
 IMAGES = "images.tar"
 
@@ -131,6 +131,6 @@ def _build_guest(go: compiling.GoOnDemand, into: Path, progress: Callable[[str],
     command = [go.command(), "build", "-trimpath", "-ldflags", "-s -w", "-o", str(into / "guest"), "."]
     with compiling.copied(module_sources("real/guest")) as module:
         compiling.run_go("guest", command, progress, directory=module, logs=into.parent)
-    for name in ("load", "pause", "runtime"):
+    for name in ("load", "logind", "pause", "runtime"):
         (into / name).symlink_to("guest")
     images.write(into / IMAGES, into / "guest")

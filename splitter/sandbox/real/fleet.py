@@ -12,6 +12,7 @@ import shutil
 import signal
 import threading
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,20 +125,39 @@ class RealFleet(Nodes):
 
         The Nodes turn NotReady when the sandbox's grace is over, where it has one; requests are answered.
         """
-        return self._signal_kubelets(names, signal.SIGSTOP)
+        return self._signal(names, "kubelet", signal.SIGSTOP)
 
     def reconnect(self, names: str | Iterable[str]) -> tuple[str, ...]:
         """Have hushed kubelets answer again, on the same Node objects; return once they are Ready."""
-        self._signal_kubelets(names, signal.SIGCONT)
+        self._signal(names, "kubelet", signal.SIGCONT)
         self._wait_until_usable(as_names(names))
         return as_names(names)
 
-    def _signal_kubelets(self, names: str | Iterable[str], number: signal.Signals) -> Instant:
+    def fill(self, name: str, *, full: bool = True) -> None:
+        """Have a machine's kubelet take its disk for full, or no more; its containers go on meanwhile.
+
+        It says so on the Node (DiskPressure), takes no pods, and evicts those that it has, one every 10 s.
+        """
+        self._known([name])
+        machine = replace(self._machines[name], full=full)
+        for path, content in machine.files().items():
+            (self._home(name) / path).write_text(content)
+        os.kill(self._process(name, "kubelet"), signal.SIGTERM)
+
+    def shut_down(self, names: str | Iterable[str]) -> Instant:
+        """Have the system of machines shut down, as far as the kubelets know. Return the moment right before.
+
+        They say so on their Nodes, and end their pods within 15 s without asking anybody. `kill` ends what
+        is left.
+        """
+        return self._signal(names, "logind", signal.SIGUSR1)
+
+    def _signal(self, names: str | Iterable[str], program: str, number: signal.Signals) -> Instant:
         names = as_names(names)
         self._known(names)
-        kubelets = [self._process(name, "kubelet") for name in names]
+        processes = [self._process(name, program) for name in names]
         began = Instant.now()
-        for pid in kubelets:
+        for pid in processes:
             os.kill(pid, number)
         return began
 

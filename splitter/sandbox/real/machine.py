@@ -65,6 +65,7 @@ class Machine:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[JsonObject] = ()
+    full: bool = False  # its kubelet takes its disk for full (100 % would be no threshold to it), and evicts
 
     @property
     def address(self) -> str:
@@ -115,9 +116,14 @@ class Machine:
             # All machines share this one's disk and memory; it is not theirs to judge.
             "evictionHard": {
                 **dict.fromkeys(never, "0%"),
+                **({"nodefs.available": "99%"} if self.full else {}),
                 "imagefs.available": "0%",
                 "imagefs.inodesFree": "0%",
             },
+            "evictionPressureTransitionPeriod": "1s",
+            # As on GKE: pods have 15 s to end when the machine is shut down, and what is critical 5 s more.
+            "shutdownGracePeriod": "20s",
+            "shutdownGracePeriodCriticalPods": "5s",
             "imageGCHighThresholdPercent": 100,
             "volumePluginDir": "/var/lib/kubelet/volumeplugins",
             # Kubernetes' own 5 a second would be most of the time that ten pods take to start.

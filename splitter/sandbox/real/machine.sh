@@ -44,7 +44,12 @@ containerd --config containerd.toml >containerd.log 2>&1 &
 socket=/run/containerd/containerd.sock
 until ctr --address $socket version >/dev/null 2>&1; do sleep 0.05; done
 ctr --address $socket --namespace k8s.io images import --local /run/programs/images.tar >images.log 2>&1
-kubelet --config kubelet.yaml --kubeconfig kubeconfig --hostname-override "$name" --node-ip "$address" \
-  --node-labels "$(cat labels)" --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki >kubelet.log 2>&1 &
+logind -bus bus >logind.log 2>&1 &
+export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/machine/bus
+until [ -S bus ]; do sleep 0.05; done
+while :; do # as systemd does; its file may have changed meanwhile
+  kubelet --config kubelet.yaml --kubeconfig kubeconfig --hostname-override "$name" --node-ip "$address" \
+    --node-labels "$(cat labels)" --root-dir /var/lib/kubelet --cert-dir /var/lib/kubelet/pki || sleep 0.2
+done >kubelet.log 2>&1 &
 kube-proxy --config kube-proxy.yaml >kube-proxy.log 2>&1 &
 exec pause

@@ -11,7 +11,7 @@ import os
 import signal
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.processes import last_lines
@@ -76,8 +76,7 @@ class Requests:
 
 def read(text: str) -> Requests | None:
     """Return what the load generator wrote, None while the sum at its end is missing."""
-    whole = text[: text.rfind("\n") + 1]  # the last line may be in the middle of being written
-    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+    lines, seconds = _lines(text)
     sums = [line for line in lines if "sum" in line]
     if not sums:
         return None
@@ -86,16 +85,22 @@ def read(text: str) -> Requests | None:
         for line in lines
         if "way" in line
     ]
-    seconds = [
-        Second(line["second"], Counter(line["sent"]), Counter(line["failed"]), Counter(line["pods"]))
-        for line in lines
-        if "second" in line
-    ]
     return Requests(
         sent=sums[0]["sum"],
         failures=tuple(sorted(failures, key=lambda one: one.at)),
         seconds=tuple(sorted(seconds, key=lambda one: one.at)),
     )
+
+
+def _lines(text: str) -> tuple[list[dict[str, Any]], list[Second]]:
+    whole = text[: text.rfind("\n") + 1]  # the last line may be in the middle of being written
+    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+    seconds = [
+        Second(line["second"], Counter(line["sent"]), Counter(line["failed"]), Counter(line["pods"]))
+        for line in lines
+        if "second" in line
+    ]
+    return lines, seconds
 
 
 @dataclass(slots=True)
@@ -105,6 +110,11 @@ class Traffic:
     child: Child
     log: Path
     _found: Requests | None = field(default=None)
+
+    def so_far(self) -> tuple[int, int]:
+        """Return how many requests were sent and how many failed, of the seconds that are over."""
+        seconds = _lines(self.log.read_text())[1]
+        return sum(one.sent.total() for one in seconds), sum(one.failed.total() for one in seconds)
 
     def stop(self) -> Requests:
         """End it when the last answer has come. Raises SandboxError when it has ended by itself."""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from bench.figures import machine
 from bench.traffic import report
@@ -20,17 +21,33 @@ from splitter.sandbox import SandboxError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Play what is asked for and print the table, as far as it came; return the exit code."""
+    """Play what is asked for and print the tables, as far as it came; return the exit code."""
     chosen = _parser().parse_args(arguments)
-    keys = chosen.only or [scene.key for scene in SCENES]
+    rounds: list[dict[str, Any]] = []
+    code = 0
+    while code == 0 and len(rounds) < chosen.rounds:
+        segments: Segments = []
+        code = _play(chosen.only or [scene.key for scene in SCENES], segments)
+        sys.stdout.write(f"{report.markdown(segments)}\n\n")
+        missed = report.misses(segments)
+        sys.stdout.writelines(f"missed: {line}\n" for line in missed)
+        if not missed and code == 0:
+            sys.stdout.write("every target that was measured is reached\n")
+        sys.stdout.flush()
+        rounds.append(report.raw(segments, machine()))
+        if chosen.output is not None:
+            _keep(chosen.output, rounds, segments)
+    return code
+
+
+def _play(keys: Sequence[str], segments: Segments) -> int:
+    """Play one round on new machines; return the exit code."""
     began_s = time.monotonic()
 
     def tell(line: str) -> None:
         sys.stderr.write(f"{time.monotonic() - began_s:5.0f} s  {line}\n")
         sys.stderr.flush()
 
-    segments: Segments = []
-    code = 0
     try:
         with stage(tell) as here:
             for scene in (scene for scene in SCENES if scene.key in keys):
@@ -43,23 +60,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     for system, seen in segment.seen.items():
                         tell(f"  {segment.name}, {system}: {report.Figures.of(segment, seen)}")
     except KeyboardInterrupt:
-        code = 130
+        return 130
     except SandboxError as fault:
         tell(f"error: {fault}")
-        code = 1
-    sys.stdout.write(f"{report.markdown(segments)}\n\n")
-    missed = report.misses(segments)
-    sys.stdout.writelines(f"missed: {line}\n" for line in missed)
-    if not missed and code == 0:
-        sys.stdout.write("every target that was measured is reached\n")
-    if chosen.output is not None:
-        chosen.output.mkdir(parents=True, exist_ok=True)
-        figures = json.dumps(report.raw(segments, machine()), indent=1) + "\n"
-        (chosen.output / "traffic.json").write_text(figures, encoding="utf-8")
-        for segment in segments:
-            name = segment.name.replace(", ", "-").replace(" ", "-").lower()
-            (chosen.output / f"traffic-{name}.svg").write_text(report.svg(segment), encoding="utf-8")
-    return code
+        return 1
+    return 0
+
+
+def _keep(folder: Path, rounds: Sequence[dict[str, Any]], segments: Segments) -> None:
+    """Write the figures of all rounds, and the pictures of the last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "traffic.json").write_text(json.dumps({"rounds": rounds}, indent=1) + "\n", encoding="utf-8")
+    for segment in segments:
+        name = segment.name.replace(", ", "-").replace(" ", "-").lower()
+        (folder / f"traffic-{name}.svg").write_text(report.svg(segment), encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", action="append", choices=keys, help="a scene, more than once for several; all by default"
     )
+    parser.add_argument("--rounds", type=int, default=1, help="play all of it so often, on new machines")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write figures and pictures there")
     return parser
 

@@ -13,6 +13,7 @@ from bench.traffic.stage import PLAIN, SPLITTER, SYSTEMS, N, Seen, Segment
 
 _SETTLED = ("labelled", "new image", "scaled", "given back", "return")
 _WIDTH, _BAND, _LEFT = 960, 110, 60
+_LABEL = 95  # of a reason's word, about
 _FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -156,12 +157,17 @@ def _band(segment: Segment, system: str, top: float, scale: float) -> list[str]:
     parts.append(f'<polyline points="{" ".join(line)}" fill="none" stroke="#124" stroke-width="1.5"/>')
     wanted = floor - N / highest * _BAND
     parts.append(f'<text x="{_LEFT - 18}" y="{wanted + 4:.1f}" fill="#124">{N}</text>')
-    row = 0
+    written: dict[int, float] = {}  # the row of a label -> where the last one in it ends
+    said_at: dict[str, float] = {}
     for at, reason in seen.said:
-        if began.wall_s - 1 <= at <= segment.between.end.wall_s:
-            x = _LEFT + max(0.0, at - began.wall_s) * scale
-            y = floor + 12 + 11 * (row % 3)
-            row += 1
-            parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="10" fill="#555">{escape(reason)}</text>')
-            parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{floor}" stroke="#bbb"/>')
+        x = _LEFT + max(0.0, at - began.wall_s) * scale
+        again = x - said_at.get(reason, -_WIDTH) < _LABEL
+        if again or not began.wall_s - 1 <= at <= segment.between.end.wall_s:
+            continue
+        said_at[reason] = x
+        row = next(number for number in range(len(written) + 1) if written.get(number, 0) <= x)
+        written[row] = x + _LABEL
+        y = floor + 12 + 11 * row
+        parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="10" fill="#555">{escape(reason)}</text>')
+        parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{floor}" stroke="#bbb"/>')
     return parts

@@ -44,8 +44,11 @@ def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Itera
 def _empty(sandbox: Sandbox, namespace: str) -> None:
     paths = [f"/apis/apps/v1/namespaces/{namespace}/{kind}" for kind in _WORKLOADS]
     autoscalers = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
-    for path in (*paths, f"{NAMESPACES}/{namespace}/pods", autoscalers):
+    for path in (*paths, autoscalers):
         sandbox.api.request("DELETE", path, body={"propagationPolicy": "Background"})
+    # At once: KWOK never ends a pod that it listed just before its machine came back (`Fleet._thaw`).
+    pods = f"{NAMESPACES}/{namespace}/pods"
+    sandbox.api.request("DELETE", pods, body={"gracePeriodSeconds": 0})
 
 
 def wait_alone(sandbox: Sandbox) -> None:

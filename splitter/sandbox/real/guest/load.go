@@ -211,6 +211,9 @@ func (l *loader) tell(until int64) int {
 	return totalFailed
 }
 
+// A connection to an address, from a port of ours. The kernel remembers the last ones of others from that port.
+type connection struct{ to, port string }
+
 // find asks the kernel where the lost requests went: the Service's address was changed into a pod's.
 func (l *loader) find() {
 	l.lock.Lock()
@@ -220,19 +223,19 @@ func (l *loader) find() {
 	if len(lost) == 0 {
 		return
 	}
-	went := map[string]string{} // the local port -> the address that answers, or does not
+	went := map[connection]string{} // -> the address that answers, or does not
 	table, _ := os.ReadFile("/proc/net/nf_conntrack")
 	for line := range strings.Lines(string(table)) {
 		there, back, both := strings.Cut(line[strings.Index(line, "src=")+1:], "src=")
-		_, port, named := strings.Cut(there, "sport=")
-		if both && named {
-			went[strings.Fields(port)[0]] = strings.Fields(back)[0]
+		var to, from, port string
+		if _, found := fmt.Sscanf(there[strings.Index(there, " ")+1:], "dst=%s sport=%s dport=%s", &to, &from, &port); both && found == nil {
+			went[connection{net.JoinHostPort(to, port), from}] = strings.Fields(back)[0]
 		}
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	for _, one := range lost {
-		if address := went[fmt.Sprint(one.port)]; address != "" {
+		if address := went[connection{one.Address, fmt.Sprint(one.port)}]; address != "" {
 			if one.Pod = l.slices.pod(address); one.Pod == "" {
 				one.Pod = address
 			}
