@@ -31,7 +31,9 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
     costs: list[Action] = []
     uncosted: set[str] = set()
     vanished: list[Action] = []
+    marking = _marking(this)
     for name, pods in holders.items():
+        others_stay = any(pod.counts and not pod.vanished for pod in pods)
         for pod in pods:
             if not pod.counts:
                 continue
@@ -40,11 +42,11 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
                 if at_once and (pod.successor or until_removed(pod, this) > 0):
                     continue
                 vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
-                if not at_once and any(other.counts and not other.vanished for other in pods):
+                if not at_once and others_stay:
                     # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
                     # that becomes so before the scale-down gets there.
                     uncosted.add(name)
-            elif _is_about_to_be_marked(pod, this):
+            elif marking and _is_about_to_be_marked(pod):
                 uncosted.add(name)
             elif (cost := _cost(pod)) is not None:
                 costs.append(cost)
@@ -56,16 +58,19 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
     return (*raises, *costs, *lowerings, *vanished)
 
 
-def _is_about_to_be_marked(pod: PodView, this: Pass) -> bool:
-    """Whether Kubernetes is about to mark a ready pod of a silent node not ready, as it does once it knows.
+def _marking(this: Pass) -> bool:
+    """Whether Kubernetes may be marking the pods of a node that fell silent a moment ago."""
+    state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
+
+
+def _is_about_to_be_marked(pod: PodView) -> bool:
+    """Whether it is a ready pod of a silent node, which Kubernetes marks not ready once it knows.
 
     A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
     to an address at which nobody answers (seen with `make traffic`). Nobody waits for our cost so urgently.
     """
-    if pod.standing is not Standing.LOST or pod.ready_since is None or pod.ordinal is not None:
-        return False
-    state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
-    return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
+    return pod.standing is Standing.LOST and pod.ready_since is not None and pod.ordinal is None
 
 
 def until_removed(pod: PodView, this: Pass) -> float:
