@@ -148,7 +148,7 @@ class Sandbox:
         self._until_etcd_answers()
 
         self._run("kube-apiserver", commands.kube_apiserver(programs, layout))
-        self._until("the API server's certificate", layout.ca_file.exists)
+        self._until("the API server's certificate", lambda: credentials.is_whole(layout.ca_file))
         self.api = Api(layout.url, layout.ca_file, tokens["admin"])
         for user, token in tokens.items():
             credentials.write_kubeconfig(

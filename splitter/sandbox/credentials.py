@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CONTEXT = "splitter-sandbox"
 
+_END_OF_CERTIFICATE = "-----END CERTIFICATE-----\n"
+
 # user -> groups. The names are the ones that Kubernetes' own RBAC rules expect.
 _USERS: Mapping[str, tuple[str, ...]] = {
     "admin": ("system:masters",),
@@ -35,6 +37,17 @@ def write_private(path: Path, text: str) -> Path:
     path.touch(mode=0o600)
     path.write_text(text)
     return path
+
+
+def is_whole(certificate: Path) -> bool:
+    """Return whether a server has written its certificate to the end.
+
+    It creates the file and then fills it; whoever reads in between trusts nobody.
+    """
+    try:
+        return certificate.read_text().endswith(_END_OF_CERTIFICATE)
+    except FileNotFoundError:
+        return False
 
 
 def make_tokens(token_file: Path) -> dict[str, str]:
