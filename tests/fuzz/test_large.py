@@ -4,13 +4,15 @@ Each growth is of one place that a tenant fills: one number, one list, or one nu
 a limit is refused or held; what is just within does all the work. To read an object is bounded like a pass.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from fuzz.attacker import EVIL, KINDS, in_namespace
+from fuzz.attacker import EVIL, KINDS, Attacked, in_namespace
 from fuzz.lab import MOST_CPU_S, Lab
 from fuzz.stages import STAGES, WELL, World, replica_set
 from kube.raw import Raw
@@ -211,16 +213,57 @@ TOGETHER: Mapping[str, tuple[str, Callable[[], World]]] = {
 def test_many_together(stage: str, world: Callable[[], World], lab: Lab) -> None:
     """A workload that is split, or is to be, costs the same whatever is beside it; with 100 nodes."""
     attacked = lab.attacked(100)
-    for number, (kind, raw) in enumerate(world()):
-        mine = in_namespace(EVIL, raw)
-        mine["metadata"]["resourceVersion"] = str(number + 2)
-        attacked.put(kind, mine)
+    _put(attacked, world())
     key: Key = STAGES[stage].workload
     for _ in range(3):
         asked = lab.passed(attacked, key)
         written = [one for one in asked if one.method != "GET" and "dryRun" not in one.path]
         written = [one for one in written if not one.is_report]
         assert len(written) <= MAX_WRITES + 1  # ordinals are told to the policy, too
+
+
+# Of pods there may be any number. Of the rest no more than a limit is looked at (docs/limits.md).
+GROWING: Mapping[str, tuple[str, Callable[[int], World]]] = {
+    "doomed pods": ("covered", lambda count: _members("covered", count, "spot-0")),
+    "pods of a node that is gone": ("vanished", lambda count: _members("vanished", count, "spot-gone")),
+    "members": ("hold room", lambda count: _members("hold room", count, WELL)),
+}
+
+
+@pytest.mark.parametrize(("stage", "world"), GROWING.values(), ids=GROWING)
+def test_twice_as_many_cost_twice(stage: str, world: Callable[[int], World], lab: Lab) -> None:
+    """A pass calls functions in proportion to the objects, on a busy machine and on an idle one alike.
+
+    In proportion to their square, twice as many would be up to four times the calls.
+    """
+    _, few, many = (_calls(stage, world(count), lab) for count in (700, 700, 1400))  # the first fills caches
+    assert few > 700  # each object was looked at
+    assert many < 2.5 * few
+
+
+def _calls(stage: str, world: World, lab: Lab) -> int:
+    """Return how many functions a pass calls when the objects of `world` are there."""
+    attacked = lab.attacked()
+    _put(attacked, world)
+    found = 0
+
+    def count(_frame: FrameType, event: str, _of: object) -> None:
+        nonlocal found
+        found += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        lab.passed(attacked, STAGES[stage].workload)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def _put(attacked: Attacked, world: World) -> None:
+    for number, (kind, raw) in enumerate(world):
+        mine = in_namespace(EVIL, raw)
+        mine["metadata"]["resourceVersion"] = str(number + 2)
+        attacked.put(kind, mine)
 
 
 def test_updates_of_one_object(lab: Lab) -> None:
