@@ -51,7 +51,10 @@ _SAID: Mapping[Reason, tuple[str, str]] = {
         "Change the pod template's node selector or affinity, or bring nodes that match",
     ),
     Reason.VOLUME_ZONE_CONFLICT: ("find no node", "Bring nodes where the volume is"),
-    Reason.NOT_READY: ("run, but are not ready", "Look at the readiness probe and the logs of the pod"),
+    Reason.NOT_READY: (
+        "have a node, but are not ready",
+        "Look at the Events, the readiness probe and the logs of the pod",
+    ),
 }
 _RANK = {reason: rank for rank, reason in enumerate(_SAID)}
 

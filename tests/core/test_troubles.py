@@ -126,7 +126,7 @@ class TestWhenItIsTrouble:
         """The instant is said, not how long ago that is: the sentence stays the same."""
         found = said(spot(ill("a", unready_since=ago(3600)), ill("b", unready_since=ago(1800))))
         assert found[0].startswith(
-            "NotReady: 2 of 2 replicas of web-spot run, but are not ready: since 09:00:00Z (pod a)."
+            "NotReady: 2 of 2 replicas of web-spot have a node, but are not ready: since 09:00:00Z (pod a)."
         )
 
     def test_looked_at_again(self) -> None:

@@ -67,7 +67,7 @@ class TestKubelet:
         split(shop)
         with shop.watch() as watched:
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1h"}}})
-            told(shop, "NotReady", "replicas of web-on-demand run, but are not ready: since ")
+            told(shop, "NotReady", "replicas of web-on-demand have a node, but are not ready: since ")
             assert shop.twins() == (1, 3)
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1s"}}})
             wait_well(shop, on_demand=1, spot=3)

@@ -24,10 +24,10 @@ TROUBLES: Final = {
     Reason.NOT_READY: Meaning(
         "Warning",
         (
-            "Replicas run on healthy nodes and have not been ready for longer than the grace. While "
+            "Replicas have a healthy node and have not been ready for longer than the grace. While "
             "spot is covered, they hold its return."
         ),
-        "Look at the readiness probe and the logs.",
+        "Look at the pod's Events, the readiness probe and the logs.",
         moves="no",
     ),
     Reason.QUOTA_EXCEEDED: Meaning(
