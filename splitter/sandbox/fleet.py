@@ -18,7 +18,7 @@ from splitter.sandbox.api import Api, JsonObject, PatchKind
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING, KUBELET_STOPPED
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
-from splitter.sandbox.nodes import LEASES, NODES, ZONES, Nodes, as_names
+from splitter.sandbox.nodes import LEASE_NAMESPACE, LEASES, NODES, ZONES, Nodes, as_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -83,6 +83,7 @@ class Fleet(Nodes):
         names = as_names(names)
         self._known(names)
         self._freeze(names)
+        self._keep_leases(names)
         began = Instant.now()
         self._each(names, self._remove)
         return began
@@ -104,7 +105,7 @@ class Fleet(Nodes):
             unready = {"status": {"conditions": [machines.readiness_condition(began, ready=False)]}}
             pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
             paths = [f"{_path_of(pod)}/status" for pod in pods]
-            self._each(paths, lambda path: self._mark_pod(path, unready, PatchKind.STRATEGIC))
+            self._each(paths, lambda path: self._mark(path, unready, PatchKind.STRATEGIC))
         return began
 
     def restore(self, names: str | Iterable[str]) -> tuple[str, ...]:
@@ -115,9 +116,8 @@ class Fleet(Nodes):
         """
         names = as_names(names)
         self._known(names)
+        self._keep_leases(names)
         self._each(names, self._remove)
-        # A lease left of the old Node is deleted by garbage collection just when the new one needs it.
-        self._each(names, lambda name: self._api.delete(f"{LEASES}/{name}", missing_ok=True))
         self._each(names, self._wait_until_gone)
         self._thaw(names)
         self._register(names)
@@ -137,7 +137,7 @@ class Fleet(Nodes):
         ready = {"status": {"conditions": [machines.readiness_condition(Instant.now(), ready=True)]}}
         pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
         paths = [f"{_path_of(pod)}/status" for pod in pods if pod["status"].get("phase") == "Running"]
-        self._each(paths, lambda path: self._mark_pod(path, ready, PatchKind.STRATEGIC))
+        self._each(paths, lambda path: self._mark(path, ready, PatchKind.STRATEGIC))
         return names
 
     def _register(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -145,12 +145,25 @@ class Fleet(Nodes):
         self._wait_until_usable(names)
         return tuple(names)
 
+    def _keep_leases(self, names: Sequence[str]) -> None:
+        """Have the leases of machines outlive their Nodes, for the day when the machines are back.
+
+        KWOK 0.8.0 passes over pods of a machine whose lease it does not see as its own, for good. A lease
+        that goes with the old Node and is made again for the new one leaves such a moment: KWOK looks at a
+        cache, calls the machine Ready by the old lease, and then finds it gone. Garbage collection deletes
+        what belongs to the Node, so that the lease is given to its namespace instead.
+        """
+        namespace = self._api.get(f"/api/v1/namespaces/{LEASE_NAMESPACE}")["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Namespace", "name": LEASE_NAMESPACE, "uid": namespace["uid"]}
+        kept = {"metadata": {"ownerReferences": [owner]}}
+        self._each([f"{LEASES}/{name}" for name in names], lambda path: self._mark(path, kept))
+
     def _freeze(self, names: Sequence[str]) -> None:
         """Stop what KWOK has put off for the pods of machines that are about to die."""
         pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
         mark = {"metadata": {"annotations": {FROZEN_ANNOTATION: "its machine is gone"}}}
         moving = [_path_of(pod) for pod in pods if not _is_settled(pod)]
-        self._each(moving, lambda path: self._mark_pod(path, mark))
+        self._each(moving, lambda path: self._mark(path, mark))
 
     def _thaw(self, names: Sequence[str]) -> None:
         """Have the pods of machines that are about to be back be played again.
@@ -163,10 +176,10 @@ class Fleet(Nodes):
         frozen = [
             _path_of(pod) for pod in pods if FROZEN_ANNOTATION in pod["metadata"].get("annotations", {})
         ]
-        self._each(frozen, lambda path: self._mark_pod(path, mark))
+        self._each(frozen, lambda path: self._mark(path, mark))
 
-    def _mark_pod(self, path: str, mark: JsonObject, kind: PatchKind = PatchKind.MERGE) -> None:
-        with contextlib.suppress(ApiError):  # it may have ended since it was listed
+    def _mark(self, path: str, mark: JsonObject, kind: PatchKind = PatchKind.MERGE) -> None:
+        with contextlib.suppress(ApiError):  # it may have ended since it was seen
             self._api.patch(path, mark, kind=kind)
 
     def _next_address(self) -> str:

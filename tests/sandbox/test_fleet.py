@@ -277,6 +277,31 @@ class TestKilling:
         assert [condition(left[name], "Ready") for name in left if name not in ending] == ["", ""]
         assert recorder.timeline(namespace).available.at(Instant.now()) == 0
 
+    def test_its_lease_outlives_it(self, sandbox: Sandbox, machines: tuple[str, ...]) -> None:
+        """KWOK passes over the pods of a machine while its lease is made again: so it never is.
+
+        Another machine's Node is deleted by hand before: where its lease is gone, garbage collection has
+        looked at what the Nodes left.
+        """
+
+        def lease(name: str) -> JsonObject | None:
+            return sandbox.api.find(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}")
+
+        def uid(name: str) -> str:
+            found = lease(name)
+            return found["metadata"]["uid"] if found else ""
+
+        kept, restored, deleted = machines
+        before = {name: uid(name) for name in machines}
+        assert all(before.values())
+        sandbox.fleet.kill([kept, restored])
+        sandbox.fleet.restore(restored)
+        sandbox.api.delete(f"/api/v1/nodes/{deleted}")
+        wait_until(lambda: lease(deleted) is None, what="the lease of the deleted Node to go", deadline_s=60)
+        assert {name: uid(name) for name in (kept, restored)} == {
+            name: before[name] for name in (kept, restored)
+        }
+
 
 class TestLosing:
     """A machine that falls silent keeps its Node object."""
