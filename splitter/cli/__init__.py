@@ -25,6 +25,7 @@ VERBS = {
     "status": "status",
     "explain": "explain",
     "plan": "plan",
+    "savings": "savings",
     "restart": "asks",
     "rollout": "asks",
     "freeze": "asks",
