@@ -166,7 +166,7 @@ def _of(prices: Prices) -> dict[str, Any]:
 
 
 def as_csv(rows: Sequence[Row], prices: Prices | None, now: datetime) -> str:
-    """Return a line for each workload. A cell never begins as a formula of a spreadsheet does."""
+    """Return a line for each workload, with every figure."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for number, row in enumerate(rows):
