@@ -386,7 +386,8 @@ class TestMoney:
         """The sum of all Splits, and those that tell nothing left out."""
         noon = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
         held = {Use.SPOT: Amount(6), Use.ON_DEMAND: Amount(5), Use.DESIRED: Amount(10)}
-        splits = [{"status": {"usage": Usage(noon, noon, {}, held).to_json()}}, {}, {"status": {"usage": 7}}]
+        usage = Usage(noon, noon, {}, held).to_json()
+        splits: list[JsonObject] = [{"status": {"usage": usage}}, {}, {"status": {"usage": 7}}]
         told = has_saved(splits, noon + timedelta(minutes=3))
         assert told.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
 
