@@ -25,6 +25,7 @@ VERBS = {
     "status": "status",
     "explain": "explain",
     "plan": "plan",
+    "suggest": "suggest",
     "restart": "asks",
     "rollout": "asks",
     "freeze": "asks",
