@@ -15,7 +15,7 @@ from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, placement_advice, refusal
 from splitter.core.evictions import BudgetView
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView
+from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView, Standing
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules
@@ -160,7 +160,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
     placed = mode is Mode.PLACEMENT
     to_spot, to_on_demand = None, None
     if sight.pods and sight.nodes:
-        pods = [pod for rs in observed.replica_sets for pod in rs.pods if pod.counts and pod.node is not None]
+        pods = [pod for rs in observed.replica_sets for pod in rs.pods if pod.counts and _is_placed(pod)]
         base = base_replicas(source.replicas, policy)
         to_spot, to_on_demand = (_placed if placed else _divided)(pods, source, base)
     notes = placement_advice(observed, source) if placed else advice(observed, source)
@@ -281,6 +281,11 @@ def _short(annotation: str) -> str:
 
 def _base(count: int, why: str) -> _Choice:
     return _Choice({ANNOTATION_ON_DEMAND_BASE: str(count)}, why)
+
+
+def _is_placed(pod: PodView) -> bool:
+    """Whether it is known on what kind of node a pod stands."""
+    return pod.standing not in {Standing.UNBOUND, Standing.UNSEEN}
 
 
 def _divided(pods: Sequence[PodView], source: SourceView, base: int) -> tuple[int, int]:

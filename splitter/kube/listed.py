@@ -61,7 +61,9 @@ class Listed:
             raise
 
     async def get(self, path: ResourcePath, **query: str) -> Json:
-        """Return what the client is answered, asked once. Raises ApiError as the client."""
+        """Return an object that is known, else what the client is answered, once. Raises as the client."""
+        if path.name and _collection(path) in self._objects and (found := await self.find(path)) is not None:
+            return found
         # Whether a kind is there is the same in all namespaces.
         asked = f"{path if path.name else _collection(path)} {sorted(query.items())}"
         if asked not in self._answers:

@@ -190,9 +190,9 @@ class _Look:
 
         seen = await self._list(path, take, f"no {kind} is shown")
         if not seen and kind == DEPLOYMENT:
-            raise ApiError(
-                HTTPStatus.FORBIDDEN, "Forbidden", "these credentials may not list Deployments here"
-            )
+            where = f"in namespace {namespace}" if namespace else "in all namespaces; name one with -n"
+            message = f"these credentials may not list Deployments {where}"
+            raise ApiError(HTTPStatus.FORBIDDEN, "Forbidden", message)
         return seen
 
     async def _keep(self, path: ResourcePath, lost: str) -> bool:
