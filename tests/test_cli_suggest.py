@@ -201,6 +201,7 @@ class TestWhereNothingCanBeShown:
     def test_a_policy_that_may_not_be_seen_is_assumed(self, world: World) -> None:
         """The controller may see it."""
         world.add_stateful_set("db")
+        world.add_policy()
         world.forbidden = {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
         answer = told()
         assert named(answer)["db"]["eligible"]

@@ -225,7 +225,7 @@ class World:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
-        thread = Thread(target=server.serve_forever, daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         kubeconfig.write_text(json.dumps(_kubeconfig(server.server_port)), encoding="utf-8")
         try:

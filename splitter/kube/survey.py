@@ -118,7 +118,10 @@ class _Look:
                 self._keep(vpas, ""),
                 *(self._read_workloads(kind, namespace) for kind in (DEPLOYMENT, STATEFUL_SET)),
             ]
-        await asyncio.gather(*lists)
+        # All of them end before one fails: what is under way has no connection to be left on.
+        for answer in await asyncio.gather(*lists, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
         sources = [record.view for record in cache.sources.values()]
         templates = any(view.stateful is not None and view.stateful.claim_templates for view in sources)
         if templates or any(view.claims for view in sources):
