@@ -227,6 +227,16 @@ class TestWhereNothingCanBeShown:
         assert suggest("-n", "shop").stdout == "no workload without the label is here\n"
         assert told()["workloads"] == []
 
+    def test_a_cluster_without_splitter(self, world: World) -> None:
+        """All is shown: this is what one asks before it is installed."""
+        del world.objects[SPLITS]
+        world.add_deployment("web")
+        answer = told()
+        assert answer["notShown"] == [
+            "splitter is not installed in this cluster: a label does nothing until it is"
+        ]
+        assert named(answer)["web"]["eligible"]
+
     def test_pods_that_are_not_ready_show_no_start(self, world: World) -> None:
         """A question mark, and a cautious base."""
         world.add_deployment("web", start_s=None)

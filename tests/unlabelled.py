@@ -206,6 +206,7 @@ class World:
             self.objects.setdefault(f"{APPS}/{collection}", [])
         for collection in ("nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"):
             self.objects.setdefault(f"{CORE}/{collection}", [])
+        self.objects.setdefault("/apis/splitter.io/v1alpha1/splits", [])
         world = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -33,6 +33,7 @@ from splitter.kube.paths import ResourcePath
 _HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
 # How old the lists of autoscalers may be: as old as this look.
 _ANY_AGE_S = 0.0
+_NOT_INSTALLED = "splitter is not installed in this cluster: a label does nothing until it is"
 
 Take = Callable[[Json], object]
 Tell = Callable[[str], object]
@@ -45,7 +46,7 @@ class Survey:
     candidates: tuple[tuple[Candidate, SourceView], ...]
     sight: Sight
     unseen: tuple[str, ...]
-    """What could not be seen with these rights, and what is not shown for that: a sentence each."""
+    """What could not be seen, for want of rights or of splitter, and what that means: a sentence each."""
     spot_nodes: int
     """How many nodes are spot capacity now."""
 
@@ -218,6 +219,8 @@ class _Look:
                 self._tell(f"reading {path.plural}: {number}")
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
+                if path.is_ours and _NOT_INSTALLED not in self.unseen:
+                    self.unseen.append(_NOT_INSTALLED)
                 return True
             if error.status not in _HIDDEN:
                 raise
