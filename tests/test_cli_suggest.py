@@ -286,11 +286,13 @@ class TestTheTable:
 
     def test_wraps_sentences_and_no_command(self) -> None:
         """A command is copied whole."""
-        key = Key("Deployment", "shop", "web")
+        key = Key("Deployment", "shop", "w" * 60)
         one = Proposal(key, Mode.TWINS, 4, 0, 0, None, why="word " * 40, annotations={"a": "b" * 90})
         lines = list(as_lines(Suggestions((Suggestion(one, Estimate(0.5, 0)),)), namespaced=False, width=80))
         long = [line for line in lines if len(line) > 80]
-        assert long == [f"    kubectl -n shop annotate deployment web a={'b' * 90}"]
+        assert long == [f"    {command}" for command in one.commands]
+        assert lines[1].startswith("www")
+        assert "..." in lines[1]
 
     def test_orders_by_saving(self) -> None:
         """Of the same share the larger workload first, and the refused last."""

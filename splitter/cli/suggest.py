@@ -39,7 +39,7 @@ def suggest(
     *,
     cluster: Cluster,
 ) -> None:
-    """Show what could be split, with which policy, and what it would save.
+    """Show what could be split, and what it would save.
 
     Of each Deployment and StatefulSet without the label: the policy that fits and why, or what is in the
     way; how many pods would change pool; and the commands to type. Prices and interruptions are assumed.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from splitter.cli.splits import NAME_MIN, shortened
 from splitter.core.model import Note
 from splitter.core.names import DEPLOYMENT
 from splitter.core.suggestion import Proposal
@@ -74,30 +75,37 @@ def _plain(one: Suggestion) -> dict[str, Any]:
         "replicas": it.replicas,
         "requests": {"vcpu": it.cpu_m / 1000, "gib": round(it.memory_bytes / _GIB, 3)},
         "startSeconds": it.start_s,
+        "mode": it.mode.value,
+        "policy": dict(it.annotations) if not it.refused else {},
+        "why": it.why if not it.refused else "",
+        "advice": [note.message for note in it.advice],
+        "wanted": None,
+        "moves": None,
+        "savingPercent": None,
+        "lostReplicaSecondsPerMonth": None,
         "commands": list(it.commands),
     }
     if one.estimate is None:
         return plain
     return plain | {
-        "mode": it.mode.value,
-        "policy": dict(it.annotations),
-        "why": it.why,
         "wanted": {"onDemand": it.on_demand, "spot": it.replicas - it.on_demand},
         "moves": {"toSpot": it.to_spot, "toOnDemand": it.to_on_demand},
         "savingPercent": round(100 * one.estimate.saving, 1),
         "lostReplicaSecondsPerMonth": round(one.estimate.lost_s),
-        "advice": [note.message for note in it.advice],
     }
 
 
 def as_lines(found: Suggestions, *, namespaced: bool, width: int | None = None) -> Iterator[str]:
-    """Yield the table; sentences are wrapped at `width`, commands are whole, to be copied."""
+    """Yield the table; fitted to `width` columns, but for commands, which are copied whole."""
     if not found.suggestions:
         yield _NONE
         yield from _unseen(found, width)
         return
     rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in found.suggestions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    if width is not None:
+        room = width - sum(widths[1:]) - 2 * len(widths[1:])
+        widths[0] = min(widths[0], max(NAME_MIN, room))
     yield _row(_HEADINGS, widths)
     for one, cells in zip(found.suggestions, rows[1:], strict=True):
         yield _row(cells, widths)
@@ -135,7 +143,7 @@ def _cells(one: Suggestion, *, namespaced: bool) -> tuple[str, ...]:
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     shown = [
-        cell.rjust(width) if column else cell.ljust(width)
+        cell.rjust(width) if column else shortened(cell, width).ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return "  ".join(shown).rstrip()
