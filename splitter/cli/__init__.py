@@ -26,6 +26,7 @@ VERBS = {
     "explain": "explain",
     "plan": "plan",
     "savings": "savings",
+    "suggest": "suggest",
     "restart": "asks",
     "rollout": "asks",
     "freeze": "asks",
