@@ -170,13 +170,15 @@ def begun(now: datetime) -> Usage:
     return Usage(now, now, _whole({}), _whole({}))
 
 
-def held(observed: Observation, wanted_on_demand: int) -> Amounts:
-    """Return what a workload holds now; `wanted_on_demand` is how many its policy wants there.
+def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
+    """Return what a workload holds now.
 
-    Terminating replicas cost money still. Those of a lost node do not, and those without a node not yet.
+    `wanted_on_demand` is how many its policy wants there; None while it is not divided, so that none stands
+    in for spot. Terminating replicas cost money still, and so do placeholders, which are beyond what was
+    asked for. Those of a lost node do not, and those without a node not yet.
     """
     sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
-    pods = [*observed.orphans, *(pod for rs in sets for pod in rs.pods)]
+    pods = [*observed.orphans, *observed.placeholders, *(pod for rs in sets for pod in rs.pods)]
     standing = [
         pod for pod in pods if pod.node is not None and not pod.finished and pod.standing is not Standing.LOST
     ]
@@ -185,7 +187,8 @@ def held(observed: Observation, wanted_on_demand: int) -> Amounts:
     desired = observed.source.replicas if observed.source is not None else 0
     together = on_demand + spot
     surge = max(0, together.replicas - desired)
-    covering = max(0, on_demand.replicas - wanted_on_demand - surge)
+    wanted = on_demand.replicas if wanted_on_demand is None else wanted_on_demand
+    covering = max(0, on_demand.replicas - wanted - surge)
     return {
         Use.ON_DEMAND: on_demand,
         Use.SPOT: spot,

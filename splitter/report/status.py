@@ -131,7 +131,9 @@ def _usage(observed: Observation, plan: Plan, before: object) -> dict[str, Any]:
     if observed.split is None or not observed.split.takes_over:
         return {}
     used = Usage.from_json(before) or begun(observed.now)
-    return {"usage": used.holding(held(observed, plan.wanted_on_demand), observed.now).to_json()}
+    divided = plan.wanted_on_demand + plan.wanted_spot > 0
+    holds = held(observed, plan.wanted_on_demand if divided else None)
+    return {"usage": used.holding(holds, observed.now).to_json()}
 
 
 def _time(at: datetime) -> str:

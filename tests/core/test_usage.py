@@ -154,3 +154,22 @@ class TestHeld:
         found = held(observation(source(replicas=10), [replica_set("web-1", 11, own)]), 6)
         assert found[Use.SURGE].replicas == 1
         assert found[Use.COVER].replicas == 1
+
+    def test_nothing_stands_in_while_it_is_not_divided(self) -> None:
+        """All on on-demand is no cover before the twins are there, or when they go."""
+        found = held(observation(source(replicas=10), [replica_set("web-1", 10, pods(10))]), None)
+        assert found[Use.ON_DEMAND].replicas == 10
+        assert found[Use.COVER].replicas == 0
+
+    def test_a_placeholder_is_surge(self) -> None:
+        """It holds room for a move, and somebody pays for that."""
+        found = held(
+            observation(
+                source(replicas=3),
+                [replica_set("web-1", 3, pods(3))],
+                placeholders=(pod("room", on_spot=True, requests=REQUESTS),),
+            ),
+            3,
+        )
+        assert found[Use.SPOT] == Amount(1, 250, 512)
+        assert found[Use.SURGE].replicas == 1
