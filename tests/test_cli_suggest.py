@@ -170,6 +170,15 @@ class TestTheAnswer:
         lines = suggest("-A").stdout.splitlines()
         assert [line.split()[0] for line in lines if "/web " in line] == ["bank/web", "shop/web"]
 
+    def test_leaves_out_kubernetes_and_splitter(self, world: World) -> None:
+        """Asked about all namespaces; who names one of them is told why its workloads are refused."""
+        for namespace in ("kube-system", "splitter-system"):
+            world.add_namespace(namespace)
+            world.add_deployment("system", namespace=namespace)
+        world.add_deployment("web")
+        assert "system" not in suggest("-A").stdout
+        assert "refused: " in suggest("-n", "kube-system").stdout
+
 
 class TestWhereNothingCanBeShown:
     """Bad input, and rights that are missing."""

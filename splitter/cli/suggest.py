@@ -15,10 +15,9 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
 from splitter.cli.target import Target
 from splitter.core.names import Key
+from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.core.suggestion import propose
 from splitter.report.printable import printable
-
-_SPOT_PRICE = 0.30  # the simulator's own default
 
 
 class Output(StrEnum):
@@ -66,9 +65,15 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
 
     async with cluster.connected() as (client, settings):
         cache, rules = cache_of(settings, _ignore), rules_of(settings)
-        wanted = await cluster.chosen(client, target)
+        chosen = await cluster.chosen(client, target)
+        # Asked about everything, nobody means Kubernetes itself, or splitter.
+        left_out = {*settings.excluded_namespaces, settings.own_namespace} if target.namespace is None else ()
+
+        def wanted(key: Key) -> bool:
+            return key.namespace not in left_out and chosen(key)
+
         seen = await survey(client, cache, target.namespaces, wanted=wanted, now=datetime.now(UTC), tell=tell)
-    estimator = Estimator(seen.sight.notice_s, rules.tuning, _SPOT_PRICE)
+    estimator = Estimator(seen.sight.notice_s, rules.tuning, ASSUMED_SPOT_PRICE)
     found = []
     for place, (candidate, source) in enumerate(seen.candidates):
         tell(f"estimating {place + 1} of {len(seen.candidates)} workloads")
@@ -84,7 +89,7 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
         unseen=seen.unseen,
         spot_nodes=seen.spot_nodes if seen.sight.nodes else None,
         notice_s=seen.sight.notice_s,
-        spot_price=_SPOT_PRICE,
+        spot_price=ASSUMED_SPOT_PRICE,
     )
 
 
