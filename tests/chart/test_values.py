@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chart.values_table import Value, values, with_table
 from splitter import __version__
 from splitter.bundled import bundled_path
 from splitter.settings import Settings
@@ -82,6 +83,33 @@ class TestSchema:
         for name, value in values.items():
             if isinstance(value, dict) and "properties" in schema[name] and name != "settings":
                 assert set(value) == set(schema[name]["properties"]), name
+
+
+class TestReadme:
+    def test_has_the_values(self) -> None:
+        """Its table is made from the comments of values.yaml."""
+        readme = CHART / "README.md"
+        text = readme.read_text(encoding="utf-8")
+        if os.environ.get("SPLITTER_REGENERATE"):
+            readme.write_text(with_table(text), encoding="utf-8")
+            text = with_table(text)
+        assert text == with_table(text), "write it anew: SPLITTER_REGENERATE=1 pytest tests/chart"
+
+    def test_reads_comments_above_and_behind(self) -> None:
+        """What stands behind a value is its own; what stands above is, where nothing stands behind."""
+        text = (
+            '# The group.\nimage:\n  # Above.\n  tag: ""\n  name: a # behind\n\n# Lost.\n\nlast: [] # end\n'
+        )
+        assert values(text) == [
+            Value("image.tag", "", "Above."),
+            Value("image.name", "a", "behind"),
+            Value("last", [], "end"),
+        ]
+
+    def test_refuses_what_it_cannot_read(self) -> None:
+        """A value over several lines would be left out silently."""
+        with pytest.raises(ValueError, match="is no key"):
+            values("image:\n  - name: a\n")
 
 
 class TestChart:
