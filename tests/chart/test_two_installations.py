@@ -61,6 +61,7 @@ class TestTwoInstallations:
         }
         assert sorted({name for _, _, name in named - there}) == [
             "-ignored-keys",
+            "-keep-controller",
             "-keep-crd",
             "-notices",
             "-placeholder",
@@ -102,10 +103,16 @@ class TestTwoInstallations:
         assert 'system:serviceaccount:two:blue-splitter\\"' in conditions("own-account")
         assert '== \\"blue-splitter\\"' in conditions("priority")
         assert 'request.namespace == \\"two\\"' in conditions("priority")
-        kept = conditions("keep-controller")
-        assert '[\\"blue-splitter\\", \\"blue-splitter\\", \\"splitter-lease\\"].exists(' in kept
-        assert 'in [\\"blue-splitter\\", \\"blue-splitter-events\\", ' in kept
-        assert 'startsWith(\\"splitter\\")' not in kept
+
+    def test_are_kept_by_the_first_one_alone(self, helm: Helm, second: Objects) -> None:
+        """The policy is about the names of its release; the second would wait for the splits of the first."""
+        policy = ("ValidatingAdmissionPolicy", "", "blue-splitter-keep-controller")
+        assert policy not in second
+        only = rendered(helm, release="blue", namespace="two")
+        kept = only[policy]["spec"]["matchConditions"][1]["expression"]
+        assert '["blue-splitter", "blue-splitter", "splitter-lease"].exists(start, oldObject.' in kept
+        assert 'in ["blue-splitter", "blue-splitter-events", "blue-splitter-autoscaler-status"]' in kept
+        assert 'startsWith("splitter")' not in kept
 
     def test_do_not_fit_into_one_namespace(self, helm: Helm, first: Objects) -> None:
         """Of two in one namespace one would stand by for ever: they share an object, so Helm refuses."""

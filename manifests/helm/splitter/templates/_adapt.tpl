@@ -27,6 +27,8 @@ with "splitter" begins with the full name instead (templates/_names.tpl).
 {{- else if and (eq $object.kind "ServiceAccount") (not $values.serviceAccount.create) }}
 {{- else if and (has $object.metadata.name (include "splitter.sharedNames" . | fromJsonArray)) (not $values.shared.install) }}
 {{- /* The other installation in this cluster has it. */ -}}
+{{- else if and (eq $object.metadata.name "splitter-keep-controller") (not $values.shared.install) }}
+{{- /* It asks the CRD whether anything is split at all: while the other has splits, this one could never leave. */ -}}
 {{- else if and (eq $object.kind "PriorityClass") (eq $object.metadata.name "splitter") }}
 {{- if and $values.priorityClass.create (include "splitter.priorityClass" .root) }}
 {{- $_ := set $object.metadata "name" (include "splitter.priorityClass" .root) }}
