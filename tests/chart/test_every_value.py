@@ -311,3 +311,10 @@ class TestTogether:
         images = [at(found[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
         assert images == [f"splitter@{DIGEST}"] * 2
         assert "- pull" in found[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+
+    @pytest.mark.parametrize("changed", [{}, {"podSecurityContext": {"runAsUser": 7}, "securityContext": {}}])
+    def test_the_uninstaller_is_as_strict(self, helm: Helm, changed: dict[str, Any]) -> None:
+        """The Job of `helm uninstall` has the security contexts of the controller, whatever they are."""
+        found = rendered(helm, changed, hooks=True)
+        for part in (f"{POD}.securityContext", f"{CONTAINER}.securityContext"):
+            assert at(found[UNINSTALLER], part) == at(found[CONTROLLER], part) != {}
