@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from splitter.cli import app
+from splitter.core.usage import Amount, Usage, Use
 from splitter.demo import DemoOptions
+from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import PLAIN_COLUMNS, Screen
@@ -368,3 +371,26 @@ class TestCommandLine:
         answer = CliRunner().invoke(app, ["demo", "--kubeconfig", "mine"])
         assert answer.exit_code == 2
         assert "sandbox of its own" in answer.output
+
+
+class TestMoney:
+    def test_what_the_labels_would_save(self) -> None:
+        """4 of 10 stay on on-demand by the policy, one of one goes to spot by default."""
+        policies = {"web": {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"}}
+        assert would_save({"web": 10, "api": 1}, policies) == (
+            "the labels would put 7 of 11 replicas on spot, and save 45%"
+            " (a replica on spot taken to cost 0.3 of one on on-demand)"
+        )
+
+    def test_what_was_saved(self) -> None:
+        """The sum of all Splits, and those that tell nothing left out."""
+        noon = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+        held = {Use.SPOT: Amount(6), Use.ON_DEMAND: Amount(5), Use.DESIRED: Amount(10)}
+        usage = Usage(noon, noon, {}, held).to_json()
+        splits: list[JsonObject] = [{"status": {"usage": usage}}, {}, {"status": {"usage": 7}}]
+        told = has_saved(splits, noon + timedelta(minutes=3))
+        assert told.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
+
+    def test_nothing_was_counted(self) -> None:
+        """No share of nothing."""
+        assert has_saved([], datetime.now(UTC)).startswith("nothing was counted")

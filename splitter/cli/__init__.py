@@ -26,6 +26,8 @@ VERBS = {
     "explain": "explain",
     "bundle": "bundle",
     "plan": "plan",
+    "savings": "savings",
+    "suggest": "suggest",
     "restart": "asks",
     "rollout": "asks",
     "freeze": "asks",

@@ -20,7 +20,7 @@ from splitter.report.printable import printable
 _HEADINGS = ("WORKLOAD", "READY", "ON-DEMAND", "SPOT", "COVER", "STATE", "REASON")
 _STATE = _HEADINGS.index("STATE")
 _NUMBERS = range(1, _STATE)
-_NAME_MIN = 12  # of a name that is shortened: less tells nobody anything
+NAME_MIN = 12  # of a name that is shortened: less tells nobody anything
 
 _STYLES = {
     State.STEADY.value: "green",
@@ -96,7 +96,7 @@ def table(
     rows = [cells(split, namespaced=namespaced) for split in splits]
     widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
     if width is not None and not wide:
-        room = max(_NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        room = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
         widths[0] = min(widths[0], room)
     messages = [printable(str(status_of(split).get("message", "-"))) for split in splits]
     lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
@@ -109,7 +109,7 @@ def table(
 def _line(row: Sequence[str], widths: Sequence[int], message: str) -> Text:
     line = Text()
     for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        shown = cell.rjust(width) if column in _NUMBERS else _shortened(cell, width).ljust(width)
+        shown = cell.rjust(width) if column in _NUMBERS else shortened(cell, width).ljust(width)
         style = _style(cell) if column == _STATE else ""
         line.append(shown, style)
         line.append("  ")
@@ -125,7 +125,7 @@ def _style(state: str) -> str:
     return _STYLES.get(state, _MOVING)
 
 
-def _shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
     """Return a text that fits, its beginning and its end."""
     if len(text) <= width:
         return text

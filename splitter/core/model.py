@@ -150,6 +150,9 @@ class PodView:
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
+    requests: tuple[
+        tuple[str, int], ...
+    ] = ()  # what it asks for: cpu in thousandths, the rest in bytes or pieces
 
     @property
     def counts(self) -> bool:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Expected, Judged, Step, judge
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import Screen, requests_told
@@ -107,6 +109,7 @@ class Journey:
         stage = self._stage
         with self._step("take over", "Take over: one label each, and annotations for some") as draft:
             draft.probes = True
+            stage.screen.tell(would_save(stage.replicas, stage.policies))
             for name, policy in stage.policies.items():
                 if policy:
                     written = [f"{key}={value}" for key, value in policy.items()]
@@ -163,6 +166,8 @@ class Journey:
 
     def _give_one_back(self) -> None:
         with self._step("give back", f"Give {_FIRST_BACK} back: its label is removed") as draft:
+            # What was counted goes with the Splits.
+            self._stage.screen.good(has_saved(self._stage.splits.objects.values(), datetime.now(UTC)))
             self._give_back([_FIRST_BACK], draft)
 
     def _give_all_back(self) -> None:

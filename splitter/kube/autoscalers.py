@@ -14,7 +14,8 @@ from http import HTTPStatus
 
 from splitter.core.model import seconds_between
 from splitter.core.names import DEPLOYMENT
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import ApiError
+from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
 from splitter.kube.paths import ResourcePath
 
@@ -50,7 +51,7 @@ class _Kept:
 class Autoscalers:
     """The autoscalers of each namespace that was asked about."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Reader) -> None:
         self._client = client
         self._kept: defaultdict[tuple[str, str], _Kept] = defaultdict(_Kept)
 

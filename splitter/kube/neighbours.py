@@ -15,14 +15,15 @@ from splitter.core.nodes import NodeState
 from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.kube import paths
 from splitter.kube.autoscalers import Autoscaler
-from splitter.kube.client import KIND_MISSING, ApiError, Client
+from splitter.kube.client import KIND_MISSING, ApiError
+from splitter.kube.listed import Reader
 from splitter.kube.volumes import reach_of, taken_claims
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 
 
 async def look_around(
-    client: Client,
+    client: Reader,
     source: SourceView,
     autoscalers: Iterable[Autoscaler],
     nodes: Sequence[NodeState] = (),
@@ -56,7 +57,7 @@ async def look_around(
     )
 
 
-async def _unplaceable(client: Client, namespace: str) -> str:
+async def _unplaceable(client: Reader, namespace: str) -> str:
     """Say why the API server would not place a StatefulSet's pods; empty when it would."""
     twins = f"or split it into twins, whose pods get other names: annotate {ANNOTATION_MODE}=twins"
     try:
@@ -88,7 +89,7 @@ async def _unplaceable(client: Client, namespace: str) -> str:
     return ""
 
 
-async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[str, ...]:
+async def _taken_names(client: Reader, key: Key, names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the names that an object which is not ours has already."""
     taken = []
     for name in filter(is_name, names):  # of a name that is nearly too long a twin's is
@@ -98,7 +99,7 @@ async def _taken_names(client: Client, key: Key, names: Iterable[str]) -> tuple[
     return tuple(taken)
 
 
-async def _one_node_claim(client: Client, namespace: str, source: SourceView) -> str:
+async def _one_node_claim(client: Reader, namespace: str, source: SourceView) -> str:
     """Return a claim of the pod template that only one node may mount, and the pods of both twins need."""
     for name in filter(is_name, source.claims):  # no claim is called otherwise, and nobody may ask for more
         found = await client.find(paths.claims(namespace).of(name))

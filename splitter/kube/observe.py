@@ -35,7 +35,8 @@ from splitter.core.surface import split_name
 from splitter.kube import parse
 from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
-from splitter.kube.client import ApiError, Client
+from splitter.kube.client import ApiError
+from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
 from splitter.kube.neighbours import look_around
 from splitter.kube.orphans import orphans_of
@@ -52,7 +53,7 @@ _FIRST_S, _AGAIN_S = 1.0, 60.0
 class Observer:
     """Makes Observations out of the cache."""
 
-    def __init__(self, client: Client, cache: Cache, room: RoomRules | None = None) -> None:
+    def __init__(self, client: Reader, cache: Cache, room: RoomRules | None = None) -> None:
         self._client = client
         self._cache = cache
         self._pods = PodViews(cache)

@@ -68,6 +68,7 @@ class PodViews:
             termination_s=record.termination_s,
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
+            requests=record.requests,
         )
 
     @staticmethod

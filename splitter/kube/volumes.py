@@ -14,7 +14,7 @@ from splitter.core.names import is_name
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
 from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, LABEL_POOL, SPOT_ORDINALS, twin_name
-from splitter.kube.client import Client
+from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions
 from splitter.kube.paths import VOLUMES, claims
@@ -22,7 +22,7 @@ from splitter.kube.paths import VOLUMES, claims
 _AT_ONCE = 8
 
 
-async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState]) -> Mapping[int, Reach]:
+async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState]) -> Mapping[int, Reach]:
     """Return where each pod can go that has volumes bound to nodes. Raises ApiError without an answer."""
     stateful = source.stateful
     if stateful is None or not stateful.claim_templates:
@@ -43,7 +43,7 @@ async def reach_of(client: Client, source: SourceView, nodes: Sequence[NodeState
 
 
 async def taken_claims(
-    client: Client, source: SourceView, annotations: Mapping[str, str]
+    client: Reader, source: SourceView, annotations: Mapping[str, str]
 ) -> Mapping[Pool, tuple[int, str]]:
     """Return, of each twin that would take a claim of somebody else's, its replicas below that and its name.
 
@@ -77,7 +77,7 @@ async def taken_claims(
     return taken
 
 
-async def _volume(client: Client, source: SourceView, claim: str) -> Raw | None:
+async def _volume(client: Reader, source: SourceView, claim: str) -> Raw | None:
     """Return the PersistentVolume that a claim is bound to; None of what no claim and no volume is called."""
     if not is_name(claim):
         return None

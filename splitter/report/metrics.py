@@ -15,10 +15,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from splitter import __version__
-from splitter.core.model import Note, Observation, Pool, Standing
+from splitter.core.model import Note, Observation, Pool
 from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
+from splitter.core.usage import Usage
 from splitter.report.workloads import Figures, Workloads
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter began; it doubles the series
@@ -82,11 +83,7 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
         return
     sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
     pods = [pod for rs in sets for pod in rs.pods]
-    # Terminating ones cost money still; those of a lost node do not.
-    standing = [
-        pod for pod in pods if pod.node is not None and not pod.finished and pod.standing is not Standing.LOST
-    ]
-    on_spot = sum(pod.on_spot for pod in standing)
+    usage = Usage.from_json(status.get("usage"))
     workloads.show(
         observed.key,
         Figures(
@@ -97,7 +94,8 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
             cover=status["cover"],
             pools={Pool.ON_DEMAND: status["onDemand"], Pool.SPOT: status["spot"]},
             ready_on_spot=sum(pod.available and pod.on_spot for pod in pods),
-            occupying={Pool.ON_DEMAND: len(standing) - on_spot, Pool.SPOT: on_spot},
+            used=usage.at(observed.now) if usage is not None else {},
+            held=usage.held if usage is not None else {},
             guarded=next((one.min_available for one in observed.budgets if one.is_ours), None),
         ),
     )

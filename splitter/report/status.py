@@ -30,6 +30,7 @@ from splitter.core.surface import (
     Level,
 )
 from splitter.core.taking import FIGHTS, recent_fights
+from splitter.core.usage import Usage, begun, held
 from splitter.report.nodes import going
 
 _DECISIONS = 20
@@ -92,6 +93,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),
     }
+    status |= _usage(observed, plan, before.get("usage"))
     if guard := plan.guard or (str(before.get("guard", "")) if observed.twins else ""):
         status["guard"] = guard
     if nodes := going(observed):
@@ -122,6 +124,14 @@ def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
     rebalance = plan.rebalance.unwritten(known).to_json()
     rest = {field: value for field, value in before.items() if field != "rebalance"}
     return {**rest, "rebalance": rebalance} if rebalance else rest
+
+
+def _usage(observed: Observation, plan: Plan, before: object) -> dict[str, Any]:
+    """Return what the replicas have used; nothing of a workload that is only refused."""
+    if observed.split is None or not observed.split.takes_over:
+        return {}
+    used = Usage.from_json(before) or begun(observed.now)
+    return {"usage": used.holding(held(observed, plan.wanted_on_demand), observed.now).to_json()}
 
 
 def _time(at: datetime) -> str:

@@ -17,7 +17,9 @@ from prometheus_client.registry import Collector
 from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.usage import Amount, Amounts, Use, grown
 
+_POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
 LABELS = ("namespace", "kind", "name")
 # Counted from 0: a counter that begins at 1 hides its first step from `increase`.
 _LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
@@ -34,7 +36,8 @@ class Figures:
     cover: int
     pools: Mapping[str, Mapping[str, int]]  # by pool, then by count: wanted, spec, ready, doomed, pending
     ready_on_spot: int  # by the node, not by the twin
-    occupying: Mapping[str, int]  # pods that stand on nodes of a pool, ready or not
+    used: Amounts  # what it has used until this pass
+    held: Amounts  # what it holds since then
     guarded: int | None = None  # how many pods splitter's PodDisruptionBudget keeps; None without one
 
 
@@ -45,20 +48,24 @@ class _Tally:
     at_s: float
     figures: Figures | None = None
     cover_s: float = 0.0
-    pod_s: Mapping[str, float] = field(default_factory=dict)
+    shown_s: float = 0.0  # when the figures were seen
     decisions: Mapping[str, int] = field(default_factory=dict)
     refused: str = ""
     troubles: tuple[str, ...] = ()
+
+    def used(self, now_s: float) -> Amounts:
+        """Return what the workload has used by now; until the next pass it holds what it held."""
+        if self.figures is None:
+            return {}
+        return grown(self.figures.used, self.figures.held, max(0.0, now_s - self.shown_s))
 
     def until(self, now_s: float) -> "_Tally":
         """Return the same with what the time since has added: until the next pass all is as it was."""
         if self.figures is None:
             return replace(self, at_s=now_s)
         passed_s = max(0.0, now_s - self.at_s)
-        counted = self.figures.occupying.items()
-        pod_s = {pool: self.pod_s.get(pool, 0.0) + pods * passed_s for pool, pods in counted}
         covered_s = passed_s if self.figures.cover else 0.0
-        return replace(self, at_s=now_s, cover_s=self.cover_s + covered_s, pod_s=pod_s)
+        return replace(self, at_s=now_s, cover_s=self.cover_s + covered_s)
 
 
 class Workloads(Collector):
@@ -70,7 +77,12 @@ class Workloads(Collector):
 
     def show(self, key: Key, figures: Figures) -> None:
         """Take what a pass saw."""
-        self._tallies[key] = replace(self._now(key), figures=figures)
+        tally = self._now(key)
+        # The wall clock, by which a Split counts, may be behind. A counter never goes back.
+        shown = tally.used(tally.at_s)
+        used = {use: amount.at_least(shown.get(use, Amount())) for use, amount in figures.used.items()}
+        figures = replace(figures, used=used)
+        self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s)
 
     def decided(self, key: Key, reason: str) -> None:
         """Count a pass that wrote something."""
@@ -121,6 +133,7 @@ _Tallies = Sequence[tuple[Key, _Tally]]
 
 
 def _families(tallies: _Tallies) -> list[Metric]:
+    spent = [(key, tally.used(tally.at_s)) for key, tally in tallies if tally.figures is not None]
     split = [(key, tally, tally.figures) for key, tally in tallies if tally.figures is not None]
     sized = [(key, figures) for key, _, figures in split if figures.desired > 0]
     return [
@@ -185,13 +198,37 @@ def _families(tallies: _Tallies) -> list[Metric]:
         ),
         _counter(
             "splitter_pod_seconds",
-            "Seconds that pods have stood on nodes of a pool",
+            "Seconds that pods have stood on nodes of a pool, since the workload was taken over",
             ("pool",),
+            (((*_of(key), pool), used[use].replicas) for key, used in spent for pool, use in _POOLS),
+        ),
+        _counter(
+            "splitter_requested_cpu_seconds",
+            "The same, times the vCPUs that they request",
+            ("pool",),
+            (((*_of(key), pool), used[use].cpu / 1000) for key, used in spent for pool, use in _POOLS),
+        ),
+        _counter(
+            "splitter_requested_memory_gib_seconds",
+            "The same, times the GiB that they request",
+            ("pool",),
+            (((*_of(key), pool), used[use].memory / 1024) for key, used in spent for pool, use in _POOLS),
+        ),
+        _counter(
+            "splitter_overhead_pod_seconds",
+            "Seconds of on-demand pods in the place of spot (cover), of pods beyond those asked for (surge)",
+            ("overhead",),
             (
-                ((*_of(key), pool), seconds)
-                for key, tally, _ in split
-                for pool, seconds in tally.pod_s.items()
+                ((*_of(key), use.value), used[use].replicas)
+                for key, used in spent
+                for use in (Use.COVER, Use.SURGE)
             ),
+        ),
+        _counter(
+            "splitter_desired_pod_seconds",
+            "Seconds that pods were asked for: what savings are compared with",
+            (),
+            ((_of(key), used[Use.DESIRED].replicas) for key, used in spent),
         ),
         _counter(
             "splitter_decisions", "Passes that wrote something, by reason", ("reason",), _decisions(tallies)

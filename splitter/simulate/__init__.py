@@ -15,6 +15,7 @@ from splitter.simulate.contenders import (
     UnboundedSoak,
     contenders,
 )
+from splitter.simulate.estimate import OUTAGE, Estimate, Estimator
 from splitter.simulate.measures import WorstMinute, slices, spot_share, worst_minute
 from splitter.simulate.outage import outage_trace, parse_outage
 from splitter.simulate.picture import svg
@@ -24,9 +25,12 @@ from splitter.simulate.summary import as_json, compared
 from splitter.simulate.trace import Change, Trace, from_counts, parse_counts, parse_trace, read_trace
 
 __all__ = [
+    "OUTAGE",
     "Assumptions",
     "Change",
     "Contender",
+    "Estimate",
+    "Estimator",
     "Rebalancing",
     "Sample",
     "SimulationResult",

@@ -125,9 +125,12 @@ def viewer(sandbox: Sandbox, shop: Shop, tmp_path: Path) -> Terminal:
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the log of each controller that a failed test used."""
+    """Show the end of the log of each controller that a failed test used, and what became of its pods."""
     report = yield
     if report.failed:
+        shops = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Shop)]
+        for shop in shops:
+            report.sections.append((f"what does not run in {shop.namespace}", shop.not_running()))
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Controller)]
         for controller in used:
             report.sections.append(("splitter's log", controller.last_said()))

@@ -12,7 +12,7 @@ from report.shown import served
 
 DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text(encoding="utf-8"))
 # What Grafana puts in.
-VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$kind": ".*", "$name": ".*"}
+VARIABLES = {"$__rate_interval": "5m", "$__range": "1d", "$namespace": ".*", "$kind": ".*", "$name": ".*"}
 SHOWN_ELSEWHERE: set[str] = {"splitter_build_info"}  # the version: in the join of memory and CPU only
 
 

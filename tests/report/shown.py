@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY, Metric
 from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
+from splitter.core.usage import Amount, Use
 from splitter.report import metrics
 from splitter.report.workloads import Figures
 
@@ -40,7 +41,8 @@ def figures(**fields: object) -> Figures:
         "cover": 0,
         "pools": {"on-demand": counts(3), "spot": counts(7)},
         "ready_on_spot": 7,
-        "occupying": {"on-demand": 3, "spot": 7},
+        "used": {},
+        "held": {Use.ON_DEMAND: Amount(3, 300, 96), Use.SPOT: Amount(7, 700, 224), Use.DESIRED: Amount(10)},
         "guarded": 9,
     }
     return Figures(**{**made, **fields})  # type: ignore[arg-type]

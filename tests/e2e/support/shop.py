@@ -261,6 +261,18 @@ class Shop:
         managers = frozenset(entry["manager"] for entry in metadata["managedFields"])
         return Found(raw["spec"], metadata.get("labels", {}), annotations, managers)
 
+    def not_running(self) -> str:
+        """Tell each pod that is not ready, and the last that KWOK has said of it and of its machine."""
+        kwok = (self.sandbox.logs / "kwok.log").read_text(errors="replace").splitlines()
+        told = []
+        for raw in self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
+            conditions = raw["status"].get("conditions", [])
+            if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+                name, node = raw["metadata"]["name"], raw["spec"].get("nodeName", "no node")
+                about = [line for line in kwok if name in line or f"node={node}" in line]
+                told += [f"{name} on {node}: {raw['metadata']} {raw['status']}", *about[-20:]]
+        return "\n".join(told) or "all pods are ready"
+
     # --- waiting ----------------------------------------------------------------------------------
 
     def until(self, look: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:

@@ -1,0 +1,111 @@
+"""`splitter suggest`: what could be split, with which policy, what it would save, and what to type for it."""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+
+import typer
+
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
+from splitter.cli.target import Target
+from splitter.core.names import Key
+from splitter.core.suggestion import propose
+from splitter.report.printable import printable
+
+_SPOT_PRICE = 0.30  # the simulator's own default
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="suggest")(suggest)
+
+
+@asks_cluster()
+def suggest(
+    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table or json."),
+    *,
+    cluster: Cluster,
+) -> None:
+    """Show what could be split, and what it would save.
+
+    Of each Deployment and StatefulSet without the label: the policy that fits and why, or what is in the
+    way; how many pods would change pool; and the commands to type. Prices and interruptions are assumed.
+    Nothing is written.
+
+    Exit code 0, also when nothing can be split.
+    """
+    target = cluster.target(None)
+    with _progress() as tell:
+        found = asyncio.run(_look(target, cluster, tell))
+    if output is Output.JSON:
+        typer.echo(json.dumps(as_json(found), indent=2))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
+    for line in as_lines(found, namespaced=target.namespace is None, width=width):
+        typer.echo(printable(line))
+
+
+async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object]) -> Suggestions:
+    """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`."""
+    from splitter.assembly import cache_of, rules_of
+    from splitter.kube.survey import survey
+    from splitter.simulate import Estimator
+
+    async with cluster.connected() as (client, settings):
+        cache, rules = cache_of(settings, _ignore), rules_of(settings)
+        wanted = await cluster.chosen(client, target)
+        seen = await survey(client, cache, target.namespaces, wanted=wanted, now=datetime.now(UTC), tell=tell)
+    estimator = Estimator(seen.sight.notice_s, rules.tuning, _SPOT_PRICE)
+    found = []
+    for place, (candidate, source) in enumerate(seen.candidates):
+        tell(f"estimating {place + 1} of {len(seen.candidates)} workloads")
+        proposal = propose(candidate, source, rules, seen.sight)
+        estimate = None
+        if not proposal.refused:
+            estimate = estimator.of(
+                source.replicas, source.max_surge, source.max_unavailable, proposal.policy, proposal.start_s
+            )
+        found.append(Suggestion(proposal, estimate))
+    return Suggestions(
+        suggestions=tuple(sorted(found, key=Suggestion.order)),
+        unseen=seen.unseen,
+        spot_nodes=seen.spot_nodes if seen.sight.nodes else None,
+        notice_s=seen.sight.notice_s,
+        spot_price=_SPOT_PRICE,
+    )
+
+
+def _ignore(key: Key, *, urgent: bool) -> None:
+    """Wake nobody: this looks once."""
+    del key, urgent
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], object]]:
+    """Show on standard error what is being done, in one line; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield _quiet
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("looking") as line:
+        yield lambda told: line.update(Text(printable(told)))
+
+
+def _quiet(told: str) -> None:
+    """Show nothing."""
+    del told

@@ -1,0 +1,196 @@
+"""Shows suggestions: a table with the reasons and the commands below each line, or plain values.
+
+Pure: what `suggest` found in, text out. The lines hold words of others, and are made printable by who
+writes them.
+"""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from splitter.cli.splits import NAME_MIN, shortened
+from splitter.core.model import Note
+from splitter.core.names import DEPLOYMENT
+from splitter.core.suggestion import Proposal
+from splitter.simulate.estimate import OUTAGE, UNKNOWN_START_S, Estimate
+
+_HEADINGS = ("WORKLOAD", "N", "VCPU", "GIB", "START", "ON-DEMAND", "SPOT", "MOVES", "SAVING", "LOST/MONTH")
+_GIB = 1024**3
+_NONE = "no workload without the label is here"
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A proposal, and what it is expected to come to; no estimate of what is refused."""
+
+    proposal: Proposal
+    estimate: Estimate | None
+
+    def order(self) -> tuple[bool, float, int, str]:
+        """Return the place in the list: the largest saving first, what is refused last."""
+        saving = self.estimate.saving if self.estimate is not None else 0.0
+        # Of the same share, more vCPUs save more.
+        return self.estimate is None, -round(saving, 2), -self.proposal.cpu_m, str(self.proposal.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestions:
+    """All of them, and what they rest on."""
+
+    suggestions: tuple[Suggestion, ...]
+    unseen: tuple[str, ...] = ()
+    spot_nodes: int | None = None
+    """Spot nodes that there are; None: nodes may not be seen."""
+    notice_s: float = 30.0
+    spot_price: float = 0.3
+
+
+def as_json(found: Suggestions) -> dict[str, Any]:
+    """Return plain values, for programs."""
+    return {
+        "assumed": {
+            "onDemandPrice": 1.0,
+            "spotPrice": found.spot_price,
+            "trace": OUTAGE,
+            "noticeSeconds": found.notice_s,
+            "startSecondsWhereUnknown": UNKNOWN_START_S,
+        },
+        "spotNodes": found.spot_nodes,
+        "notShown": list(found.unseen),
+        "workloads": [_plain(one) for one in found.suggestions],
+    }
+
+
+def _plain(one: Suggestion) -> dict[str, Any]:
+    it = one.proposal
+    plain: dict[str, Any] = {
+        "kind": it.key.kind,
+        "namespace": it.key.namespace,
+        "name": it.key.name,
+        "eligible": it.refusal is None,
+        "refused": it.refused,
+        "reason": it.refusal.reason.value if it.refusal is not None else "",
+        "message": it.refusal.message if it.refusal is not None else "",
+        "replicas": it.replicas,
+        "requests": {"vcpu": it.cpu_m / 1000, "gib": round(it.memory_bytes / _GIB, 3)},
+        "startSeconds": it.start_s,
+        "mode": it.mode.value,
+        "policy": dict(it.annotations) if not it.refused else {},
+        "why": it.why if not it.refused else "",
+        "advice": [note.message for note in it.advice],
+        "wanted": None,
+        "moves": None,
+        "savingPercent": None,
+        "lostReplicaSecondsPerMonth": None,
+        "commands": list(it.commands),
+    }
+    if one.estimate is None:
+        return plain
+    return plain | {
+        "wanted": {"onDemand": it.on_demand, "spot": it.replicas - it.on_demand},
+        "moves": {"toSpot": it.to_spot, "toOnDemand": it.to_on_demand},
+        "savingPercent": round(100 * one.estimate.saving, 1),
+        "lostReplicaSecondsPerMonth": round(one.estimate.lost_s),
+    }
+
+
+def as_lines(found: Suggestions, *, namespaced: bool, width: int | None = None) -> Iterator[str]:
+    """Yield the table; fitted to `width` columns, but for commands, which are copied whole."""
+    if not found.suggestions:
+        yield _NONE
+        yield from _unseen(found, width)
+        return
+    rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in found.suggestions)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    if width is not None:
+        room = width - sum(widths[1:]) - 2 * len(widths[1:])
+        widths[0] = min(widths[0], max(NAME_MIN, room))
+    yield _row(_HEADINGS, widths)
+    for one, cells in zip(found.suggestions, rows[1:], strict=True):
+        yield _row(cells, widths)
+        for told in _told(one.proposal):
+            yield from _wrapped(told, width)
+        yield from (f"    {command}" for command in one.proposal.commands)
+    yield ""
+    for note in _notes(found):
+        yield from _wrapped(note, width, indent="")
+    yield from _unseen(found, width)
+
+
+def _cells(one: Suggestion, *, namespaced: bool) -> tuple[str, ...]:
+    it, estimate = one.proposal, one.estimate
+    name = it.key.name if it.key.kind == DEPLOYMENT else f"{it.key.kind.lower()}/{it.key.name}"
+    seen = (
+        f"{it.key.namespace}/{name}" if namespaced else name,
+        str(it.replicas),
+        f"{it.cpu_m / 1000:.1f}",
+        f"{it.memory_bytes / _GIB:.1f}",
+        "?" if it.start_s is None else f"{it.start_s:.0f} s",
+    )
+    if estimate is None:
+        return (*seen, "-", "-", "-", "-", "-")
+    moves = "?" if it.to_spot is None or it.to_on_demand is None else str(it.to_spot + it.to_on_demand)
+    return (
+        *seen,
+        str(it.on_demand),
+        str(it.replicas - it.on_demand),
+        moves,
+        f"{100 * estimate.saving:.0f} %",
+        f"{estimate.lost_s:.0f} s",
+    )
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    shown = [
+        cell.rjust(width) if column else shortened(cell, width).ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(shown).rstrip()
+
+
+def _told(it: Proposal) -> Iterator[str]:
+    if it.refusal is not None:
+        yield f"{'refused' if it.refused else 'not yet'}: {_sentence(it.refusal)}"
+    if it.refused:
+        return
+    yield it.why
+    yield from (f"! {_sentence(note)}" for note in it.advice)
+
+
+def _sentence(note: Note) -> str:
+    return f"{note.message} ({note.reason})"
+
+
+def _notes(found: Suggestions) -> Iterator[str]:
+    """Yield what the figures mean and rest on."""
+    yield (
+        f"Assumed: a replica costs 1 on on-demand and {found.spot_price:g} on spot; all spot nodes are gone"
+        f" for 10 minutes once a day, {found.notice_s:.0f} s after a notice (splitter simulate --outage"
+        f" {OUTAGE},nodes=N --notice {found.notice_s:.0f}). No real month is like that."
+    )
+    yield (
+        "SAVING: against all replicas on on-demand. LOST/MONTH: seconds in which a wanted replica is not"
+        " ready, summed over the replicas. MOVES: pods that would change pool. START: from scheduled to"
+        f" Ready, the median; where none is seen (?) {UNKNOWN_START_S:.0f} s are assumed."
+    )
+    if found.spot_nodes == 0:
+        yield "No node is spot capacity now: one has to come, or be recognised (docs/architecture.md)."
+
+
+def _unseen(found: Suggestions, width: int | None) -> Iterator[str]:
+    for one in found.unseen:
+        yield from _wrapped(f"! {one}", width, indent="")
+
+
+def _wrapped(text: str, width: int | None, indent: str = "  ") -> list[str]:
+    if width is None:
+        return [indent + text]
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,49 @@
+"""What the demo's application would save on spot, and what it has saved: two sentences.
+
+Pure: numbers and the Splits of the API in, text out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy
+from splitter.core.savings import ASSUMED_SPOT_PRICE, Saving, together
+from splitter.core.surface import parse_policy
+from splitter.core.usage import Amount, Usage, Use
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+_ASSUMED = f"a replica on spot taken to cost {ASSUMED_SPOT_PRICE:g} of one on on-demand"
+
+
+def would_save(replicas: Mapping[str, int], policies: Mapping[str, Mapping[str, str]]) -> str:
+    """Say what the labels would save; `policies` are the annotations of each workload."""
+    found = together(_divided(count, policies.get(name, {})) for name, count in replicas.items())
+    on_spot, desired = found.used[Use.SPOT].replicas, found.used[Use.DESIRED].replicas
+    return (
+        f"the labels would put {on_spot} of {desired} replicas on spot, and save {found.ratio(None) or 0:.0%}"
+        f" ({_ASSUMED})"
+    )
+
+
+def has_saved(splits: Iterable[Mapping[str, Any]], now: datetime) -> str:
+    """Say what was saved until now, the outage and the surge of all moves included."""
+    usages = (Usage.from_json((split.get("status") or {}).get("usage")) for split in splits)
+    found = together(Saving(usage.at(now)) for usage in usages if usage is not None)
+    ratio = found.ratio(None)
+    if ratio is None:
+        return "nothing was counted, so that nobody knows what was saved"
+    return (
+        f"so far {found.spot_share or 0:.0%} of the replicas' time was on spot and {ratio:.0%} was saved,"
+        f" the outage and the surge of all moves included ({_ASSUMED})"
+    )
+
+
+def _divided(replicas: int, annotations: Mapping[str, str]) -> Saving:
+    base = base_replicas(replicas, parse_policy(annotations, Policy()).policy or Policy())
+    used = {Use.ON_DEMAND: base, Use.SPOT: replicas - base, Use.DESIRED: replicas}
+    return Saving({use: Amount(count) for use, count in used.items()})

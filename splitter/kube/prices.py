@@ -1,0 +1,180 @@
+"""What nodes cost: from a file, from OpenCost, or from a Prometheus that scrapes it. Only `savings` asks.
+
+OpenCost's forms: the assets of its API (https://opencost.io/docs/integrations/api), and its metrics
+node_cpu_hourly_cost and node_ram_hourly_cost (https://opencost.io/docs/integrations/metrics).
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import yaml
+
+from splitter.core.errors import SplitterError
+from splitter.core.nodes import NodeState
+from splitter.core.reasons import Reason
+from splitter.core.savings import UnitPrice, unit_price
+
+_TIMEOUT_S = 10.0
+_MOST_BYTES = 32 * 1024**2  # 10,000 nodes are some 10 MiB
+_GIB = 1024**3
+_INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+_ZONE = "topology.kubernetes.io/zone"
+
+
+class PricesError(SplitterError):
+    """Prices that cannot be read or cannot be meant, with what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Reason.INVALID_SETTINGS, message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One line of a price list; what it leaves open holds for any."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    per_hour: float
+
+    def is_of(self, node: NodeState) -> bool:
+        """Whether it is about a node."""
+        own_type = next((node.labels[label] for label in _INSTANCE_TYPES if label in node.labels), "")
+        capacity = "spot" if node.is_spot else "on-demand"
+        return (
+            self.instance_type == own_type
+            and self.zone in {"", node.labels.get(_ZONE, "")}
+            and self.capacity_type in {"", capacity}
+        )
+
+    @property
+    def precision(self) -> int:
+        """How much it says: the most precise line of a node holds."""
+        return bool(self.zone) + bool(self.capacity_type)
+
+
+def listed(path: Path, nodes: Iterable[NodeState]) -> tuple[dict[str, UnitPrice], str]:
+    """Return the prices of nodes by a price list, and its currency.
+
+    Raises PricesError when the list cannot be read, or has a price that is none.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PricesError(f"the price list {path} cannot be read: {error}") from error
+    lines = raw.get("nodes") if isinstance(raw, Mapping) else None
+    if not isinstance(raw, Mapping) or not isinstance(lines, list):
+        raise PricesError(f"the price list {path} has no list `nodes`. See docs/how-to/savings.md")
+    rows = sorted((_row(path, one) for one in lines), key=lambda row: -row.precision)
+    found = {}
+    for node in nodes:
+        row = next((row for row in rows if row.is_of(node)), None)
+        price = unit_price(row.per_hour, node) if row is not None else None
+        if price is not None:
+            found[node.name] = price
+    return found, str(raw.get("currency", ""))[:8]
+
+
+def _row(path: Path, raw: Any) -> _Listed:  # noqa: ANN401 - whatever the file holds
+    known = {"instanceType", "zone", "capacityType", "perHour"}
+    if not isinstance(raw, Mapping) or set(raw) - known or "instanceType" not in raw:
+        raise PricesError(
+            f"{path}: a line of `nodes` is {str(raw)[:80]!r}; it takes instanceType, perHour, and if you like"
+            " zone and capacityType. The currency is one for the whole list"
+        )
+    capacity = str(raw.get("capacityType", ""))
+    if capacity not in {"", "spot", "on-demand"}:
+        raise PricesError(f"{path}: capacityType is {capacity[:40]!r}; it is spot or on-demand")
+    per_hour = raw.get("perHour")
+    if not isinstance(per_hour, int | float) or not _is_price(per_hour):
+        raise PricesError(
+            f"{path}: perHour of {raw['instanceType']} is {per_hour!r}; it is a number of 0 or more"
+        )
+    return _Listed(str(raw["instanceType"]), str(raw.get("zone", "")), capacity, float(per_hour))
+
+
+async def from_opencost(address: str) -> dict[str, UnitPrice]:
+    """Return the prices of nodes as OpenCost has them for the last day. Raises PricesError."""
+    answer = await _asked(f"{address.rstrip('/')}/assets", {"window": "1d", "accumulate": "true"})
+    data = answer.get("data")
+    sets = data if isinstance(data, list) else [data]
+    found = {}
+    for asset in (one for assets in sets if isinstance(assets, Mapping) for one in assets.values()):
+        try:
+            if asset["type"] != "Node":
+                continue
+            cpu = asset["cpuCost"] / asset["cpuCoreHours"]
+            memory = asset["ramCost"] / (asset["ramByteHours"] / _GIB)
+            name = str(asset["properties"]["name"])
+        except (KeyError, TypeError, ZeroDivisionError):
+            continue  # a node that has only just come
+        found[name] = UnitPrice(*_checked(address, name, cpu, memory))
+    return _any(found, address, "assets of type Node")
+
+
+async def from_prometheus(address: str) -> dict[str, UnitPrice]:
+    """Return the prices of nodes as OpenCost's metrics have them now. Raises PricesError."""
+    url = f"{address.rstrip('/')}/api/v1/query"
+    cpu, memory = [
+        dict(_samples(await _asked(url, {"query": f"max by (node) ({metric})"})))
+        for metric in ("node_cpu_hourly_cost", "node_ram_hourly_cost")
+    ]
+    found = {
+        name: UnitPrice(*_checked(address, name, cpu[name], memory[name])) for name in cpu if name in memory
+    }
+    return _any(found, address, "metric node_cpu_hourly_cost")
+
+
+def _samples(answer: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    result = (answer.get("data") or {}).get("result")
+    for one in result if isinstance(result, list) else []:
+        try:
+            yield str(one["metric"]["node"]), float(one["value"][1])
+        except (IndexError, KeyError, TypeError, ValueError):
+            continue
+
+
+async def _asked(url: str, query: Mapping[str, str]) -> Mapping[str, Any]:
+    if not url.startswith(("http://", "https://")):
+        raise PricesError(f"{url!r} is no address: it begins with http:// or https://")
+    timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(url, params=query) as answer,
+        ):
+            answer.raise_for_status()
+            text = await answer.content.read(_MOST_BYTES)
+            while chunk := await answer.content.read(_MOST_BYTES):
+                text += chunk
+                if len(text) > _MOST_BYTES:
+                    raise PricesError(f"{url} answers with more than {_MOST_BYTES // 1024**2} MiB")
+            found = orjson.loads(text)
+    except TimeoutError as error:
+        raise PricesError(f"no prices from {url}: no answer within {_TIMEOUT_S:.0f} s") from error
+    except (aiohttp.ClientError, ValueError) as error:
+        raise PricesError(f"no prices from {url}: {error}") from error
+    if not isinstance(found, Mapping):
+        raise PricesError(f"no prices from {url}: the answer is no object")
+    return found
+
+
+def _checked(address: str, name: str, cpu: float, memory: float) -> tuple[float, float]:
+    if not (_is_price(cpu) and _is_price(memory)):
+        raise PricesError(f"{address} has a price of {cpu} for a vCPU and {memory} for a GiB of node {name}")
+    return cpu, memory
+
+
+def _is_price(raw: float) -> bool:
+    return not isinstance(raw, bool) and math.isfinite(raw) and raw >= 0
+
+
+def _any(found: dict[str, UnitPrice], address: str, what: str) -> dict[str, UnitPrice]:
+    if not found:
+        raise PricesError(f"{address} answers, and has no {what}. Is it OpenCost's?")
+    return found

@@ -1,0 +1,276 @@
+"""Reads once all that `splitter suggest` has to know of the workloads without the label.
+
+Whole lists, page by page, with the rights of who asks. What these do not reach is told in a sentence, and the
+rest goes on. It uses the controller's own parsers, cache and observer, so that a refusal is the one that the
+controller would give. Nothing is written.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+
+import orjson
+
+from splitter.core.admission.placement import NAME as POLICY
+from splitter.core.evictions import BudgetView
+from splitter.core.guard import selects
+from splitter.core.model import SourceView, seconds_between
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.suggestion import Candidate, Sight, notice_of
+from splitter.core.surface import LABEL_POOL, LABEL_SPLIT
+from splitter.kube import parse, paths
+from splitter.kube.autoscalers import Autoscalers
+from splitter.kube.cache import Cache
+from splitter.kube.client import ApiError, Client, Json
+from splitter.kube.listed import Listed
+from splitter.kube.observe import Observer
+from splitter.kube.parse.fields import Raw
+from splitter.kube.paths import ResourcePath
+
+_HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
+# How old the lists of autoscalers may be: as old as this look.
+_ANY_AGE_S = 0.0
+_NOT_INSTALLED = "splitter is not installed in this cluster: a label does nothing until it is"
+
+Take = Callable[[Json], object]
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found."""
+
+    candidates: tuple[tuple[Candidate, SourceView], ...]
+    sight: Sight
+    unseen: tuple[str, ...]
+    """What could not be seen, for want of rights or of splitter, and what that means: a sentence each."""
+    spot_nodes: int
+    """How many nodes are spot capacity now."""
+
+
+async def survey(
+    client: Client,
+    cache: Cache,
+    namespaces: Sequence[str],
+    *,
+    wanted: Callable[[Key], bool],
+    now: datetime,
+    tell: Tell = lambda _: None,
+) -> Survey:
+    """Look at all workloads without the label; `tell` is told what is being read.
+
+    `namespaces`: where to look; none means all. Raises ApiError: 404 for a namespace that is not there, 403
+    where Deployments may not be listed, 0 when nobody answers.
+    """
+    looking = _Look(client, cache, namespaces, tell)
+    await looking.read()
+    found = await looking.candidates(wanted, now)
+    spot = [node for node in cache.nodes.values() if node.state.is_spot]
+    sight = Sight(
+        pods=not {"pods", "replicasets"} & looking.hidden,
+        nodes="nodes" not in looking.hidden,
+        notice_s=notice_of([node.facts.provider for node in spot]),
+    )
+    return Survey(tuple(found), sight, tuple(looking.unseen), len(spot))
+
+
+class _Look:
+    """One look: the lists, and what was not shown."""
+
+    def __init__(self, client: Client, cache: Cache, namespaces: Sequence[str], tell: Tell) -> None:
+        self._client = client
+        self._cache = cache
+        self._namespaces = namespaces
+        self._tell = tell
+        self._listed = Listed(client)
+        self._budgets: defaultdict[str, list[BudgetView]] = defaultdict(list)
+        self._requests: dict[Key, dict[str, int]] = {}
+        self.hidden: set[str] = set()
+        self.unseen: list[str] = []
+
+    async def read(self) -> None:
+        """Read all lists. Raises ApiError as `survey`."""
+        await self._read_namespaces()
+        cache = self._cache
+        no_moves = "start times, and how many pods would change pool, are not shown"
+        lists: list[Awaitable[bool]] = [
+            self._list(
+                paths.NODES,
+                cache.nodes.upsert,
+                "how many pods would change pool is not shown, and the shortest notice is assumed",
+            )
+        ]
+        for namespace in self._namespaces or ("",):
+            hpas = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
+            keda = ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace)
+            vpas = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
+            lists += [
+                self._list(paths.pods(namespace), cache.pods.upsert, no_moves),
+                self._list(paths.replica_sets(namespace), cache.replica_sets.upsert, no_moves),
+                self._list(paths.splits(namespace), cache.splits.upsert, "a name that is taken is not found"),
+                self._list(
+                    paths.budgets(namespace), self._take_budget, "no proposal goes by their minAvailable"
+                ),
+                self._keep(hpas, "nobody is said to change a count"),
+                self._keep(keda, ""),
+                self._keep(vpas, ""),
+                *(self._read_workloads(kind, namespace) for kind in (DEPLOYMENT, STATEFUL_SET)),
+            ]
+        # All of them end before one fails: what is under way has no connection to be left on.
+        for answer in await asyncio.gather(*lists, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+        sources = [record.view for record in cache.sources.values()]
+        templates = any(view.stateful is not None and view.stateful.claim_templates for view in sources)
+        if templates or any(view.claims for view in sources):
+            for namespace in self._namespaces or ("",):
+                await self._keep(
+                    paths.claims(namespace), "volumes that only one node may mount are not found"
+                )
+        if templates:
+            await self._keep(paths.VOLUMES, "where volumes can be attached is not known")
+        if any(view.stateful is not None for view in sources):
+            await self._see_policy()
+
+    async def candidates(
+        self, wanted: Callable[[Key], bool], now: datetime
+    ) -> list[tuple[Candidate, SourceView]]:
+        """Return what was found of each workload that has no label."""
+        cache = self._cache
+        observer, scaling = Observer(self._listed, cache), Autoscalers(self._listed)
+        sources = [record.view for record in cache.sources.values() if _is_free(record.view)]
+        chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
+        found = []
+        for place, view in enumerate(chosen):
+            self._tell(f"looking at {place + 1} of {len(chosen)} workloads")
+            split = cache.splits.one("source", view.key)
+            if view.deleting or (split is not None and split.view.takes_over):
+                continue  # it is on its way out, or still on its way back
+            aimed = await scaling.of(view.key.namespace, now, _ANY_AGE_S, resources=False)
+            who = (one.who for one in aimed if (one.kind, one.aim) == (view.key.kind, view.key.name))
+            requests = self._requests.get(view.key, {})
+            candidate = Candidate(
+                observed=await observer.observe(view.key, now),
+                cpu_m=requests.get("cpu", 0),
+                memory_bytes=requests.get("memory", 0),
+                starts_s=tuple(self._starts(view)),
+                budgets=tuple(self._budgets_of(view)),
+                scaler=next(who, ""),
+            )
+            found.append((candidate, view))
+        return found
+
+    async def _read_namespaces(self) -> None:
+        lost = "a policy that is annotated on a Namespace is not known"
+        if not self._namespaces:
+            await self._list(paths.NAMESPACES, self._cache.namespaces.upsert, lost)
+        for name in self._namespaces:
+            try:
+                self._cache.namespaces.upsert(await self._client.get(paths.NAMESPACES.of(name)))
+            except ApiError as error:
+                if error.status not in _HIDDEN:
+                    raise
+                self._hide("namespaces", lost)
+
+    async def _read_workloads(self, kind: str, namespace: str) -> bool:
+        """List a kind of workloads. Raises ApiError where Deployments may not be listed."""
+        path = paths.workloads(kind, namespace)
+        self._listed.know(path)
+
+        def take(raw: Json) -> None:
+            # Who asks for one wants to know whose it is, and no more.
+            metadata = raw["metadata"]
+            slim = {name: metadata[name] for name in ("name", "namespace", "labels") if name in metadata}
+            self._listed.keep(path, {"metadata": slim})
+            if LABEL_SPLIT in (metadata.get("labels") or {}):
+                return
+            record = self._cache.sources.upsert({**raw, "kind": kind})
+            if record is not None:
+                template = raw["spec"]["template"].get("spec") or {}
+                self._requests[record.view.key] = dict(parse.pod_request(template).requests)
+
+        seen = await self._list(path, take, f"no {kind} is shown")
+        if not seen and kind == DEPLOYMENT:
+            where = f"in namespace {namespace}" if namespace else "in all namespaces; name one with -n"
+            message = f"these credentials may not list Deployments {where}"
+            raise ApiError(HTTPStatus.FORBIDDEN, "Forbidden", message)
+        return seen
+
+    async def _keep(self, path: ResourcePath, lost: str) -> bool:
+        """List a collection that is asked about object by object; one that is not there is empty."""
+        self._listed.know(path)
+        return await self._list(path, lambda raw: self._listed.keep(path, raw), lost)
+
+    async def _list(self, path: ResourcePath, take: Take, lost: str) -> bool:
+        """Give each object of a collection to `take`; return whether it may be listed.
+
+        `lost` says what is not shown where it may not; empty: nothing that anybody misses. A kind that the
+        cluster does not know has no objects. Raises ApiError for anything else.
+        """
+        number = 0
+        try:
+            async for page in self._client.pages(path):
+                for raw in page["items"]:
+                    take(raw)
+                number += len(page["items"])
+                self._tell(f"reading {path.plural}: {number}")
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                if path.is_ours and _NOT_INSTALLED not in self.unseen:
+                    self.unseen.append(_NOT_INSTALLED)
+                return True
+            if error.status not in _HIDDEN:
+                raise
+            self._hide(path.plural, lost)
+            return False
+        return True
+
+    def _hide(self, what: str, lost: str) -> None:
+        if what not in self.hidden and lost:
+            self.unseen.append(f"these credentials may not list {what}: {lost}")
+        self.hidden.add(what)
+
+    async def _see_policy(self) -> None:
+        """Take the placement policy for there where who asks may not see it: the controller may."""
+        for path in (paths.POLICIES, paths.BINDINGS):
+            try:
+                await self._listed.get(path.of(POLICY))
+            except ApiError as error:
+                if error.status in _HIDDEN:
+                    self._hide(path.plural, f"{POLICY} is assumed to be there, to place StatefulSets")
+                    self._listed.know(path)
+                    self._listed.keep(path, {"metadata": {"name": POLICY}})
+
+    def _take_budget(self, raw: Raw) -> None:
+        record = self._cache.budgets.shelf.upsert(raw)
+        if record is not None and record.split_uid is None:
+            self._budgets[record.namespace].append(record.view)
+
+    def _budgets_of(self, view: SourceView) -> Iterable[BudgetView]:
+        if not (here := self._budgets.get(view.key.namespace)):
+            return ()
+        template = orjson.loads(view.manifest_json)["spec"]["template"]
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        return [one for one in here if selects(one, labels)]
+
+    def _starts(self, view: SourceView) -> Iterable[float]:
+        """Yield the seconds from scheduled to Ready of each of its pods that is Ready now."""
+        cache, namespace = self._cache, view.key.namespace
+        own = [] if view.stateful is None else [view.uid]
+        own += [
+            rs.uid
+            for rs in cache.replica_sets.find("deployment", (namespace, view.key.name))
+            if rs.controller_uid == view.uid
+        ]
+        for uid in own:
+            for pod in cache.pods.find("owner", (namespace, uid)):
+                if pod.ready_since is not None and pod.bound_since is not None and not pod.finished:
+                    yield seconds_between(pod.bound_since, pod.ready_since)
+
+
+def _is_free(view: SourceView) -> bool:
+    """Whether it has no label of splitter's."""
+    return LABEL_SPLIT not in view.labels and LABEL_POOL not in view.labels

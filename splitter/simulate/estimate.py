@@ -1,0 +1,96 @@
+"""What a policy is expected to save, and to lose: one replay, remembered for all workloads alike.
+
+`splitter suggest` asks about each workload of a cluster, most of which differ in nothing that the replay
+looks at. The trace is made up, and is the shape of `splitter simulate --outage`: all spot nodes gone for ten
+minutes once a day. So the answer compares policies, and predicts no particular month.
+"""
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy
+from splitter.core.rebalance import Tuning
+from splitter.simulate.contenders import Rebalancing
+from splitter.simulate.outage import DAY_S, outage_trace
+from splitter.simulate.replay import Assumptions, simulate
+
+EVERY_S, LAST_S, DAYS = DAY_S, 600, 1  # more days come to the same: each ends as it began
+OUTAGE = "every=24h,last=10m,days=1"
+"""The trace as `splitter simulate --outage` takes it, with nodes=N for N replicas."""
+MONTH_S = 30.0 * DAY_S
+REPLICAS_MAX = 50
+"""More are played as so many, and what is lost is scaled up: the shares are the same."""
+UNKNOWN_START_S = 120.0
+"""Where no pod shows how long it takes: the simulator's own default."""
+START_STEPS_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 600.0, 1200.0)
+"""A start is played as the next of these: what differs less is not known better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one policy comes to."""
+
+    saving: float
+    """The share of the cost of all replicas on on-demand; negative when it costs more."""
+    lost_s: float
+    """Replica-seconds a month in which a wanted replica was not ready."""
+
+
+class Estimator:
+    """Estimates policies under one notice and one tuning."""
+
+    def __init__(self, notice_s: float, tuning: Tuning, spot_price: float) -> None:
+        """`spot_price`: of a spot replica, where one on on-demand costs 1."""
+        self._notice_s = notice_s
+        self._tuning = tuning
+        self._spot_price = spot_price
+        self._known: dict[tuple[Policy, Assumptions], Estimate] = {}
+
+    @property
+    def played(self) -> int:
+        """Count the replays that were needed."""
+        return len(self._known)
+
+    def of(
+        self, replicas: int, surge: int, unavailable: int, policy: Policy, start_s: float | None
+    ) -> Estimate:
+        """Return what a policy comes to for so many replicas.
+
+        `surge` and `unavailable` are the workload's own; `start_s`: of a pod, None where nothing is seen.
+        """
+        base = base_replicas(replicas, policy)
+        if replicas < 1 or base == replicas:
+            return Estimate(0.0, 0.0)
+        scale = max(1.0, replicas / REPLICAS_MAX)
+        desired = ceil(replicas / scale)
+        given = Assumptions(
+            desired=desired,
+            max_surge=ceil(surge / scale),
+            max_unavailable=ceil(unavailable / scale),
+            on_demand_start_s=_step(start_s),
+            spot_start_s=_step(start_s),
+            notice_s=self._notice_s,
+            spot_price=self._spot_price,
+        )
+        # How many stay on on-demand, whoever asked for it: the caps and percentages are in it.
+        asked = Policy(
+            on_demand_base=min(desired - 1, ceil(base / scale)), grace_s=policy.grace_s, soak_s=policy.soak_s
+        )
+        key = asked, given
+        if key not in self._known:
+            self._known[key] = self._play(asked, given)
+        one = self._known[key]
+        return replace(one, lost_s=one.lost_s * scale)
+
+    def _play(self, policy: Policy, given: Assumptions) -> Estimate:
+        trace = outage_trace(EVERY_S, LAST_S, given.desired, DAYS)
+        result = simulate(trace, Rebalancing("proposed", policy, self._tuning), given)
+        # Sums of floats: nothing lost is to be 0.
+        missing = max(0.0, round(1 - result.availability, 12))
+        return Estimate(1 - result.cost, missing * given.desired * MONTH_S)
+
+
+def _step(start_s: float | None) -> float:
+    seconds = UNKNOWN_START_S if start_s is None else start_s
+    return next((step for step in START_STEPS_S if seconds <= step), seconds)

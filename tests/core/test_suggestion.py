@@ -1,0 +1,252 @@
+"""What is proposed for a workload without the label, and why."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import free_source, observation, pod, replica_set
+from splitter.core.evictions import BudgetView
+from splitter.core.model import Mode, Neighbours, Observation, SourceView, Standing, Tie
+from splitter.core.names import Key
+from splitter.core.plan import Rules
+from splitter.core.reasons import Reason
+from splitter.core.stateful import StatefulView
+from splitter.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose, start_of
+from splitter.core.surface import LABEL_SPLIT
+
+BASE = "splitter.io/on-demand-base"
+PERCENT = "splitter.io/spot-percent"
+DB = Key("StatefulSet", "shop", "db")
+
+
+def free(replicas: int = 6, **fields: Any) -> SourceView:  # noqa: ANN401 (fields of the view)
+    """Return a workload without the label."""
+    return free_source(replicas, labels={"app": "web"}, **fields)
+
+
+def members(replicas: int = 3, **fields: Any) -> SourceView:  # noqa: ANN401 (fields of the view)
+    """Return a StatefulSet without the label."""
+    stateful = StatefulView(replicas, replicas, replicas, observation().now)
+    return free(replicas, key=DB, stateful=stateful, manifest_json='{"spec": {}}', **fields)
+
+
+def seen(source: SourceView, on_demand: int = 0, spot: int = 0, **fields: Any) -> Observation:  # noqa: ANN401
+    """Return an observation of so many running pods; ordinals are told from the first on on-demand."""
+    pods = [
+        pod(f"web-{number}", ordinal=number, on_spot=number >= on_demand)
+        for number in range(on_demand + spot)
+    ]
+    sets = [replica_set(of=pods, tie=Tie.ATTACHED)] if pods else []
+    return observation(source, sets, key=source.key, split=None, **fields)
+
+
+def proposed(source: SourceView, sight: Sight | None = None, **fields: Any) -> Proposal:  # noqa: ANN401
+    """Return what is proposed; pods start in 10 s unless said otherwise."""
+    given = {"observed": seen(source), "starts_s": (10.0,), **fields}
+    return propose(Candidate(**given), source, Rules(), sight or Sight())
+
+
+def budget(least: int | None, says: str = "") -> BudgetView:
+    """Return a user's budget."""
+    return BudgetView("calm", "1", is_ours=False, min_available=least, selector=(), says=says)
+
+
+class TestThePolicy:
+    """Which annotations are proposed."""
+
+    @pytest.mark.parametrize(
+        ("replicas", "starts_s", "annotations", "why"),
+        [
+            (
+                6,
+                (10.0,),
+                {BASE: "0"},
+                "its pods start in 10 s and a notice lasts 30 s, so all can be on spot",
+            ),
+            (6, (60.0,), {BASE: "3"}, "so 3 of 6 on on-demand serve through the gap"),
+            (6, (600.0,), {BASE: "4"}, "so 4 of 6 on on-demand serve through the gap"),
+            (6, (), {BASE: "2"}, "how long its pods take to start is not seen, so 2 of 6 stay on on-demand"),
+            (1, (10.0,), {BASE: "1"}, "its single replica stays on on-demand"),
+            (0, (), {BASE: "0"}, "it is scaled to 0"),
+        ],
+    )
+    def test_of_a_deployment(
+        self, replicas: int, starts_s: tuple[float, ...], annotations: dict[str, str], why: str
+    ) -> None:
+        """What a notice does not cover stays on on-demand, and never more than a majority."""
+        found = proposed(free(replicas), starts_s=starts_s)
+        assert found.annotations == annotations
+        assert why in found.why
+        assert found.refusal is None
+
+    def test_goes_by_the_notice_of_the_provider(self) -> None:
+        """60 s to start are nothing where a notice lasts two minutes."""
+        assert proposed(free(), Sight(notice_s=notice_of(["aws"])), starts_s=(60.0,)).on_demand == 0
+        assert proposed(free(), Sight(notice_s=notice_of(["aws", "azure"])), starts_s=(60.0,)).on_demand == 3
+
+    @pytest.mark.parametrize(
+        ("one", "base"),
+        [
+            (budget(4), "4"),
+            (budget(50), "6"),
+            (budget(None, "minAvailable 50%"), "3"),
+            (budget(None, "maxUnavailable 1"), "0"),
+            (budget(None), "0"),
+        ],
+    )
+    def test_keeps_what_a_budget_says_must_stand(self, one: BudgetView, base: str) -> None:
+        """Its minAvailable, as a count or a percentage; a maxUnavailable says nothing of that."""
+        found = proposed(free(), budgets=(one,))
+        assert found.annotations == {BASE: base}
+        assert ("PodDisruptionBudget calm" in found.why) is (base != "0")
+
+    def test_takes_the_greater_of_budget_and_gap(self) -> None:
+        """The greater one is the reason that is told."""
+        small = proposed(free(), budgets=(budget(2),), starts_s=(60.0,))
+        assert small.annotations == {BASE: "3"}
+        assert "minAvailable" not in small.why
+        large = proposed(free(), budgets=(budget(5),), starts_s=(60.0,))
+        assert large.annotations == {BASE: "5"}
+        assert "minAvailable 5" in large.why
+
+    @pytest.mark.parametrize("replicas", range(2, 40))
+    def test_is_a_share_where_the_count_changes(self, replicas: int) -> None:
+        """Who scales is named; the share is no fewer replicas now than the count would be."""
+        who = "HorizontalPodAutoscaler/web"
+        fixed = proposed(free(replicas), starts_s=(50.0,))
+        share = proposed(free(replicas), starts_s=(50.0,), scaler=who)
+        assert share.why.endswith(f"; {who} changes the count")
+        assert set(share.annotations) == {PERCENT}
+        assert fixed.on_demand <= share.on_demand <= fixed.on_demand + 1
+
+    @pytest.mark.parametrize(
+        ("annotations", "namespace", "on_demand"),
+        [({PERCENT: "50"}, {}, 3), ({}, {BASE: "5"}, 5)],
+    )
+    def test_leaves_what_is_written(
+        self, annotations: dict[str, str], namespace: dict[str, str], on_demand: int
+    ) -> None:
+        """On the workload or on its Namespace: nothing is to be annotated, and the label is enough."""
+        source = free(annotations=annotations)
+        found = proposed(source, observed=seen(source, namespace_annotations=namespace))
+        assert (found.annotations, found.on_demand) == ({}, on_demand)
+        assert found.why.startswith("its policy is written already: ")
+        assert found.commands == ("kubectl -n shop label deployment web splitter.io/split=enabled",)
+
+    def test_of_a_stateful_set_is_a_majority(self) -> None:
+        """Placed by default; twins where it asks for them."""
+        found = proposed(members())
+        assert (found.annotations, found.mode, found.on_demand) == ({BASE: "majority"}, Mode.PLACEMENT, 2)
+        assert found.why.endswith("placed, so names and volumes stay")
+        twins = proposed(members(annotations={"splitter.io/mode": "twins"}))
+        assert twins.mode is Mode.TWINS
+        assert twins.why.endswith("in twins, as its annotation asks")
+        assert proposed(members(1)).on_demand == 1
+
+
+class TestRefusals:
+    """The planner's own, in its words."""
+
+    def test_are_told(self) -> None:
+        """With what to change; there is nothing to type."""
+        found = proposed(free(recreate=True))
+        assert found.refused
+        assert found.refusal is not None
+        assert found.refusal.reason is Reason.STRATEGY_RECREATE
+        assert "set spec.strategy.type to RollingUpdate" in found.refusal.message
+        assert found.commands == ()
+
+    def test_pass_by_themselves(self) -> None:
+        """A rollout ends: the label may be set now."""
+        found = proposed(free(rollout_complete=False))
+        assert found.refusal is not None
+        assert not found.refused
+        assert len(found.commands) == 2
+
+    def test_of_an_annotation_that_cannot_be_read(self) -> None:
+        """What to write instead."""
+        found = proposed(free(annotations={PERCENT: "most"}))
+        assert found.refusal is not None
+        assert found.refusal.reason is Reason.INVALID_ANNOTATION
+
+    def test_of_a_name_that_is_too_long(self) -> None:
+        """Its twins could not be called so."""
+        found = proposed(free(key=Key("Deployment", "shop", "w" * 240)))
+        assert found.refusal is not None
+        assert found.refusal.reason is Reason.NAME_TOO_LONG
+
+    def test_of_a_stateful_set_that_nothing_places(self) -> None:
+        """The policy inside the API server is missing."""
+        source = members()
+        around = Neighbours(unplaceable="no policy; apply manifests/admission/placement.yaml")
+        found = proposed(source, observed=seen(source, neighbours=around))
+        assert found.refusal is not None
+        assert found.refusal.reason is Reason.PLACEMENT_UNSUPPORTED
+
+
+class TestMoves:
+    """How many pods would change pool."""
+
+    @pytest.mark.parametrize(
+        ("on_demand", "spot", "to_spot", "to_on_demand"),
+        [(6, 0, 3, 0), (0, 6, 0, 3), (3, 3, 0, 0), (2, 1, 2, 0)],
+    )
+    def test_of_a_deployment(self, on_demand: int, spot: int, to_spot: int, to_on_demand: int) -> None:
+        """Wanted are 3 on spot; which of the pods these are does not matter."""
+        source = free()
+        found = proposed(source, observed=seen(source, on_demand, spot), starts_s=(60.0,))
+        assert (found.to_spot, found.to_on_demand) == (to_spot, to_on_demand)
+
+    def test_of_members_go_by_ordinal(self) -> None:
+        """The lowest two belong on on-demand: here the second is on spot, and the third already is."""
+        source = members()
+        found = proposed(source, observed=seen(source, 1, 2))
+        assert (found.to_spot, found.to_on_demand) == (0, 1)
+
+    def test_leave_out_pods_of_which_no_node_is_seen(self) -> None:
+        """Nobody knows where they stand."""
+        source = free()
+        pods = [pod("a", Standing.UNSEEN), pod("b", Standing.UNBOUND), pod("c")]
+        there = replace(seen(source), replica_sets=(replica_set(of=pods, tie=Tie.ATTACHED),))
+        assert proposed(source, observed=there).to_spot == 1
+
+    @pytest.mark.parametrize("sight", [Sight(pods=False), Sight(nodes=False)])
+    def test_are_not_known_where_nothing_is_seen(self, sight: Sight) -> None:
+        """And not 0."""
+        source = free()
+        found = proposed(source, sight, observed=seen(source, 6))
+        assert (found.to_spot, found.to_on_demand) == (None, None)
+
+
+class TestTheCommands:
+    """What is to be typed."""
+
+    def test_are_two(self) -> None:
+        """The policy first: the label alone would begin with another."""
+        assert proposed(free(), starts_s=(60.0,)).commands == (
+            "kubectl -n shop annotate deployment web splitter.io/on-demand-base=3",
+            f"kubectl -n shop label deployment web {LABEL_SPLIT}=enabled",
+        )
+
+    def test_name_the_kind(self) -> None:
+        """As kubectl does."""
+        assert proposed(members()).commands[0].startswith("kubectl -n shop annotate statefulset db ")
+
+
+def test_requests_are_of_all_replicas() -> None:
+    """In thousandths of a vCPU and in bytes."""
+    found = proposed(free(), cpu_m=250, memory_bytes=1024)
+    assert (found.cpu_m, found.memory_bytes) == (1500, 6144)
+
+
+def test_a_start_is_the_median_of_what_can_be_one() -> None:
+    """A pod that became Ready again hours later, or whose clock goes wrong, says nothing."""
+    assert start_of([12.0, 10.0, 7200.0, -3.0, 30.0]) == 12.0
+    assert start_of([7200.0]) is None
+
+
+def test_a_percentage_is_rounded_up_as_kubernetes_does() -> None:
+    """Of 5, 50 % are 3; no percentage is more than all."""
+    assert kept_by(budget(None, "minAvailable 50%"), 5) == 3
+    assert kept_by(budget(None, "minAvailable 300%"), 5) == 5

@@ -1,0 +1,59 @@
+"""What a workload uses is counted on a real API server, through a restart, and told by `splitter savings`."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from e2e.support.controller import Controller
+from e2e.support.shop import Shop
+from e2e.support.terminal import Terminal
+from splitter.core.usage import Usage, Use
+from splitter.sandbox.fleet import Fleet
+
+pytestmark = pytest.mark.e2e
+
+
+def told(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
+    """Return what somebody who may only look is told."""
+    answer = viewer.splitter("savings", "web", "-n", shop.namespace, "-o", "json", *words)
+    assert answer.returncode == 0, answer.stderr
+    found: dict[str, Any] = json.loads(answer.stdout)
+    return found
+
+
+def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Fleet, viewer: Terminal) -> None:
+    """Steady, nothing is written, and each second counts what is held; also those without a leader."""
+    assert fleet.names("spot")
+    shop.deploy(replicas=4, annotations={"splitter.io/on-demand-base": "1"})
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+
+    def usage() -> Usage:
+        found = Usage.from_json(shop.status().get("usage"))
+        assert found is not None
+        return found
+
+    shop.until(lambda: usage().held[Use.SPOT].replicas == 3, "what is held to be told")
+    shop.until(lambda: usage().held[Use.SURGE].replicas == 0, "what was beyond the replicas to be gone")
+    first, before = told(shop, viewer), usage()
+    controller.stop()
+    controller.start()
+    shop.says("Balanced")
+    after = usage()
+    assert after.since == before.since
+    shop.until(lambda: (datetime.now(UTC) - before.until).total_seconds() > 10, "ten seconds")
+    last = told(shop, viewer)
+    took_s = (_at(last) - _at(first)).total_seconds()
+    for use, replicas in (("spot", 3), ("onDemand", 1), ("desired", 4)):
+        field = f"{use}ReplicaHours"
+        grown = (last["all"][field] - first["all"][field]) * 3600
+        # Times are whole seconds on both sides, hours have four digits.
+        assert abs(grown - replicas * took_s) <= 2 * replicas + 1
+    assert last["workloads"][0]["name"] == "web"
+    assert usage() == after  # steady: counted, and not written
+
+
+def _at(found: dict[str, Any]) -> datetime:
+    return datetime.strptime(found["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

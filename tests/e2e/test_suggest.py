@@ -1,0 +1,34 @@
+"""What `splitter suggest` says of a workload is what becomes of it when its commands are typed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from e2e.support.refusals import REPLICAS, Untouched
+from e2e.support.shop import Shop
+from e2e.support.terminal import Terminal, told
+
+pytestmark = pytest.mark.e2e
+
+
+def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
+    """It writes nothing; typed as they are, its two commands split the workload as it has told."""
+    shop.deploy(replicas=REPLICAS)
+    shop.kubectl("create", "poddisruptionbudget", "calm", "--selector=app=web", "--min-available=2")
+    before = Untouched(shop)
+    answer = told(admin.splitter("suggest", "-n", shop.namespace, "-l", "app=web", "-o", "json"))
+    (found,) = json.loads(answer)["workloads"]
+    before.verify()
+    assert (found["name"], found["eligible"], found["replicas"]) == ("web", True, REPLICAS)
+    assert found["why"] == "PodDisruptionBudget calm says minAvailable 2, so 2 stay on on-demand"
+    wanted: dict[str, Any] = found["wanted"]
+    assert wanted == {"onDemand": 2, "spot": 1}
+    assert found["startSeconds"] is not None
+    commands = [command.removeprefix("kubectl ").split() for command in found["commands"]]
+    assert len(commands) == 2
+    for command in commands:
+        told(admin.kubectl(*command))
+    shop.wait_split(on_demand=2, spot=1)
+    none = told(admin.splitter("suggest", "-n", shop.namespace))
+    assert none == "no workload without the label is here\n"

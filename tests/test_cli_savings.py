@@ -1,0 +1,328 @@
+"""`splitter savings`: what it adds up, where prices come from, and what it says when they do not come."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from splitter.cli import app
+from splitter.cli.bill import as_csv, counted, table
+from splitter.core.usage import Amount, Mark, Usage, Use
+
+RUN = CliRunner()
+NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+HOUR = 3600
+HELD = {
+    Use.ON_DEMAND: Amount(2, 500, 512),
+    Use.SPOT: Amount(8, 2000, 2048),
+    Use.DESIRED: Amount(10, 2500, 2560),
+}
+
+
+def split(
+    namespace: str, name: str, usage: object = None, *, since: datetime | None = None
+) -> dict[str, Any]:
+    """Return a Split that has held 2 replicas on on-demand and 8 on spot, for 10 hours."""
+    since = since or NOW - timedelta(hours=10)
+    told = usage if usage is not None else Usage(since, since, {}, HELD).to_json()
+    return {
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, "takeOver": True},
+        "status": {"state": "Steady", "usage": told},
+    }
+
+
+def node(name: str, capacity: str, instance_type: str = "m6i.xlarge") -> dict[str, Any]:
+    """Return a node of 4 vCPUs and 16 GiB."""
+    labels = {
+        "karpenter.sh/capacity-type": capacity,
+        "node.kubernetes.io/instance-type": instance_type,
+        "topology.kubernetes.io/zone": "eu-1a",
+    }
+    size = {"cpu": "4", "memory": "16Gi"}
+    return {"metadata": {"name": name, "uid": name, "labels": labels}, "status": {"allocatable": size}}
+
+
+class TestTheBill:
+    def test_sums_of_namespaces_and_of_all(self) -> None:
+        """Two of shop, one of bank."""
+        rows, uncounted = counted(
+            [split("bank", "api"), split("shop", "cart"), split("shop", "web")], NOW, None
+        )
+        assert not uncounted
+        lines = table(rows, None, namespaced=True).splitlines()
+        assert lines[0].split() == [
+            *("WORKLOAD", "SINCE", "ON-DEMAND", "h", "SPOT", "h", "COVER", "h", "SURGE", "h"),
+            *("ON", "SPOT", "SAVED"),
+        ]
+        assert lines[1].split() == [
+            *("bank/api", "2026-11-24", "02:00", "20.0", "80.0", "0.0", "0.0", "80.0%", "56.0%"),
+        ]
+        assert [line.split("  ")[0] for line in lines[4:7]] == ["all of bank", "all of shop", "all"]
+        assert lines[6].split()[3:5] == ["60.0", "240.0"]
+        assert lines[-1].startswith("assumed: a replica on spot costs 0.3")
+
+    def test_a_window(self) -> None:
+        """Only its hours, and the beginning that it really has."""
+        [row], _ = counted([split("shop", "web")], NOW, 2 * HOUR)
+        assert row.saving.replicas(Use.SPOT) == 16
+        assert row.since == NOW - timedelta(hours=2)
+        [row], _ = counted([split("shop", "web")], NOW, 99 * HOUR)
+        assert row.since == NOW - timedelta(hours=10)
+
+    def test_a_window_before_the_last_change(self) -> None:
+        """Between two marks it is told as if it had been used evenly."""
+        day = timedelta(days=1)
+        total = {Use.SPOT: Amount(48 * HOUR)}
+        usage = Usage(NOW - 2 * day, NOW, total, {}, (Mark(NOW - day, {Use.SPOT: Amount(40 * HOUR)}),))
+        [row], _ = counted([split("shop", "web", usage.to_json())], NOW, 12 * HOUR)
+        assert row.saving.replicas(Use.SPOT) == 4
+
+    @pytest.mark.parametrize("broken", ["x", {"since": 1}, {"since": "2026-11-24T12:00:00Z"}, []])
+    def test_what_cannot_be_read_is_named(self, broken: object) -> None:
+        """Of an older splitter, or edited by somebody."""
+        rows, uncounted = counted([split("shop", "web", broken)], NOW, None)
+        assert not rows
+        assert [str(key) for key in uncounted] == ["shop/web"]
+        assert "nothing is counted yet" in table(rows, None, namespaced=False)
+
+    def test_csv(self) -> None:
+        """One line a workload, with every figure."""
+        rows, _ = counted([split("shop", "web")], NOW, None)
+        [line] = csv.DictReader(io.StringIO(as_csv(rows, None, NOW)))
+        assert line["name"] == "web"
+        assert float(line["spotReplicaHours"]) == 80
+        assert float(line["spotVcpuHours"]) == 20
+        assert float(line["desiredGibHours"]) == 25
+        assert float(line["savedShare"]) == pytest.approx(0.56)
+
+
+SPLITS = "/apis/splitter.io/v1alpha1/namespaces/shop/splits"
+QUERY = "/api/v1/query"
+
+
+class Server(BaseHTTPRequestHandler):
+    """An API server, OpenCost and Prometheus in one, each on its own paths."""
+
+    def do_GET(self) -> None:
+        """Answer what the test has laid down."""
+        path, _, query = self.path.partition("?")
+        answers: dict[str, Any] = self.server.answers  # type: ignore[attr-defined]
+        found = answers.get(f"{path}?{query}", answers.get(path))
+        if path == QUERY:
+            found = answers.get("cpu" if "node_cpu_hourly_cost" in query else "memory")
+        status = found if isinstance(found, int) else 200 if found is not None else 404
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        text = found if isinstance(found, str) else json.dumps(found if status == 200 else {"message": "no"})
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
+        """Say nothing."""
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """Serve on loopback, point KUBECONFIG there, and yield what is answered; `url` is where."""
+    now = datetime.now(UTC)
+    found: dict[str, Any] = {
+        "/version": {"gitVersion": "v1.36.3"},
+        SPLITS: {"items": [split("shop", "web", since=now - timedelta(hours=10))]},
+        "/api/v1/nodes": {"items": [node("od", "on-demand"), node("spot", "spot")]},
+    }
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server.answers = found  # type: ignore[attr-defined]
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    found["url"] = f"http://127.0.0.1:{server.server_port}"
+    kubeconfig = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": found["url"]}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig), encoding="utf-8")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def asset(name: str, cpu: float, memory: float, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - a field of any kind
+    """Return a node of OpenCost's assets, a day old, that costs so much an hour for a vCPU and a GiB."""
+    made = {
+        "type": "Node",
+        "properties": {"name": name, "cluster": "here"},
+        "cpuCoreHours": 96.0,
+        "ramByteHours": 24.0 * 16 * 1024**3,
+        "cpuCost": 96.0 * cpu,
+        "ramCost": 24.0 * 16 * memory,
+    }
+    return {**made, **fields}
+
+
+def told(*words: str) -> tuple[dict[str, Any], str]:
+    """Return what the command writes as JSON, and what it says beside."""
+    found = RUN.invoke(app, ["savings", "-n", "shop", "-o", "json", *words])
+    assert found.exit_code == 0, found.output
+    answer: dict[str, Any] = json.loads(found.stdout)
+    return answer, found.stderr
+
+
+class TestPrices:
+    def test_assumed(self, answers: dict[str, Any]) -> None:
+        """Nobody is asked, not even for nodes, and it is said."""
+        del answers["/api/v1/nodes"]
+        found, _ = told()
+        assert found["prices"] == {"onDemand": 1.0, "spot": 0.3, "assumed": True}
+        assert found["all"]["savedShare"] == pytest.approx(0.56, rel=0.01)
+        assert "paid" not in found["all"]
+
+    @pytest.mark.parametrize("listed", [True, False])
+    def test_of_opencost(self, answers: dict[str, Any], *, listed: bool) -> None:
+        """The assets of the last day; disks, and nodes that have only just come, have no price."""
+        assets = {
+            "a": asset("od", 0.04, 0.005),
+            "b": asset("spot", 0.01, 0.001),
+            "c": {"type": "Disk", "properties": {"name": "d"}},
+            "d": asset("new", 0.0, 0.0, cpuCoreHours=0.0),
+        }
+        answers["/assets"] = {"code": 200, "data": [assets] if listed else assets}
+        found, said = told("--opencost", answers["url"])
+        assert said == ""
+        assert found["prices"]["spot"] == pytest.approx({"vcpuHour": 0.01, "gibHour": 0.001})
+        whole = found["all"]
+        assert whole["paid"] == pytest.approx(5 * 0.04 + 5 * 0.005 + 20 * 0.01 + 20 * 0.001, rel=0.01)
+        assert whole["allOnDemand"] == pytest.approx(25 * 0.04 + 25 * 0.005, rel=0.01)
+        assert whole["saved"] == pytest.approx(whole["allOnDemand"] - whole["paid"])
+
+    def test_of_prometheus(self, answers: dict[str, Any]) -> None:
+        """OpenCost's metrics, by node."""
+
+        def metric(on_demand: float, spot: float) -> dict[str, Any]:
+            result = [
+                {"metric": {"node": name}, "value": [1.0, str(price)]}
+                for name, price in (("od", on_demand), ("spot", spot))
+            ]
+            return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+        answers["cpu"], answers["memory"] = metric(0.04, 0.01), metric(0.005, 0.001)
+        found, said = told("--prometheus", answers["url"])
+        assert said == ""
+        assert found["prices"]["onDemand"] == {"vcpuHour": 0.04, "gibHour": 0.005}
+
+    def test_of_a_list(self, answers: dict[str, Any], tmp_path: Path) -> None:
+        """The most precise line of a node holds, in the list's currency."""
+        assert answers
+        lines = [
+            {"instanceType": "m6i.xlarge", "perHour": 0.2},
+            {"instanceType": "m6i.xlarge", "capacityType": "spot", "perHour": 0.08},
+            {"instanceType": "m6i.xlarge", "capacityType": "spot", "zone": "eu-1a", "perHour": 0.05},
+            {"instanceType": "m6i.xlarge", "capacityType": "spot", "zone": "eu-1b", "perHour": 0.01},
+        ]
+        path = tmp_path / "prices.yaml"
+        path.write_text(yaml.safe_dump({"currency": "EUR", "nodes": lines}), encoding="utf-8")
+        found, said = told("--prices", str(path))
+        assert said == ""
+        assert found["prices"]["currency"] == "EUR"
+        on_demand, spot = found["prices"]["onDemand"], found["prices"]["spot"]
+        assert 4 * on_demand["vcpuHour"] + 16 * on_demand["gibHour"] == pytest.approx(0.2)
+        assert 4 * spot["vcpuHour"] + 16 * spot["gibHour"] == pytest.approx(0.05)
+        shown = RUN.invoke(app, ["savings", "-n", "shop", "--prices", str(path)]).stdout
+        assert "SAVED EUR" in shown
+        assert "prices of " in shown
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("nodes: [{instanceType: a, perHour: -1}]", "perHour of a is -1"),
+            ("nodes: [{instanceType: a}]", "perHour of a is None"),
+            ("nodes: [{instanceType: a, perHour: .inf}]", "perHour of a is inf"),
+            ("nodes: [{instanceType: a, perHour: 1, currency: EUR}]", "one for the whole list"),
+            ("nodes: [{instanceType: a, perHour: 1, capacityType: cheap}]", "it is spot or on-demand"),
+            ("nodes: [x]", "it takes instanceType"),
+            ("prices: []", "has no list `nodes`"),
+            ("nodes: [{instanceType: other, perHour: 1}]", "knows no price of any on-demand node"),
+            ("{", "cannot be read"),
+        ],
+    )
+    def test_a_bad_list_is_told(self, text: str, why: str, answers: dict[str, Any], tmp_path: Path) -> None:
+        """What is wrong, and that assumed prices are shown."""
+        assert answers
+        path = tmp_path / "prices.yaml"
+        path.write_text(text, encoding="utf-8")
+        found, said = told("--prices", str(path))
+        assert why in said
+        assert said.endswith("assumed prices are shown\n")
+        assert found["prices"]["assumed"]
+
+    @pytest.mark.parametrize(
+        ("answer", "why"),
+        [
+            (500, "500"),
+            ("[", "no prices from"),
+            ("[1]", "the answer is no object"),
+            ({"code": 200, "data": None}, "no assets of type Node"),
+            ({"data": {"a": asset("od", -1.0, 0.1)}}, "a price of -1.0 for a vCPU"),
+            ({"data": {"a": asset("od", 0.04, 0.1)}}, "no price of any spot node"),
+        ],
+    )
+    def test_a_bad_answer_is_told(self, answer: Any, why: str, answers: dict[str, Any]) -> None:  # noqa: ANN401 - any answer
+        """OpenCost is broken, or something else listens there."""
+        answers["/assets"] = answer
+        found, said = told("--opencost", answers["url"])
+        assert why in said
+        assert found["prices"]["assumed"]
+
+    def test_nobody_answers(self, answers: dict[str, Any]) -> None:
+        """An address where nothing listens, and one that is none."""
+        assert answers
+        _, said = told("--opencost", "http://127.0.0.1:1")
+        assert "no prices from http://127.0.0.1:1/assets" in said
+        _, said = told("--prometheus", "prometheus:9090")
+        assert "it begins with http:// or https://" in said
+
+    def test_no_rights_to_list_nodes(self, answers: dict[str, Any]) -> None:
+        """Which pool a price is of cannot be known then."""
+        answers["/api/v1/nodes"] = 403
+        found, said = told("--opencost", answers["url"])
+        assert "nodes cannot be listed" in said
+        assert found["prices"]["assumed"]
+
+
+@pytest.mark.usefixtures("answers")
+class TestTheCommand:
+    @pytest.mark.parametrize("since", ["7", "x", "-1h", "0s", "1d2h", "999999999d"])
+    def test_a_bad_time(self, since: str) -> None:
+        """Told what it may be."""
+        found = RUN.invoke(app, ["savings", "-n", "shop", f"--since={since}"])
+        assert found.exit_code == 2
+        assert "90m, 12h or 7d" in found.output.replace("\n", " ")
+
+    def test_one_source_of_prices(self) -> None:
+        """Two would contradict each other."""
+        found = RUN.invoke(app, ["savings", "--opencost", "http://a", "--prometheus", "http://b"])
+        assert found.exit_code == 2
+
+    def test_of_what_is_not_split(self) -> None:
+        """As for every verb that names a workload."""
+        found = RUN.invoke(app, ["savings", "api", "-n", "shop"])
+        assert found.exit_code == 3
+        assert found.stderr == "deployment shop/api is not split\n"
+
+    def test_shows_a_table(self) -> None:
+        """Of one namespace the names are short."""
+        shown = RUN.invoke(app, ["savings", "-n", "shop", "--since", "5h"]).stdout.splitlines()
+        assert shown[1].split()[0] == "web"
+        assert shown[1].split()[-2:] == ["80.0%", "56.0%"]
