@@ -72,7 +72,11 @@ def rules_of(settings: Settings) -> Rules:
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
         look_again_s=settings.look_again_s,
-        room=RoomRules(nodes=node_presets_of(settings), image=settings.placeholder_image),
+        room=RoomRules(
+            nodes=node_presets_of(settings),
+            image=settings.placeholder_image,
+            pull_secrets=settings.placeholder_pull_secrets,
+        ),
     )
 
 

@@ -1,8 +1,7 @@
 """The settings of one installation: a YAML file (`--settings FILE`), and the environment over it.
 
-Read once at start by `splitter run` and the other verbs; whatever is wrong is found here, all at
-once and in words, never later. What a workload's owner decides is an annotation instead
-(`core.surface`). `docs/reference/settings.md` is written from this module.
+Read once at start by every verb; whatever is wrong is found here, all at once and in words, never later. What
+a workload's owner decides is an annotation (`core.surface`). It writes `docs/reference/settings.md`.
 """
 
 import os
@@ -126,6 +125,9 @@ class Settings(BaseModel):
     placeholder_image: str = Field(
         default="registry.k8s.io/pause:3.10", description="Image of placeholders: sleeps, as its own user."
     )
+    placeholder_pull_secrets: tuple[str, ...] = Field(
+        default=(), description="Secrets to pull it with, by their names in the workload's namespace."
+    )
     autoscaler_status: str = Field(
         default="kube-system/cluster-autoscaler-status",
         pattern=r"^([a-z0-9.-]+/[a-z0-9.-]+)?$",
@@ -172,6 +174,7 @@ class Settings(BaseModel):
         "spot_selectors",
         "on_demand_selectors",
         "provider_presets",
+        "placeholder_pull_secrets",
         mode="before",
     )
     @classmethod
@@ -323,9 +326,6 @@ def _problem(name: str, where: str, value: object) -> str:
     example = f"Write for example {quoted(default)}." if default else "Leave it out for the default."
     advice = f'Write "{seconds}".' if seconds else example
     return f"{where} is {quoted(str(value))}; it must be {_must_be(name)}. {advice}"
-
-
-# --- the reference --------------------------------------------------------------------------------
 
 
 def _must_be(name: str) -> str:

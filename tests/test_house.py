@@ -229,10 +229,30 @@ class TestDocs:
         one = [
             line
             for line in lines
-            if re.search(r"logs\b.* (deploy|deployment|deployment\.apps)/splitter\b", line[1])
+            if re.search(r"logs\b.* (deploy|deployments?|deployments?\.apps)/\S*splitter\b", line[1])
         ]
         cut = [line for line in lines if " -l " in line[1] and not {"--prefix", "--tail"} <= options(line[1])]
         assert not one + cut
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            path
+            for path in sorted((ROOT / "docs" / "runbooks").glob("*.md"))
+            # While nobody leads, or nobody runs, there is no holder to ask.
+            if "splitter-system logs " in path.read_text(encoding="utf-8")
+            and path.stem not in {"SplitterDown", "SplitterNoLeader"}
+        ],
+        ids=name,
+    )
+    def test_read_the_log_of_the_leader_first(self, path: Path) -> None:
+        """Only who holds the Lease decides, so a runbook reads the log of that pod, in one line."""
+        lines = [line for line in path.read_text(encoding="utf-8").splitlines() if " logs " in line]
+        holder = (
+            'logs "$(kubectl -n splitter-system get lease splitter'
+            " -o jsonpath='{.spec.holderIdentity}' | cut -d_ -f1)\""
+        )
+        assert holder in lines[0]
 
 
 class TestBundled:

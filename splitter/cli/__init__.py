@@ -24,6 +24,7 @@ from splitter.report.printable import printable
 VERBS = {
     "status": "status",
     "explain": "explain",
+    "bundle": "bundle",
     "plan": "plan",
     "savings": "savings",
     "suggest": "suggest",

@@ -234,6 +234,18 @@ class Client:
             raise ApiError(0, WRONG_ANSWER, f"what came back is not {path}; what stands between?")
         return answer
 
+    async def text(self, path: ResourcePath, **query: str) -> str:
+        """GET what is no JSON, such as a log; never repeated by itself. Raises ApiError as `get`."""
+        request = _Request("GET", path, query=query, accept="*/*")
+        try:
+            response = await self._request(request, aiohttp.ClientTimeout(total=self._timeout_s))
+            content = await _content(response, path)
+        except _GONE_WRONG as error:
+            raise ApiError(0, "NoAnswer", f"{type(error).__name__}: {error}") from error
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise _error(path, response.status, content)
+        return content.decode(errors="replace")
+
     @asynccontextmanager
     async def stream(
         self, path: ResourcePath, query: Mapping[str, str], silence_s: float
@@ -258,7 +270,7 @@ class Client:
 
     async def _request(self, request: "_Request", deadline: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         headers = {
-            "Accept": "application/json",
+            "Accept": request.accept,
             "Content-Type": request.content_type,
             "User-Agent": f"splitter/{__version__}",
         }
@@ -287,6 +299,7 @@ class _Request:
     body: Json | None = None
     content_type: str = "application/json"
     query: Mapping[str, str] = field(default_factory=dict)
+    accept: str = "application/json"
 
     @property
     def verb(self) -> str:

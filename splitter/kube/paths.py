@@ -18,6 +18,8 @@ _APPS: Final = "/apis/apps/v1"
 _PLURALS: Final = MappingProxyType({DEPLOYMENT: "deployments", STATEFUL_SET: "statefulsets"})
 # What follows a name is ours to choose, and never an object's.
 _WORD: Final = re.compile(r"[a-z0-9]+")
+_PART: Final = re.compile(r"[a-z0-9]+(/[a-z0-9]+)?")
+_PORT: Final = re.compile(r"([1-9][0-9]{0,4})?")
 _API: Final = re.compile(r"/version|/api/v1|/apis/[a-z0-9.-]+/v[0-9a-z]+")
 
 
@@ -34,15 +36,18 @@ class ResourcePath:
     namespace: str = ""
     name: str = ""
     part: str = ""
+    port: str = ""
+    """Of a pod whose server is asked through the API server, as in `web:8081/proxy/metrics`."""
 
     def __post_init__(self) -> None:
         """Refuse every piece that is not what it has to be."""
         word = _WORD.fullmatch
-        words = (not self.plural or word(self.plural)) and (not self.part or word(self.part))
+        words = (not self.plural or word(self.plural)) and (not self.part or _PART.fullmatch(self.part))
         names = (not self.namespace or is_name(self.namespace)) and (not self.name or is_name(self.name))
         lacks_plural = not self.plural and (self.namespace or self.name)
-        lacks_name = self.part and not self.name
-        if lacks_plural or lacks_name or not (words and names and _API.fullmatch(self.api)):
+        lacks_name = (self.part or self.port) and not self.name
+        is_right = words and names and _PORT.fullmatch(self.port) and _API.fullmatch(self.api)
+        if lacks_plural or lacks_name or not is_right:
             raise ValueError("a name that no object can have makes no path")
 
     @classmethod
@@ -86,7 +91,8 @@ class ResourcePath:
     def __str__(self) -> str:
         """Return it as it is sent."""
         scope = f"/namespaces/{self.namespace}" if self.namespace else ""
-        pieces = (piece for piece in (self.plural, self.name, self.part) if piece)
+        name = f"{self.name}:{self.port}" if self.port else self.name
+        pieces = (piece for piece in (self.plural, name, self.part) if piece)
         return "/".join((self.api + scope, *pieces))
 
 
@@ -115,6 +121,11 @@ def controller_revisions(namespace: str) -> ResourcePath:
 def pods(namespace: str = "") -> ResourcePath:
     """Return where the pods are."""
     return ResourcePath("/api/v1", "pods", namespace)
+
+
+def pod_metrics(namespace: str, name: str, port: int) -> ResourcePath:
+    """Return where a pod's metrics are, through the API server. Raises ValueError for no name or port."""
+    return ResourcePath("/api/v1", "pods", namespace, name, "proxy/metrics", str(port))
 
 
 def claims(namespace: str) -> ResourcePath:

@@ -21,7 +21,9 @@ _CHAIN: Final = 8
 _WHOLE: Final = re.compile(
     r'User "[^"]*" cannot [a-z]+ resource "[^"]*" in API group "[^"]*"'
     r'(?: in the namespace "[^"]*"| at the cluster scope)?'
-    r"|ValidatingAdmissionPolicy 'splitter-[a-z-]+' with binding 'splitter-[a-z-]+' denied request: [^\"]*"
+    # The policy on splitter's account is called as the installation, which may have any name.
+    r"|ValidatingAdmissionPolicy '(splitter-[a-z-]+|[a-z0-9-]+-own-account)' with binding '\1'"
+    r" denied request: [^\"]*"
 )
 # In this order: what has no end of its own goes to the end, and quotations before what is made of them.
 _VALUES: Final = tuple(

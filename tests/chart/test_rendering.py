@@ -6,22 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chart.rendered import LABELS, Objects, objects
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm
-from e2e.support.shop import DEADLINE_S, JsonObject
+from e2e.support.shop import DEADLINE_S
+from splitter import __version__
 from splitter.bundled import bundled_path
 from splitter.sandbox import build
-
-Objects = dict[tuple[str, str, str], JsonObject]
-
-
-def objects(text: str) -> Objects:
-    """Return manifests by kind, namespace and name; hooks, which are no part of a release, are left out."""
-    found: Objects = {}
-    for raw in filter(None, yaml.safe_load_all(text)):
-        metadata = raw["metadata"]
-        if "helm.sh/hook" not in metadata.get("annotations", {}):
-            found[raw["kind"], metadata.get("namespace", ""), metadata["name"]] = raw
-    return found
 
 
 @pytest.fixture
@@ -54,6 +44,11 @@ def unmarked(rendered: Objects) -> Objects:
         assert {KEEP: annotations.pop(KEEP)} == {KEEP: "keep"}
         if annotations:
             metadata["annotations"] = annotations
+    for raw in rendered.values():
+        # And from each object what says that it is Helm's; the pods say it too.
+        template = raw["spec"]["template"]["metadata"]["labels"] if raw["kind"] == "Deployment" else {}
+        for labels in filter(None, (raw["metadata"]["labels"], template)):
+            assert [labels.pop(name) for name in LABELS] == [RELEASE, "Helm", __version__]
     return rendered
 
 
@@ -121,7 +116,9 @@ class TestRendering:
         assert pod["nodeSelector"] == {"pool": "system"}
         assert pod["priorityClassName"] == "system"
         metadata = deployment["template"]["metadata"]
-        assert metadata["labels"] == {"app.kubernetes.io/name": "splitter", "team": "platform"}
+        assert (
+            metadata["labels"].items() >= {"app.kubernetes.io/name": "splitter", "team": "platform"}.items()
+        )
         assert metadata["annotations"]["told"] == "yes"
         file = found["ConfigMap", "elsewhere", "splitter-settings"]["data"]["settings.yaml"]
         assert yaml.safe_load(file) == {"grace_s": 60}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from chart.values_table import Value, values, with_table
 from splitter import __version__
 from splitter.bundled import bundled_path
 from splitter.settings import Settings
@@ -83,6 +84,54 @@ class TestSchema:
             if isinstance(value, dict) and "properties" in schema[name] and name != "settings":
                 assert set(value) == set(schema[name]["properties"]), name
 
+    def test_is_strict(self) -> None:
+        """Every object says which fields it has, but for volumes of each kind, which Kubernetes judges."""
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+        volume = schema["definitions"]["volume"]["properties"]
+        open_ones = [json.dumps(one) for one in objects_of(schema) if "additionalProperties" not in one]
+        kinds = [one for name, one in volume.items() if name != "name"]
+        assert sorted(open_ones) == sorted(
+            [json.dumps(schema["properties"]["global"]), *map(json.dumps, kinds)]
+        )
+
+
+def objects_of(schema: object) -> list[dict[str, Any]]:
+    """Return every schema of an object within a schema."""
+    if isinstance(schema, list):
+        return [found for one in schema for found in objects_of(one)]
+    if not isinstance(schema, dict):
+        return []
+    below = [found for one in schema.values() for found in objects_of(one)]
+    kind = schema.get("type")
+    return [schema, *below] if kind == "object" or (isinstance(kind, list) and "object" in kind) else below
+
+
+class TestReadme:
+    def test_has_the_values(self) -> None:
+        """Its table is made from the comments of values.yaml."""
+        readme = CHART / "README.md"
+        text = readme.read_text(encoding="utf-8")
+        if os.environ.get("SPLITTER_REGENERATE"):
+            readme.write_text(with_table(text), encoding="utf-8")
+            text = with_table(text)
+        assert text == with_table(text), "write it anew: SPLITTER_REGENERATE=1 pytest tests/chart"
+
+    def test_reads_comments_above_and_behind(self) -> None:
+        """What stands behind a value is its own; what stands above is, where nothing stands behind."""
+        text = (
+            '# The group.\nimage:\n  # Above.\n  tag: ""\n  name: a # behind\n\n# Lost.\n\nlast: [] # end\n'
+        )
+        assert values(text) == [
+            Value("image.tag", "", "Above."),
+            Value("image.name", "a", "behind"),
+            Value("last", [], "end"),
+        ]
+
+    def test_refuses_what_it_cannot_read(self) -> None:
+        """A value over several lines would be left out silently."""
+        with pytest.raises(ValueError, match="is no key"):
+            values("image:\n  - name: a\n")
+
 
 class TestChart:
     def test_is_of_this_version(self) -> None:
@@ -94,7 +143,13 @@ class TestChart:
         )
         assert image == __version__
 
-    @pytest.mark.parametrize("link", sorted((CHART / "files").iterdir()), ids=lambda link: link.name)
+    # Of monitoring the files are linked one by one: the wheel takes a folder only where it meets it first.
+    @pytest.mark.parametrize(
+        "link",
+        [path for path in sorted((CHART / "files").rglob("*")) if path.is_symlink() or path.is_file()],
+        ids=lambda link: link.name,
+    )
     def test_has_no_manifest_of_its_own(self, link: Any) -> None:  # noqa: ANN401 (a Path)
         """Its files are the files of the kustomization."""
-        assert link.resolve() == bundled_path(f"manifests/{link.name}")
+        assert link.is_symlink()
+        assert link.resolve() == bundled_path(f"manifests/{link.relative_to(CHART / 'files')}")

@@ -502,6 +502,14 @@ class TestPlaceholder:
         larger = {**spec, "resources": {"requests": {"cpu": "16"}}}
         assert room_hash(source, ROOM) != room_hash({"spec": {"template": {"spec": larger}}}, ROOM)
 
+    def test_is_pulled_with_the_secrets_of_the_settings(self) -> None:
+        """Without any the pod names none; with other ones it is made anew."""
+        pulled = replace(ROOM, pull_secrets=("pull", "mirror"))
+        spec = placeholder_manifest(MANIFEST, Pool.SPOT, pulled)
+        assert spec["imagePullSecrets"] == [{"name": "pull"}, {"name": "mirror"}]
+        assert "imagePullSecrets" not in placeholder_manifest(MANIFEST, Pool.SPOT, ROOM)
+        assert room_hash(MANIFEST, pulled) != room_hash(MANIFEST, ROOM)
+
     def test_heeds_the_volumes_of_the_member(self) -> None:
         """Room in another zone is none."""
         zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}

@@ -1,5 +1,7 @@
 """The Helm chart's life in a cluster, with a real Helm, while a workload is split."""
 
+import json
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,9 @@ import yaml
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm, UninstallJob
 from e2e.support.installed import running, settings, wait_available
 from e2e.support.namespaces import GOING_S, open_shop
+from e2e.support.planted import PLANTED
 from e2e.support.shop import DEADLINE_S, Shop
+from e2e.support.terminal import Terminal, told
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -141,3 +145,71 @@ class TestLife:
                 assert shop.split() is not None
                 controller.start()
                 shop.wait_given_back()
+
+
+class TestBesideAnother:
+    """Two installations, each with namespaces of its own; the first one has what a cluster has once."""
+
+    def test_lives_and_leaves(self, installed: Helm, cluster: Sandbox, tmp_path: Path) -> None:
+        """The second comes, and leaves while the first has splits; a third needs a namespace of its own."""
+        for name in ("blue", "blue-shop"):
+            cluster.kubectl("create", "namespace", name)
+        excluded = "settings.excluded_namespaces={kube-system,blue-shop},flowSchema.enabled=true"
+        installed(*UPGRADE, "--set", excluded)
+        asked = "watchNamespaces={blue-shop},shared.install=false,flowSchema.enabled=true"
+        installed("install", "blue", str(CHART), "--namespace", "blue", "--set", asked)
+        refused = installed.ask("install", "red", str(CHART), "--namespace", NAMESPACE, "--set", asked)
+        assert refused.returncode != 0
+        assert "splitter-lease" in refused.stderr
+        flows = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+        names = ("splitter", "splitter-lease", "blue-splitter", "blue-splitter-lease")
+
+        def levels() -> list[str]:
+            found = [cluster.api.get(f"{flows}/{name}").get("status", {}) for name in names]
+            return [
+                one["status"]
+                for status in found
+                for one in status.get("conditions", ())
+                if one["type"] == "Dangling"
+            ]
+
+        wait_until(
+            lambda: levels() == ["False"] * len(names), what="their priority levels", deadline_s=DEADLINE_S
+        )
+        with running(cluster, tmp_path) as controller:
+            for shop in open_shop(cluster, controller, "beside"):
+                split(shop)
+                installed("uninstall", "blue", "--namespace", "blue")
+                assert cluster.api.find(f"{flows}/blue-splitter") is None
+                shop.wait_steady()
+                bundled(cluster, shop, tmp_path)
+                shop.unlabel()
+                shop.wait_given_back()
+
+
+def bundled(cluster: Sandbox, shop: Shop, home: Path) -> None:
+    """Verify that `splitter bundle` tells the split and the installation, and nothing that is planted."""
+    file = home / "bundle.tar.gz"
+    asked = ("bundle", "-n", NAMESPACE, "--namespace", shop.namespace, "-o", str(file))
+    assert str(file) in told(Terminal(cluster.kubeconfig, home).splitter(*asked))
+    with tarfile.open(file) as tar:
+        texts = {
+            one.name.partition("/")[2]: content.read().decode()
+            for one in tar
+            if (content := tar.extractfile(one)) is not None
+        }
+    assert [name for name, text in texts.items() if PLANTED in text] == []
+    assert {one["metadata"]["name"] for one in json.loads(texts["deployments.json"])} == {
+        "web",
+        "web-on-demand",
+        "web-spot",
+    }
+    [found] = json.loads(texts["splits.json"])
+    assert (found["status"]["state"], found["status"]["desired"]) == ("Steady", N)
+    assert json.loads(texts["settings.json"])[0]["excluded_namespaces"] == ["kube-system", "blue-shop"]
+    assert json.loads(texts["lease.json"])[0]["holderIdentity"]
+    [deployment] = json.loads(texts["deployment.json"])
+    assert deployment["containers"][0]["args"][0] == "run"
+    assert any(one["note"] for one in json.loads(texts["events.json"]) if "note" in one)
+    # Pods of the sandbox are simulated: nobody has a log or metrics of them, and that is said.
+    assert "metrics/splitter-" in texts["README.txt"].partition("Could not be read:")[2]

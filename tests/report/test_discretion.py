@@ -84,6 +84,8 @@ WHOLE = (
     f'{RIGHT} "apps" in the namespace "shop"',
     f'{RIGHT} "" at the cluster scope',
     f"ValidatingAdmissionPolicy '{OURS}' with binding '{OURS}' denied request: it's splitter's account",
+    f"ValidatingAdmissionPolicy 'b-{OURS}' with binding 'b-{OURS}' denied request: it's splitter's",
+    "ValidatingAdmissionPolicy 'blue-own-account' with binding 'blue-own-account' denied request: it's ours",
     "0 NoAnswer: ClientConnectorError: Cannot connect to host 10.0.0.1:443 ssl:default",
     "scale on-demand 3 -> 6 (+3): 3 of 7 spot replicas are ready after a loss",
     "splitter's account leaves the sources' names; look at `kubectl logs --previous` of the pod",

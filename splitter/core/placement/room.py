@@ -49,6 +49,8 @@ class RoomRules:
 
     nodes: NodePresets
     image: str
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the namespace of the workload."""
 
 
 def room_hash(source: Manifest, rules: RoomRules) -> str:
@@ -88,6 +90,8 @@ def _asked(source: Manifest, rules: RoomRules) -> dict[str, object]:
         "securityContext": _POD_SECURITY,
         "containers": [_container(number, one, rules.image) for number, one in enumerate(holding)],
     }
+    if rules.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in rules.pull_secrets]
     return json.loads(canonical_json(spec))  # type: ignore[no-any-return]
 
 

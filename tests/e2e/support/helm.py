@@ -25,6 +25,7 @@ class Helm:
     """Somebody's shell with Helm in it, who may do everything."""
 
     def __init__(self, cluster: Sandbox | None, home: Path) -> None:
+        self.home = home
         self._program = build.helm(print)
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         kubeconfig = str(cluster.kubeconfig) if cluster is not None else os.devnull

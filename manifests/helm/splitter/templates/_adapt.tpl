@@ -1,6 +1,7 @@
 {{/*
 The manifests of this chart are the files of `kubectl apply -k manifests`, in files/. Each object is read from
-there, changed by the values, and written. Namespace, always: splitter-system becomes the release's.
+there, changed by the values, and written. Namespace, always: splitter-system becomes the release's. Names: what begins
+with "splitter" begins with the full name instead (templates/_names.tpl).
 */}}
 
 {{/* Writes every object of a file. Of: root, path. */}}
@@ -23,23 +24,43 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 {{- $component := get ($object.metadata.labels | default dict) "app.kubernetes.io/component" | default "" }}
 {{- if and $values.watchNamespaces (eq $component "workload-rights") }}
 {{- include "splitter.roles" . }}
+{{- else if and (eq $object.kind "ServiceAccount") (not $values.serviceAccount.create) }}
+{{- else if and (has $object.metadata.name (include "splitter.sharedNames" . | fromJsonArray)) (not $values.shared.install) }}
+{{- /* The other installation in this cluster has it. */ -}}
+{{- else if and (eq $object.metadata.name "splitter-keep-controller") (not $values.shared.install) }}
+{{- /* It asks the CRD whether anything is split at all: while the other has splits, this one could never leave. */ -}}
 {{- else if and (eq $object.kind "PriorityClass") (eq $object.metadata.name "splitter") }}
-{{- if $values.priorityClass.create }}
-{{- $_ := set $object.metadata "name" $values.priorityClass.name }}
-{{- include "splitter.yaml" $object }}
+{{- if and $values.priorityClass.create (include "splitter.priorityClass" .root) }}
+{{- $_ := set $object.metadata "name" (include "splitter.priorityClass" .root) }}
+{{- include "splitter.labelled" . }}
 {{- end }}
-{{- else if and (eq $object.metadata.name "splitter-priority") (not (and $values.priorityClass.create $values.priorityClass.name)) }}
+{{- else if and (eq $object.metadata.name "splitter-priority") (not (and $values.priorityClass.create (include "splitter.priorityClass" .root))) }}
 {{- /* A class that is there already is not splitter's own, and none is nobody's. */ -}}
 {{- else }}
 {{- if eq $object.kind "CustomResourceDefinition" }}{{ include "splitter.crd" . }}
 {{- else if eq $object.kind "ConfigMap" }}{{ include "splitter.settings" . }}
 {{- else if eq $object.kind "NetworkPolicy" }}{{ include "splitter.network" . }}
 {{- else if eq $object.kind "Deployment" }}{{ include "splitter.deployment" . }}
+{{- else if eq $object.kind "ServiceAccount" }}{{ include "splitter.account" . }}
+{{- else if eq $object.kind "PodDisruptionBudget" }}{{ include "splitter.budget" . }}
+{{- else if eq $object.kind "PodMonitor" }}{{ include "splitter.podMonitor" . }}
+{{- else if eq $object.kind "PrometheusRule" }}{{ include "splitter.prometheusRule" . }}
+{{- else if eq $object.kind "PriorityLevelConfiguration" }}{{ include "splitter.priorityLevel" . }}
+{{- else if eq $object.kind "FlowSchema" }}{{ include "splitter.flowSchema" . }}
+{{- else if eq $object.metadata.name "splitter-own-account" }}{{ include "splitter.ownAccount" . }}
+{{- else if eq $object.metadata.name "splitter-keep-controller" }}{{ include "splitter.keepController" . }}
 {{- else if and (eq $object.kind "ValidatingAdmissionPolicy") (eq $object.metadata.name "splitter-priority") }}{{ include "splitter.priority" . }}
 {{- else if and (eq $object.kind "ClusterRole") $values.watchNamespaces }}{{ include "splitter.noNamespaces" . }}
 {{- end }}
-{{- include "splitter.yaml" $object }}
+{{- include "splitter.labelled" (merge (dict "named" true) .) }}
 {{- end }}
+{{- end }}
+
+{{/* Writes one object with the labels of all, and named as this installation names it. Of: root, object, named. */}}
+{{- define "splitter.labelled" -}}
+{{- if .named }}{{ include "splitter.rename" . }}{{ end }}
+{{- $_ := set .object.metadata "labels" (merge (.object.metadata.labels | default dict) (include "splitter.labels" .root | fromYaml)) }}
+{{- include "splitter.yaml" .object }}
 {{- end }}
 
 {{- define "splitter.yaml" }}
@@ -52,9 +73,10 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 {{- $object := .object }}
 {{- $_ := set $object "kind" (trimPrefix "Cluster" $object.kind) }}
 {{- if $object.roleRef }}{{ $_ := set $object.roleRef "kind" "Role" }}{{ end }}
+{{- include "splitter.rename" . }}
 {{- range .root.Values.watchNamespaces }}
 {{- $_ := set $object.metadata "namespace" . }}
-{{- include "splitter.yaml" $object }}
+{{- include "splitter.labelled" (dict "root" $.root "object" $object) }}
 {{- end }}
 {{- end }}
 
@@ -96,44 +118,17 @@ there, changed by the values, and written. Namespace, always: splitter-system be
 
 {{/* The class of the pods, wherever the policy names it. */}}
 {{- define "splitter.priority" -}}
-{{- $name := .root.Values.priorityClass.name }}
+{{- $name := include "splitter.priorityClass" .root }}
 {{- range .object.spec.matchConditions }}{{ $_ := set . "expression" (replace "\"splitter\"" (quote $name) .expression) }}{{ end }}
 {{- end }}
 
-{{- define "splitter.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
-{{- end }}
-
-{{- define "splitter.deployment" -}}
-{{- $values := .root.Values }}
-{{- $spec := .object.spec }}
-{{- if ne (toString $values.replicas) "<nil>" }}{{ $_ := set $spec "replicas" $values.replicas }}{{ end }}
-{{- $meta := $spec.template.metadata }}
-{{- $annotations := merge (dict) $values.podAnnotations ($meta.annotations | default dict) }}
-{{- if or $values.settings $values.watchNamespaces }}
-{{- $_ := set $annotations "checksum/settings" (include "splitter.settingsFile" .root | sha256sum) }}
-{{- end }}
-{{- if $annotations }}{{ $_ := set $meta "annotations" $annotations }}{{ end }}
-{{- $_ := set $meta "labels" (merge $meta.labels $values.podLabels) }}
-{{- $pod := $spec.template.spec }}
-{{- $container := first $pod.containers }}
-{{- $_ := set $container "image" (include "splitter.image" .root) }}
-{{- if $values.image.pullPolicy }}{{ $_ := set $container "imagePullPolicy" $values.image.pullPolicy }}{{ end }}
-{{- if $values.resources }}{{ $_ := set $container "resources" $values.resources }}{{ end }}
-{{- if $values.priorityClass.name }}{{ $_ := set $pod "priorityClassName" $values.priorityClass.name }}
-{{- else }}{{ $_ := unset $pod "priorityClassName" }}{{ end }}
-{{- range $name := list "imagePullSecrets" "affinity" "nodeSelector" "tolerations" }}
-{{- $value := get $values $name }}
-{{- if $value }}{{ $_ := set $pod $name $value }}{{ end }}
-{{- end }}
-{{- end }}
-
-{{/* Labels and annotations of what exists during `helm uninstall` only. Of: the weight. */}}
+{{/* Labels and annotations of what exists during `helm uninstall` only. Of: root, weight. */}}
 {{- define "splitter.hook" -}}
 labels:
   app.kubernetes.io/name: splitter-uninstall
+  {{- include "splitter.labels" .root | nindent 2 }}
 annotations:
   helm.sh/hook: pre-delete
-  helm.sh/hook-weight: {{ . | quote }}
+  helm.sh/hook-weight: {{ .weight | quote }}
   helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}

@@ -1,0 +1,105 @@
+"""`splitter bundle`: one archive with what a maintainer needs for an issue, and no value of a user's.
+
+`kube.bundle` reads, `report.bundle` leaves out what is nobody's business; here it is packed. What cannot be
+read is said in the archive and on standard error, and the rest is written all the same.
+"""
+
+import asyncio
+import io
+import sys
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from splitter import __version__
+from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.completion import namespaces
+from splitter.cli.exits import MendableError
+from splitter.cli.target import Target
+from splitter.kube.bundle import Found, read_bundle
+from splitter.report.bundle import files, overview
+from splitter.report.printable import printable
+from splitter.settings import Settings
+
+_FOLDER = "splitter-bundle"
+_MODE = 0o600
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(name="bundle")(bundle)
+
+
+@asks_cluster(without=("namespace", "selector"))
+def bundle(
+    installation: str | None = typer.Option(
+        None,
+        "-n",
+        "--installation",
+        autocompletion=namespaces,
+        help="splitter's own namespace; splitter-system unless the settings say so.",
+    ),
+    namespace: str | None = typer.Option(
+        None, "--namespace", autocompletion=namespaces, help="Of the Splits; without it, the context's."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", dir_okay=False, help="The archive; splitter-bundle-<time>.tar.gz."
+    ),
+    log_lines: int = typer.Option(5000, "--log-lines", min=1, help="Last lines of each log."),
+    *,
+    cluster: Cluster,
+) -> None:
+    """Write what a maintainer needs into one archive.
+
+    Versions, settings, Splits, twins, Events, logs and metrics.
+
+    No Secrets, nothing of pod templates. What cannot be read is said, and the rest is written.
+    """
+    target = replace(cluster, namespace=namespace).target(None)
+    found = asyncio.run(_read(cluster, target, installation, log_lines))
+    packed = contents(found)
+    file = output or Path(time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz", time.gmtime()))
+    try:
+        file.write_bytes(archive(packed, time.time()))
+        file.chmod(_MODE)
+    except OSError as error:
+        raise MendableError(
+            f"{file} cannot be written: {error.strerror}; name another file with -o"
+        ) from error
+    for part, why in sorted(found.failures.items()):
+        sys.stderr.write(f"not in it: {part}: {printable(why)}\n")
+    typer.echo(f"{file}: {len(packed)} files; look through it before you make it public")
+
+
+async def _read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> Found:
+    async with cluster.connected() as (client, settings):
+        own = installation or settings.own_namespace
+        if not own:
+            raise MendableError("the settings name no own_namespace; name the installation's with -n")
+        return await read_bundle(client, own, target.namespaces or settings.watch_namespaces, log_lines)
+
+
+def contents(found: Found) -> dict[str, str]:
+    """Return each file of the archive, the overview first."""
+    made = files(found.objects, Settings.model_fields)
+    for pod, text in found.logs.items():
+        leads = pod.removesuffix("-previous") == found.leader
+        made[f"logs/{'leader-' if leads else ''}{pod}.log"] = text
+    made |= {f"metrics/{pod}.txt": text for pod, text in found.metrics.items()}
+    return {"README.txt": overview(__version__, made, found.failures, found.leader), **made}
+
+
+def archive(packed: Mapping[str, str], now_s: float) -> bytes:
+    """Return a .tar.gz of these files, in a folder; `now_s` is their time, in seconds of the epoch."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, text in packed.items():
+            content = text.encode(errors="replace")
+            member = tarfile.TarInfo(f"{_FOLDER}/{name}")
+            member.size, member.mtime, member.mode = len(content), int(now_s), _MODE
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
