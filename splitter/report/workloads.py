@@ -9,6 +9,7 @@ changed: no lock, and nothing that a pass could wait for.
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from struct import Struct
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -20,6 +21,9 @@ from splitter.core.reasons import Reason
 from splitter.core.usage import Amount, Amounts, Use, grown
 
 _POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
+# Three numbers for each use: first what was used, then what is held.
+_SPENT = Struct(f"<{2 * 3 * len(Use)}q")
+_PLACES = [[(use, 3 * (half * len(Use) + at)) for at, use in enumerate(Use)] for half in range(2)]
 LABELS = ("namespace", "kind", "name")
 # Counted from 0: a counter that begins at 1 hides its first step from `increase`.
 _LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
@@ -49,15 +53,18 @@ class _Tally:
     figures: Figures | None = None
     cover_s: float = 0.0
     shown_s: float = 0.0  # when the figures were seen
+    spent: bytes = b""  # what was used by then, and what is held since: packed, there are very many
     decisions: Mapping[str, int] = field(default_factory=dict)
     refused: str = ""
     troubles: tuple[str, ...] = ()
 
     def used(self, now_s: float) -> Amounts:
         """Return what the workload has used by now; until the next pass it holds what it held."""
-        if self.figures is None:
+        if not self.spent:
             return {}
-        return grown(self.figures.used, self.figures.held, max(0.0, now_s - self.shown_s))
+        numbers = _SPENT.unpack(self.spent)
+        used, held = ({use: Amount(*numbers[at : at + 3]) for use, at in places} for places in _PLACES)
+        return grown(used, held, max(0.0, now_s - self.shown_s))
 
     def until(self, now_s: float) -> "_Tally":
         """Return the same with what the time since has added: until the next pass all is as it was."""
@@ -80,9 +87,11 @@ class Workloads(Collector):
         tally = self._now(key)
         # The wall clock, by which a Split counts, may be behind. A counter never goes back.
         shown = tally.used(tally.at_s)
-        used = {use: amount.at_least(shown.get(use, Amount())) for use, amount in figures.used.items()}
-        figures = replace(figures, used=used)
-        self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s)
+        used = [figures.used.get(use, Amount()).at_least(shown.get(use, Amount())) for use in Use]
+        amounts = (*used, *(figures.held.get(use, Amount()) for use in Use))
+        spent = _SPENT.pack(*(number for one in amounts for number in (one.replicas, one.cpu, one.memory)))
+        figures = replace(figures, used={}, held={})
+        self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s, spent=spent)
 
     def decided(self, key: Key, reason: str) -> None:
         """Count a pass that wrote something."""
