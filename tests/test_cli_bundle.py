@@ -96,6 +96,18 @@ class TestBundle:
         assert "cannot be written: No such file or directory" in str(result.exception)
         assert len(asked) == 1
 
+    @pytest.mark.parametrize("option", ["-n", "--namespace"])
+    def test_a_namespace_that_cannot_be(
+        self, asked: list[tuple[Target, str | None, int]], option: str, tmp_path: Path
+    ) -> None:
+        """Said as a wrong usage, without a question to anybody and without a file."""
+        file = tmp_path / "b.tar.gz"
+        result = RUN.invoke(app, ["bundle", option, "../secrets", "-o", str(file)])
+        assert result.exit_code == Exit.USAGE
+        assert "is no name of a namespace" in result.output
+        assert not asked
+        assert not file.exists()
+
     def test_writes_over_nothing(self, asked: list[tuple[Target, str | None, int]], tmp_path: Path) -> None:
         """Neither a file that is there, nor what somebody's link of that name leads to."""
         kept, link = tmp_path / "kept", tmp_path / "b.tar.gz"

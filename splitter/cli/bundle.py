@@ -20,7 +20,7 @@ from splitter import __version__
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import namespaces
 from splitter.cli.exits import MendableError
-from splitter.cli.target import Target
+from splitter.cli.target import Target, as_namespace
 from splitter.kube.bundle import Found, read_bundle
 from splitter.report.bundle import files, overview
 from splitter.report.printable import printable
@@ -60,6 +60,8 @@ def bundle(
 
     No Secrets, nothing of pod templates. What cannot be read is said, and the rest is written.
     """
+    if installation:
+        as_namespace(installation)
     target = replace(cluster, namespace=namespace).target(None)
     found = asyncio.run(_read(cluster, target, installation, log_lines))
     packed = contents(found)
