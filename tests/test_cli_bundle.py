@@ -1,6 +1,8 @@
 """`splitter bundle`: the archive that is written, and what is said when something cannot be."""
 
+import errno
 import io
+import os
 import stat
 import tarfile
 from pathlib import Path
@@ -92,6 +94,51 @@ class TestBundle:
         result = RUN.invoke(app, ["bundle", "-A", "-o", str(tmp_path / "no" / "b.tar.gz")])
         assert result.exit_code != Exit.DONE
         assert "cannot be written: No such file or directory" in str(result.exception)
+        assert len(asked) == 1
+
+    @pytest.mark.parametrize("option", ["-n", "--namespace"])
+    def test_a_namespace_that_cannot_be(
+        self, asked: list[tuple[Target, str | None, int]], option: str, tmp_path: Path
+    ) -> None:
+        """Said as a wrong usage, without a question to anybody and without a file."""
+        file = tmp_path / "b.tar.gz"
+        result = RUN.invoke(app, ["bundle", option, "../secrets", "-o", str(file)])
+        assert result.exit_code == Exit.USAGE
+        assert "is no name of a namespace" in result.output
+        assert not asked
+        assert not file.exists()
+
+    def test_writes_over_nothing(self, asked: list[tuple[Target, str | None, int]], tmp_path: Path) -> None:
+        """Neither a file that is there, nor what somebody's link of that name leads to."""
+        kept, link = tmp_path / "kept", tmp_path / "b.tar.gz"
+        kept.write_text("mine", encoding="utf-8")
+        link.symlink_to(kept)
+        dangling = tmp_path / "c.tar.gz"
+        dangling.symlink_to(tmp_path / "elsewhere")
+        for file in (kept, link, dangling):
+            result = RUN.invoke(app, ["bundle", "-A", "-o", str(file)])
+            assert "cannot be written: File exists" in str(result.exception)
+        assert kept.read_text(encoding="utf-8") == "mine"
+        assert not (tmp_path / "elsewhere").exists()
+        assert len(asked) == 3
+
+    def test_a_full_disk_leaves_nothing(
+        self, asked: list[tuple[Target, str | None, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Half an archive is none. And nobody else could open the file before there was anything in it."""
+        modes = []
+
+        class Full(io.FileIO):
+            def write(self, content: object) -> int:
+                del content
+                modes.append(stat.S_IMODE(os.fstat(self.fileno()).st_mode))
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr("splitter.cli.bundle.os.fdopen", Full)
+        result = RUN.invoke(app, ["bundle", "-A", "-o", str(tmp_path / "b.tar.gz")])
+        assert "cannot be written: No space left on device" in str(result.exception)
+        assert modes == [0o600]
+        assert not list(tmp_path.iterdir())
         assert len(asked) == 1
 
 

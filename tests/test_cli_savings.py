@@ -255,6 +255,8 @@ class TestPrices:
             ("prices: []", "has no list `nodes`"),
             ("nodes: [{instanceType: other, perHour: 1}]", "knows no price of any on-demand node"),
             ("{", "cannot be read"),
+            ("currency: 2026-99-99", "cannot be read"),
+            (f"nodes: [{{instanceType: a, perHour: 1{'0' * 400}}}]", "it is a number of 0 or more"),
         ],
     )
     def test_a_bad_list_is_told(self, text: str, why: str, answers: dict[str, Any], tmp_path: Path) -> None:
@@ -284,6 +286,25 @@ class TestPrices:
         found, said = told("--opencost", answers["url"])
         assert why in said
         assert found["prices"]["assumed"]
+
+    @pytest.mark.parametrize("data", [[], "x", {"result": 1}, {"result": [{"metric": 1}]}])
+    def test_a_bad_answer_to_a_query_is_told(self, data: object, answers: dict[str, Any]) -> None:
+        """Something else than a Prometheus listens there."""
+        answers["cpu"] = answers["memory"] = {"data": data}
+        found, said = told("--prometheus", answers["url"])
+        assert "no metric node_cpu_hourly_cost" in said
+        assert found["prices"]["assumed"]
+
+    @pytest.mark.parametrize("answer", [500, {"data": {n: asset(n, 0.04, 0.1) for n in ("od", "spot")}}])
+    def test_a_password_is_not_shown(self, answer: object, answers: dict[str, Any]) -> None:
+        """A bill is passed on: neither in the bill, nor where prices are not to be had."""
+        answers["/assets"] = answer
+        address = answers["url"].replace("://", "://me:hunter2@")
+        for form in ("table", "json", "csv"):
+            found = RUN.invoke(app, ["savings", "-n", "shop", "-o", form, "--opencost", address])
+            assert found.exit_code == 0, found.output
+            assert "hunter2" not in found.output
+            assert form == "csv" or ("://…@127" in found.output.replace("\\u2026", "…"))
 
     def test_nobody_answers(self, answers: dict[str, Any]) -> None:
         """An address where nothing listens, and one that is none."""

@@ -6,6 +6,7 @@ read is said in the archive and on standard error, and the rest is written all t
 
 import asyncio
 import io
+import os
 import sys
 import tarfile
 import time
@@ -19,7 +20,7 @@ from splitter import __version__
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import namespaces
 from splitter.cli.exits import MendableError
-from splitter.cli.target import Target
+from splitter.cli.target import Target, as_namespace
 from splitter.kube.bundle import Found, read_bundle
 from splitter.report.bundle import files, overview
 from splitter.report.printable import printable
@@ -59,13 +60,14 @@ def bundle(
 
     No Secrets, nothing of pod templates. What cannot be read is said, and the rest is written.
     """
+    if installation:
+        as_namespace(installation)
     target = replace(cluster, namespace=namespace).target(None)
     found = asyncio.run(_read(cluster, target, installation, log_lines))
     packed = contents(found)
     file = output or Path(time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz", time.gmtime()))
     try:
-        file.write_bytes(archive(packed, time.time()))
-        file.chmod(_MODE)
+        _write(file, archive(packed, time.time()))
     except OSError as error:
         raise MendableError(
             f"{file} cannot be written: {error.strerror}; name another file with -o"
@@ -73,6 +75,20 @@ def bundle(
     for part, why in sorted(found.failures.items()):
         sys.stderr.write(f"not in it: {part}: {printable(why)}\n")
     typer.echo(f"{file}: {len(packed)} files; look through it before you make it public")
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a new file for its owner alone; never over one that is there, nor where a link leads.
+
+    Raises OSError; what is written only in part is taken away.
+    """
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(content)
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
 
 
 async def _read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> Found:

@@ -23,7 +23,7 @@ from splitter.core.surface import parse_duration
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.paths import NODES
-from splitter.kube.prices import PricesError, from_opencost, from_prometheus, listed
+from splitter.kube.prices import PricesError, from_opencost, from_prometheus, listed, without_credentials
 from splitter.report.printable import printable
 from splitter.settings import Settings
 
@@ -95,7 +95,8 @@ class _Sources:
 
     @property
     def name(self) -> str:
-        return str(self.file or self.opencost or self.prometheus or "")
+        """Return what prices are said to be of."""
+        return without_credentials(str(self.file or self.opencost or self.prometheus or ""))
 
 
 async def _show(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import typer
 
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 
 _KINDS = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), DEPLOYMENT),
@@ -62,11 +62,14 @@ class Target:
 def target_of(workload: str | None, namespace: str | None, *, everywhere: bool) -> Target:
     """Read `deploy/web`, `deployment/web`, `sts/db` or `web`.
 
-    Raises typer.BadParameter for another kind, or for one workload in all namespaces.
+    Raises typer.BadParameter for another kind, for one workload in all namespaces, or for a namespace of a
+    name that there cannot be.
 
     >>> target_of("deploy/web", "shop", everywhere=False)
     Target(namespace='shop', name='web', kind='Deployment')
     """
+    if namespace:
+        as_namespace(namespace)
     if workload is None:
         return Target(None if everywhere else namespace or "default", None)
     if everywhere:
@@ -78,3 +81,10 @@ def target_of(workload: str | None, namespace: str | None, *, everywhere: bool) 
             f"{workload}: splitter splits Deployments and StatefulSets; write deploy/NAME or sts/NAME"
         )
     return Target(namespace or "default", name, kind)
+
+
+def as_namespace(name: str) -> str:
+    """Return the name of a namespace. Raises typer.BadParameter for one that no namespace can have."""
+    if not is_name(name):
+        raise typer.BadParameter(f"{name[:80]!r} is no name of a namespace: a-z, 0-9 and - in between")
+    return name

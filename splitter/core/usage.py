@@ -140,9 +140,9 @@ class Usage:
             "until": _time(self.until),
             "total": _written(self.total),
             "held": _written(self.held),
-            "marks": [{"at": _time(mark.at), "total": _written(mark.total)} for mark in self.marks],
+            "marks": [_filled({"at": _time(mark.at), "total": _written(mark.total)}) for mark in self.marks],
         }
-        return {field: value for field, value in found.items() if value}
+        return _filled(found)
 
     @classmethod
     def from_json(cls, raw: object) -> "Usage | None":
@@ -228,6 +228,11 @@ def _thinned(marks: tuple[Mark, ...], since: datetime) -> tuple[Mark, ...]:
     return tuple(filter(lives, marks))[-_MOST_MARKS:]
 
 
+def _filled(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what is not empty: the API server takes no empty map."""
+    return {field: value for field, value in found.items() if value}
+
+
 def _written(amounts: Amounts) -> dict[str, dict[str, int]]:
     return {
         use.value: {"replicas": one.replicas, "cpu": one.cpu, "memory": one.memory}
@@ -237,18 +242,22 @@ def _written(amounts: Amounts) -> dict[str, dict[str, int]]:
 
 
 def _read(raw: Mapping[str, Any]) -> Amounts:
-    found = {Use(use): Amount(**{name: _number(one) for name, one in of.items()}) for use, of in raw.items()}
-    return _whole(found)
+    """Return amounts; of a use that is not known, such as one of a later version, nothing."""
+    known = {use: raw[use.value] for use in Use if use.value in raw}
+    return _whole(
+        {use: Amount(**{name: _number(one) for name, one in of.items()}) for use, of in known.items()}
+    )
 
 
 def _number(raw: object) -> int:
-    if not isinstance(raw, int) or not 0 <= raw < _MOST:
+    if not isinstance(raw, int) or isinstance(raw, bool) or not 0 <= raw <= _MOST:
         raise ValueError(f"no amount: {raw!r}"[:99])
     return raw
 
 
 def _time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Not strftime: of a year before 1000 it writes less than four digits, which no API server takes.
+    return f"{at.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _read_time(raw: str) -> datetime:

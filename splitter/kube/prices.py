@@ -4,7 +4,8 @@ OpenCost's forms: the assets of its API (https://opencost.io/docs/integrations/a
 node_cpu_hourly_cost and node_ram_hourly_cost (https://opencost.io/docs/integrations/metrics).
 """
 
-import math
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,23 @@ _MOST_BYTES = 32 * 1024**2  # 10,000 nodes are some 10 MiB
 _GIB = 1024**3
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _ZONE = "topology.kubernetes.io/zone"
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]*@")
+
+
+def without_credentials(text: str) -> str:
+    """Return a text with addresses that nobody can log in with.
+
+    >>> without_credentials("http://me:secret@costs:9003/assets")
+    'http://…@costs:9003/assets'
+    """
+    return _CREDENTIALS.sub("…@", text)
 
 
 class PricesError(SplitterError):
     """Prices that cannot be read or cannot be meant, with what to do."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(Reason.INVALID_SETTINGS, message)
+        super().__init__(Reason.INVALID_SETTINGS, without_credentials(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +76,7 @@ def listed(path: Path, nodes: Iterable[NodeState]) -> tuple[dict[str, UnitPrice]
     """
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise PricesError(f"the price list {path} cannot be read: {error}") from error
     lines = raw.get("nodes") if isinstance(raw, Mapping) else None
     if not isinstance(raw, Mapping) or not isinstance(lines, list):
@@ -131,7 +142,8 @@ async def from_prometheus(address: str) -> dict[str, UnitPrice]:
 
 
 def _samples(answer: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    result = (answer.get("data") or {}).get("result")
+    data = answer.get("data")
+    result = data.get("result") if isinstance(data, Mapping) else None
     for one in result if isinstance(result, list) else []:
         try:
             yield str(one["metric"]["node"]), float(one["value"][1])
@@ -171,7 +183,7 @@ def _checked(address: str, name: str, cpu: float, memory: float) -> tuple[float,
 
 
 def _is_price(raw: float) -> bool:
-    return not isinstance(raw, bool) and math.isfinite(raw) and raw >= 0
+    return not isinstance(raw, bool) and 0 <= raw <= sys.float_info.max
 
 
 def _any(found: dict[str, UnitPrice], address: str, what: str) -> dict[str, UnitPrice]:

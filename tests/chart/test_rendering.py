@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chart.rendered import LABELS, Objects, objects
+from chart.rendered import LABELS, Objects, objects, rendered
 from e2e.support.helm import CHART, KEEP, NAMESPACE, RELEASE, Helm
 from e2e.support.shop import DEADLINE_S
 from splitter import __version__
@@ -156,6 +156,26 @@ class TestRendering:
         spec = policies["ValidatingAdmissionPolicy"]
         assert spec["matchConditions"][0]["expression"].endswith(f"== {kept_to}")
         assert spec["validations"][0]["expression"] == 'request.namespace == "elsewhere"'
+
+    @pytest.mark.parametrize("name", ["123", "null", "0x1f", "true"])
+    def test_names_that_yaml_reads_as_something_else(self, renders: Helm, name: str) -> None:
+        """All of these are names that a namespace and a class can have, and none is a number or nothing."""
+        values = {
+            "watchNamespaces": [name],
+            "priorityClass": {"create": False, "name": name},
+            "flowSchema": {"enabled": True},
+        }
+        plain = rendered(renders, {**values, "watchNamespaces": ["shop"]}, namespace="elsewhere", hooks=True)
+        found = rendered(renders, values, namespace=name, hooks=True)
+        other = {"shop": name, "elsewhere": name}
+        assert set(found) == {(kind, other.get(space, space), own) for kind, space, own in plain}
+        accounts = [one for raw in found.values() for one in raw.get("subjects") or ()]
+        assert {one["namespace"] for one in accounts if one["kind"] == "ServiceAccount"} == {name}
+        [rule] = found["FlowSchema", "", "splitter-lease"]["spec"]["rules"]
+        assert rule["resourceRules"][0]["namespaces"] == [name]
+        assert rule["subjects"][0]["serviceAccount"]["namespace"] == name
+        job = found["Job", name, "splitter-uninstall"]["spec"]["template"]["spec"]
+        assert job["priorityClassName"] == name
 
     def test_who_may_ask(self, renders: Helm) -> None:
         """Metrics and probes are narrowed each by itself."""

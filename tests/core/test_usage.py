@@ -86,7 +86,6 @@ class TestSplit:
             {},
             {"since": "yesterday", "until": "2026-11-24T12:00:00Z"},
             {"since": "2026-11-24T12:00:01Z", "until": "2026-11-24T12:00:00Z"},
-            {"since": "2026-11-24T12:00:00Z", "until": "2026-11-24T12:00:00Z", "total": {"gold": {}}},
             {
                 "since": "2026-11-24T12:00:00Z",
                 "until": "2026-11-24T12:00:00Z",
@@ -104,6 +103,11 @@ class TestSplit:
             },
             {"since": "2026-11-24T12:00:00Z", "until": "2026-11-24T12:00:00Z", "held": {"spot": {"gpu": 1}}},
             {"since": "2026-11-24T12:00:00Z", "until": "2026-11-24T12:00:00Z", "marks": [1]},
+            {
+                "since": "2026-11-24T12:00:00Z",
+                "until": "2026-11-24T12:00:00Z",
+                "held": {"spot": {"cpu": True}},
+            },
         ],
     )
     def test_what_cannot_be_read_is_nothing(self, forged: object) -> None:
@@ -115,6 +119,33 @@ class TestSplit:
         usage = begun(NOON).holding({Use.SPOT: Amount(1, 10**18, 10**18)}, NOON)
         total = usage.holding(TWO, later(days=3650)).total[Use.SPOT]
         assert total.cpu == total.memory == 2**62
+
+    def test_the_most_can_be_read_again(self) -> None:
+        """Else each pass would begin anew, and write that."""
+        usage = begun(NOON).holding({Use.SPOT: Amount(1, 2**70, 2**70)}, NOON).holding(TWO, later(days=2))
+        assert usage.total[Use.SPOT].cpu == usage.marks[0].total[Use.SPOT].cpu == 2**62
+        assert Usage.from_json(usage.to_json()) == usage
+
+    def test_years_have_four_digits(self) -> None:
+        """Somebody has written an early year into the Split: the API server takes it back."""
+        early = {"since": "0001-01-01T00:00:00Z", "until": "0099-12-31T23:59:59Z"}
+        usage = Usage.from_json(early)
+        assert usage is not None
+        assert usage.to_json() == early
+        assert usage.holding(THREE, NOON).to_json()["since"] == "0001-01-01T00:00:00Z"
+
+    def test_a_mark_of_nothing(self) -> None:
+        """No map is empty: nothing had been used by then."""
+        usage = begun(NOON).holding(THREE, later(days=2))
+        assert usage.to_json()["marks"] == [{"at": "2026-11-26T12:00:00Z"}]
+        assert Usage.from_json(usage.to_json()) == usage
+
+    def test_a_use_that_is_not_known(self) -> None:
+        """A later version counted more, or somebody added it: the rest counts."""
+        usage = begun(NOON).holding(THREE, NOON).holding(TWO, later(hours=1))
+        written = usage.to_json()
+        written["total"]["idle"] = {"replicas": 1, "cpu": 0, "memory": 0}
+        assert Usage.from_json(written) == usage
 
     def test_a_year_is_small(self) -> None:
         """A Split is kept in memory for each workload, packed."""

@@ -8,6 +8,8 @@ with "splitter" begins with the full name instead (templates/_names.tpl).
 {{- define "splitter.file" -}}
 {{- $text := .root.Files.Get .path -}}
 {{- if not $text }}{{ fail (printf "%s is missing from the chart: package it with `helm package`, from a checkout with its links" .path) }}{{ end -}}
+{{- /* Quoted: a namespace may be called 123, or null. */ -}}
+{{- $text = regexReplaceAll "(: |\\[)splitter-system(\\]|\\n)" $text (printf "${1}%q${2}" .root.Release.Namespace) }}
 {{- range $document := regexSplit "(?m)^---$" (replace "splitter-system" .root.Release.Namespace $text) -1 }}
 {{- $object := fromYaml $document }}
 {{- if hasKey $object "Error" }}{{ fail (printf "%s: %s" $.path $object.Error) }}{{ end }}
