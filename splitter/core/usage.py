@@ -23,8 +23,8 @@ class Use(StrEnum):
     """What is counted, by the word that it has in a Split.
 
     Each replica that stands on a node is of one of the pools. COVER and SURGE are some of these: on-demand
-    replicas that stand in for spot, and those beyond the replicas asked for. DESIRED is what was asked for:
-    all of it on on-demand is what savings are compared with.
+    replicas that stand in for spot, and those beyond the replicas asked for. DESIRED is what was asked for
+    and there: all of it on on-demand is what savings are compared with. A missing replica saves nothing.
     """
 
     ON_DEMAND = "onDemand"
@@ -194,7 +194,7 @@ def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
         Use.SPOT: spot,
         Use.COVER: on_demand.share(covering),
         Use.SURGE: together.share(surge),
-        Use.DESIRED: together.share(desired),
+        Use.DESIRED: together.share(min(desired, together.replicas)),
     }
 
 

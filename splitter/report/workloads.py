@@ -235,7 +235,7 @@ def _families(tallies: _Tallies) -> list[Metric]:
         ),
         _counter(
             "splitter_desired_pod_seconds",
-            "Seconds that pods were asked for: what savings are compared with",
+            "Seconds of pods that were asked for and stood somewhere: what savings are compared with",
             (),
             ((_of(key), used[Use.DESIRED].replicas) for key, used in spent),
         ),

@@ -179,6 +179,12 @@ class TestHeld:
         found = held(observation(sets=[replica_set("web-1", 5, own)]), 10)
         assert found[Use.ON_DEMAND].replicas == 2
 
+    def test_what_is_missing_saves_nothing(self) -> None:
+        """Of 10 asked for 6 stand somewhere: the others are no saving."""
+        own = pods(6) + pods(stuck=4)
+        found = held(observation(source(replicas=10), [replica_set("web-1", 10, own)]), 10)
+        assert found[Use.DESIRED] == found[Use.ON_DEMAND] == Amount(6)
+
     def test_cover_and_surge(self) -> None:
         """Of 8 on on-demand for 6 wanted there, one is beyond the 10 asked for, so that one stands in."""
         own = pods(8) + tuple(pod(f"s-{n}", on_spot=True) for n in range(3))

@@ -52,9 +52,10 @@ class Billed(Story):
             self.pod_s[pool] += self._standing[pool] * passed_s
         self.desired_s += self._desired * passed_s
         super()._settle()
-        self._billed_until, self._desired = self.cluster.now, self.cluster.source.replicas
+        self._billed_until = self.cluster.now
         nodes = [self.cluster.nodes.get(pod.node or "") for pod in self.cluster.pods.values()]
         self._standing[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
+        self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
         self._standing[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
 
     def _pass(self) -> bool:
