@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
-from splitter.report import scrapes
+from splitter.report import metrics, scrapes
 from splitter.report.health import Check, Health, serve
 from splitter.report.serving import Answer, Limits, Request, listen
 
@@ -101,7 +101,7 @@ class TestCrowd:
     def test_answers_that_nobody_reads(self) -> None:
         """Who asks for much and reads nothing is let go, and others are answered meanwhile."""
         bodies = {"/much": b"x" * 50_000_000, "/little": b"y"}
-        # Longer than a busy machine lets a test wait between two lines: both are looked at before they are let go.
+        # Longer than a busy machine lets a test wait between two lines: both are looked at before their end.
         limits = Limits(connections=2, whole_s=3.0)
         port = listen("test", 0, lambda asked: Answer(HTTPStatus.OK, body=bodies[asked.path]), limits)
         with connected(port) as greedy, connected(port) as other:
