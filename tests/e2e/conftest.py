@@ -128,8 +128,9 @@ def pytest_runtest_makereport(
     """Show the end of the log of each controller that a failed test used, and what became of its pods."""
     report = yield
     if report.failed:
-        shops = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Shop)]
-        for shop in shops:
+        given = getattr(item, "funcargs", {}).values()
+        shops = [getattr(value, "shop", value) for value in given]
+        for shop in {shop.namespace: shop for shop in shops if isinstance(shop, Shop)}.values():
             report.sections.append((f"what does not run in {shop.namespace}", shop.not_running()))
         used = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Controller)]
         for controller in used:

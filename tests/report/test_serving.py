@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
-from splitter.report import metrics, scrapes
+from splitter.report import scrapes
 from splitter.report.health import Check, Health, serve
 from splitter.report.serving import Answer, Limits, Request, listen
 

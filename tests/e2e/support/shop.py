@@ -262,9 +262,10 @@ class Shop:
         return Found(raw["spec"], metadata.get("labels", {}), annotations, managers)
 
     def not_running(self) -> str:
-        """Tell each pod that is not ready, and the last that KWOK has said of it and of its machine."""
+        """Tell what each Split says, each pod that is not ready, and what KWOK has said of it and its machine."""
         kwok = (self.sandbox.logs / "kwok.log").read_text(errors="replace").splitlines()
-        told = []
+        splits = self.sandbox.api.list(f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits")
+        told = [f"{split['metadata']['name']}: {split.get('status')}" for split in splits]
         for raw in self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
             conditions = raw["status"].get("conditions", [])
             if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
