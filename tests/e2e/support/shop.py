@@ -262,7 +262,7 @@ class Shop:
         return Found(raw["spec"], metadata.get("labels", {}), annotations, managers)
 
     def not_running(self) -> str:
-        """Tell what each Split says, each pod that is not ready, and what KWOK has said of it and its machine."""
+        """Tell what each Split says, and of each pod that is not ready what it and KWOK have said."""
         kwok = (self.sandbox.logs / "kwok.log").read_text(errors="replace").splitlines()
         splits = self.sandbox.api.list(f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits")
         told = [f"{split['metadata']['name']}: {split.get('status')}" for split in splits]
