@@ -27,7 +27,7 @@ def section(text: str, name: str) -> str:
     Raises ReleaseError when there is no such section.
     """
     sections = list(_SECTION.finditer(text))
-    ends = [found.start() for found in sections[1:]] + [len(text)]
+    ends = [*(found.start() for found in sections), len(text)][1:]
     for found, end in zip(sections, ends, strict=True):
         if found[1] == name:
             return text[found.end() : end].strip()
