@@ -36,9 +36,9 @@ def build(tree: Path, into: Path, *, epoch: int, image: str = IMAGE) -> list[str
     _packages(tree, into, epoch)
     made: dict[str, bytes] = {
         f"splitter-image-{version}.tar": tar(_context(tree), epoch=epoch),
-        f"splitter-chart-{version}.tgz": gzipped(tar(_chart(tree, image), epoch=epoch), epoch=epoch),
+        f"splitter-chart-{version}.tgz": gzipped(tar(chart(tree, image), epoch=epoch), epoch=epoch),
         f"splitter-crds-{version}.yaml": (tree / "manifests/crd.yaml").read_bytes(),
-        f"splitter-manifests-{version}.yaml": _manifests(tree, version, image).encode(),
+        f"splitter-manifests-{version}.yaml": manifests(tree, version, image).encode(),
         f"splitter-sbom-{version}.cdx.json": _sbom(tree, version, epoch).encode(),
     }
     for name, content in made.items():
@@ -83,7 +83,7 @@ def _context(tree: Path) -> dict[str, Content]:
     return {name: content for name, content in found.items() if name in names or name.split("/")[0] in names}
 
 
-def _chart(tree: Path, image: str) -> dict[str, Content]:
+def chart(tree: Path, image: str) -> dict[str, Content]:
     """Return the files of the chart as Helm packages them: links followed, without what .helmignore names."""
     folder = tree / _CHART
     ignored = (folder / ".helmignore").read_text(encoding="utf-8").split()
@@ -94,7 +94,7 @@ def _chart(tree: Path, image: str) -> dict[str, Content]:
     return {f"splitter/{name}": content for name, content in kept.items()}
 
 
-def _manifests(tree: Path, version: Version, image: str) -> str:
+def manifests(tree: Path, version: Version, image: str) -> str:
     """Return what `kubectl apply -k manifests` applies, in one file that needs no kustomize."""
     folder = tree / "manifests"
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
