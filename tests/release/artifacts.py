@@ -105,7 +105,7 @@ def manifests(tree: Path, version: Version, image: str) -> str:
     texts = [(folder / file).read_text(encoding="utf-8").strip() for file in kustomization["resources"]]
     text = "\n---\n".join(text.removeprefix("---\n") for text in texts)
     text = _replaced(text, f" image: {IMAGE}:{version}\n", f" image: {image}:{version}\n")
-    return f"# splitter {version}: kubectl apply --server-side -f this file\n{text}\n"
+    return f"# splitter {version}: kubectl apply -f this file\n{text}\n"
 
 
 def _replaced(text: str, old: str, new: str) -> str:
