@@ -4,7 +4,8 @@ import pytest
 
 from release import changelog
 from release.errors import ReleaseError
-from release.versions import Version
+from release.scratch import ROOT
+from release.versions import Version, current
 
 TEXT = """\
 # Changelog
@@ -55,3 +56,13 @@ class TestSection:
     def test_ends_at_the_next_one(self) -> None:
         """The last one ends with the file."""
         assert changelog.section(TEXT, "0.1.0") == "- The first."
+
+
+class TestOwn:
+    def test_can_be_released(self) -> None:
+        """This repository's own has room for what is new, the newest version first, and none of the future."""
+        text = (ROOT / changelog.FILE).read_text(encoding="utf-8")
+        changelog.section(text, "Unreleased")
+        found = changelog.versions(text)
+        assert found == sorted(found, reverse=True)
+        assert all(version <= current(ROOT) for version in found)
