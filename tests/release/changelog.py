@@ -8,7 +8,7 @@ import re
 from datetime import date
 
 from release.errors import ReleaseError
-from release.versions import Version, parsed
+from release.versions import Version, known
 
 FILE = "CHANGELOG.md"
 _UNRELEASED = re.compile(r"^## \[Unreleased\][^\S\n]*$", re.MULTILINE)
@@ -17,8 +17,7 @@ _SECTION = re.compile(r"^## \[([^\]]+)\].*$", re.MULTILINE)
 
 def versions(text: str) -> list[Version]:
     """Return the versions that have a section, in the order of the text."""
-    names = [found[1] for found in _SECTION.finditer(text)]
-    return [parsed(name) for name in names if name != "Unreleased"]
+    return known(found[1] for found in _SECTION.finditer(text))
 
 
 def section(text: str, name: str) -> str:

@@ -40,7 +40,7 @@ def check(repository: Repository, name: str) -> Version:
 
 
 def _released(repository: Repository, text: str) -> list[Version]:
-    tagged = [versions.parsed(tag.removeprefix("v")) for tag in repository.tags]
+    tagged = versions.known(tag.removeprefix("v") for tag in repository.tags)
     return sorted({*tagged, *changelog.versions(text)})
 
 

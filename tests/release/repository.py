@@ -42,7 +42,11 @@ class Repository:
     @property
     def changed(self) -> list[str]:
         """Return the files that are not as committed, new ones too."""
-        lines = self._run("status", "--porcelain", "-z").decode(errors="replace").split("\0")
+        lines = (
+            self._run("status", "--porcelain", "--untracked-files=normal", "-z")
+            .decode(errors="replace")
+            .split("\0")
+        )
         return [line[3:] for line in lines if line]
 
     @property

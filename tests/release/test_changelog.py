@@ -52,6 +52,13 @@ class TestReleased:
             changelog.released(once, Version(0, 3, 0), date(2026, 2, 3))
 
 
+class TestVersions:
+    def test_are_of_this_form_only(self) -> None:
+        """A section of another form is no release to be newer than."""
+        text = TEXT.replace("## [0.1.0]", "## [Old]\n\n## [0.1.0-rc1]\n\n## [0.1.0]")
+        assert changelog.versions(text) == [Version(0, 1, 0)]
+
+
 class TestSection:
     def test_ends_at_the_next_one(self) -> None:
         """The last one ends with the file."""
@@ -60,7 +67,7 @@ class TestSection:
 
 class TestOwn:
     def test_can_be_released(self) -> None:
-        """This repository's own has room for what is new, the newest version first, and none of the future."""
+        """It has room for what is new, the newest version first, and none of the future."""
         text = (ROOT / changelog.FILE).read_text(encoding="utf-8")
         changelog.section(text, "Unreleased")
         found = changelog.versions(text)

@@ -73,6 +73,7 @@ def _without_two(root: Path) -> None:
 
 def _tagged(root: Path) -> None:
     git(root, "tag", f"v{VERSION}")
+    git(root, "tag", "vendor")
 
 
 def _nothing(root: Path) -> None:
@@ -132,6 +133,11 @@ REFUSED: tuple[tuple[str, Callable[[Path], object], str], ...] = (
         VERSION,
         lambda root: (root / ".git/refs/tags/v9.8.7.lock").write_text(""),
         "git tag failed: mend what it says, and try again.",
+    ),
+    (
+        VERSION,
+        lambda root: (root / ".git/index.lock").write_text(""),
+        "git merge failed: mend what it says, and try again.",
     ),
 )
 

@@ -5,7 +5,7 @@ people and for Kubernetes, which cannot look it up: a release writes them, and a
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,11 @@ def parsed(text: str) -> Version:
     if not _VERSION.fullmatch(text):
         raise ReleaseError(f"'{text}' is no version: name three numbers, such as VERSION=0.2.0.")
     return Version(*(int(number) for number in text.split(".")))
+
+
+def known(names: Iterable[str]) -> list[Version]:
+    """Return the versions among some names; other names are other people's."""
+    return [parsed(name) for name in names if _VERSION.fullmatch(name)]
 
 
 def places(root: Path) -> Iterator[tuple[str, str]]:
