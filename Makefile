@@ -160,6 +160,17 @@ chart: $(READY) ## Lint the Helm chart and package it into dist/ (Helm is built 
 	@helm=$$($(BIN)/python -m splitter.sandbox build --helm | tail -1)/helm; \
 	$$helm lint --strict manifests/helm/splitter && $$helm package --destination dist manifests/helm/splitter
 
+.PHONY: release
+release: $(READY) ## Commit, tag and build a version, with nothing pushed: make release VERSION=0.2.0
+	@PYTHONPATH=.:tests $(BIN)/python -m release cut "$(VERSION)" --image "$(IMAGE)"
+
+.PHONY: dist
+dist: $(READY) ## Build what a release consists of into dist/, from the last commit (IMAGE=registry/name)
+	@PYTHONPATH=.:tests $(BIN)/python -m release build --image "$(IMAGE)"
+
+# Where the image will be pulled from, without a tag: the built manifests and the built chart name it.
+IMAGE ?= splitter
+
 .PHONY: test-karpenter
 test-karpenter: $(READY) ## End-to-end tests with Karpenter and the descheduler (built on the first run: 6 minutes more)
 	$(BIN)/pytest -m karpenter $(PYTEST)

@@ -10,6 +10,7 @@ import pytest
 from chart.rendered import Objects, at, merged, nested, refusal, rendered
 from chart.values_table import values
 from e2e.support.helm import NAMESPACE, Helm
+from splitter import __version__
 
 DIGEST = "sha256:" + "a" * 64
 CONTROLLER = ("Deployment", NAMESPACE, "splitter")
@@ -64,7 +65,9 @@ CHANGES: dict[str, Change] = {
         "spot", _named("Deployment", "spot"), f"{POD}.serviceAccountName", "spot", "Spot"
     ),
     "commonLabels": Change({"team": "x"}, CONTROLLER, "metadata.labels.team", "x", {"team": "a b"}),
-    "image.repository": Change("r.example/s", CONTROLLER, f"{CONTAINER}.image", "r.example/s:0.1.0", "a b"),
+    "image.repository": Change(
+        "r.example/s", CONTROLLER, f"{CONTAINER}.image", f"r.example/s:{__version__}", "a b"
+    ),
     "image.tag": Change("1.2.3", CONTROLLER, f"{CONTAINER}.image", "splitter:1.2.3", "a/b"),
     "image.digest": Change(
         DIGEST, CONTROLLER, f"{CONTAINER}.image", f"splitter@{DIGEST}", "sha256:ab", nested("image.tag", "1")

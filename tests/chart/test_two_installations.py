@@ -7,6 +7,7 @@ import pytest
 
 from chart.rendered import LABELS, Objects, rendered
 from e2e.support.helm import Helm
+from splitter import __version__
 
 CLUSTER = ""
 
@@ -128,7 +129,7 @@ class TestTwoInstallations:
         for found, release in ((first, "splitter"), (second, "blue")):
             for key, raw in found.items():
                 labels = raw["metadata"]["labels"]
-                assert [labels[name] for name in LABELS] == [release, "Helm", "0.1.0"], key
+                assert [labels[name] for name in LABELS] == [release, "Helm", __version__], key
                 assert labels["app.kubernetes.io/name"].startswith("splitter"), key
 
 
