@@ -218,7 +218,7 @@ sandbox: $(READY) ## Run the control plane of demo and tests until Ctrl-C (SANDB
 	$(BIN)/python -m splitter.sandbox $(SANDBOX)
 
 .PHONY: demo
-demo: $(READY) ## A split application survives the loss of all spot nodes, in 3 minutes (DEMO="--help" for options)
+demo: $(READY) ## A split application survives the loss of all spot nodes, in 2 minutes (DEMO="--help" for options)
 	$(BIN)/splitter demo $(DEMO)
 
 .PHONY: clean
