@@ -24,6 +24,7 @@ _POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
 # Three numbers for each use: first what was used, then what is held.
 _SPENT = Struct(f"<{2 * 3 * len(Use)}q")
 _PLACES = [[(use, 3 * (half * len(Use) + at)) for at, use in enumerate(Use)] for half in range(2)]
+_PACKED: Amounts = {}  # one for all
 LABELS = ("namespace", "kind", "name")
 # Counted from 0: a counter that begins at 1 hides its first step from `increase`.
 _LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
@@ -90,7 +91,7 @@ class Workloads(Collector):
         used = [figures.used.get(use, Amount()).at_least(shown.get(use, Amount())) for use in Use]
         amounts = (*used, *(figures.held.get(use, Amount()) for use in Use))
         spent = _SPENT.pack(*(number for one in amounts for number in (one.replicas, one.cpu, one.memory)))
-        figures = replace(figures, used={}, held={})
+        figures = replace(figures, used=_PACKED, held=_PACKED)
         self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s, spent=spent)
 
     def decided(self, key: Key, reason: str) -> None:
