@@ -379,6 +379,11 @@ class Observation:
         """The twins that exist, on-demand first."""
         return tuple(twin for twin in (self.on_demand, self.spot) if twin is not None)
 
+    @property
+    def holders(self) -> tuple[ReplicaSetView, ...]:
+        """All that hold pods: the source's ReplicaSets, then those of the twins."""
+        return (*self.replica_sets, *(rs for twin in self.twins for rs in twin.replica_sets))
+
     def tied(self, tie: Tie) -> tuple[ReplicaSetView, ...]:
         """Return the source's ReplicaSets that hang on it this way."""
         return tuple(replica_set for replica_set in self.replica_sets if replica_set.tie is tie)

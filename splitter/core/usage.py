@@ -177,8 +177,8 @@ def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
     in for spot. Terminating replicas cost money still, and so do placeholders, which are beyond what was
     asked for. Those of a lost node do not, and those without a node not yet.
     """
-    sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
-    pods = [*observed.orphans, *observed.placeholders, *(pod for rs in sets for pod in rs.pods)]
+    held_by = (pod for rs in observed.holders for pod in rs.pods)
+    pods = [*observed.orphans, *observed.placeholders, *held_by]
     standing = [
         pod for pod in pods if pod.node is not None and not pod.finished and pod.standing is not Standing.LOST
     ]

@@ -81,8 +81,7 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
     if observed.split is None or not observed.split.takes_over:
         workloads.unsplit(observed.key)
         return
-    sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
-    pods = [pod for rs in sets for pod in rs.pods]
+    pods = [pod for rs in observed.holders for pod in rs.pods]
     usage = Usage.from_json(status.get("usage"))
     workloads.show(
         observed.key,

@@ -20,9 +20,8 @@ def going(observed: Observation) -> list[dict[str, Any]]:
     Example: {"name": "spot-a", "state": "Doomed", "replicas": 3, "signal": "taint karpenter.sh/disrupted",
     "deadline": "2026-01-05T10:02:00Z"}.
     """
-    sets = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
     standing: dict[str, list[PodView]] = defaultdict(list)
-    for replica_set in sets:
+    for replica_set in observed.holders:
         for pod in replica_set.pods:
             if pod.counts and pod.standing in _STATES and pod.node is not None:
                 standing[pod.node].append(pod)

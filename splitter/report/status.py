@@ -156,8 +156,7 @@ def _ready(observed: Observation) -> int:
 
 def _counted(observed: Observation) -> int:
     """Count the pods of all holders: what an autoscaler takes for the present number."""
-    sets = [*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets)]
-    return sum(pod.counts for rs in sets for pod in rs.pods)
+    return sum(pod.counts for rs in observed.holders for pod in rs.pods)
 
 
 def _pools(observed: Observation, plan: Plan) -> tuple[dict[str, int], dict[str, int]]:
