@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from splitter.cli.splits import key_of, status_of
+from splitter.cli.splits import called, key_of, status_of
 from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Prices, Saving, UnitPrice, together
@@ -97,8 +97,7 @@ def _told(prices: Prices | None) -> str:
 
 def _name(row: Row, *, namespaced: bool) -> str:
     namespace, kind, name = row.name
-    short = name if kind == "Deployment" else f"{kind.lower()}/{name}"
-    return f"{namespace}/{short}" if namespaced else short
+    return called(Key(kind, namespace, name), namespaced=namespaced)
 
 
 def _cells(row: Row, prices: Prices | None, name: str) -> tuple[str, ...]:

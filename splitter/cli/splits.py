@@ -11,7 +11,7 @@ from rich.text import Text
 
 from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
-from splitter.core.names import Key, is_name
+from splitter.core.names import DEPLOYMENT, Key, is_name
 from splitter.core.reasons import Reason, State
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import splits
@@ -59,6 +59,16 @@ def key_of(split: Json) -> Key:
     )
 
 
+def called(key: Key, *, namespaced: bool) -> str:
+    """Return a workload as tables name it; the kind is said where it is no Deployment.
+
+    >>> called(Key("StatefulSet", "shop", "db"), namespaced=True)
+    'shop/statefulset/db'
+    """
+    name = key.name if key.kind == DEPLOYMENT else f"{key.kind.lower()}/{key.name}"
+    return f"{key.namespace}/{name}" if namespaced else name
+
+
 def status_of(split: Json) -> Json:
     """Return the status; empty before the first report."""
     return split.get("status") or {}
@@ -71,14 +81,13 @@ def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
     ('web', '-/-', '-/-', '-/-', '-', 'Steady', '-')
     """
     key, status = key_of(split), status_of(split)
-    name = key.name if key.kind == "Deployment" else f"{key.kind.lower()}/{key.name}"
 
     def pool(field: str) -> str:
         counts = status.get(field) or {}
         return f"{counts.get('ready', '-')}/{counts.get('wanted', '-')}"
 
     row = (
-        f"{key.namespace}/{name}" if namespaced else name,
+        called(key, namespaced=namespaced),
         f"{status.get('ready', '-')}/{status.get('desired', '-')}",
         pool("onDemand"),
         pool("spot"),

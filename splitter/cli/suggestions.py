@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from splitter.cli.splits import NAME_MIN, shortened
+from splitter.cli.splits import NAME_MIN, called, shortened
 from splitter.core.model import Note
-from splitter.core.names import DEPLOYMENT
 from splitter.core.suggestion import Proposal
 from splitter.simulate.estimate import OUTAGE, UNKNOWN_START_S, Estimate
 
@@ -120,9 +119,8 @@ def as_lines(found: Suggestions, *, namespaced: bool, width: int | None = None) 
 
 def _cells(one: Suggestion, *, namespaced: bool) -> tuple[str, ...]:
     it, estimate = one.proposal, one.estimate
-    name = it.key.name if it.key.kind == DEPLOYMENT else f"{it.key.kind.lower()}/{it.key.name}"
     seen = (
-        f"{it.key.namespace}/{name}" if namespaced else name,
+        called(it.key, namespaced=namespaced),
         str(it.replicas),
         f"{it.cpu_m / 1000:.1f}",
         f"{it.memory_bytes / _GIB:.1f}",
