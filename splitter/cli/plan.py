@@ -16,7 +16,6 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
-from splitter.core.names import Key
 from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
@@ -70,9 +69,10 @@ def plan(
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:
     """Return the previews. Sets of the cluster are rendered within limits: others wrote them."""
     from splitter.assembly import cache_of, renderer_of, rules_of
+    from splitter.kube.asks import wake_nobody
 
     async with cluster.connected() as (client, found):
-        cache = cache_of(found, _ignore)
+        cache = cache_of(found, wake_nobody)
         with closing(BoundedRenderer(renderer_of(found, cache.template_sets.by_name))) as renderer:
             return await preview(
                 client,
@@ -83,11 +83,6 @@ async def _look(target: Target, cluster: Cluster) -> list[Preview]:
                 wanted=await cluster.chosen(client, target),
                 named=target.keys,
             )
-
-
-def _ignore(key: Key, *, urgent: bool) -> None:
-    """Wake nobody: a preview looks once."""
-    del key, urgent
 
 
 def _plain(one: Preview) -> dict[str, Any]:

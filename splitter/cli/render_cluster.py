@@ -28,7 +28,6 @@ from splitter.core.model import (
     Pool,
     Rendered,
 )
-from splitter.core.names import Key
 from splitter.core.planner import policy_in_force
 from splitter.core.surface import ANNOTATION_TEMPLATE
 from splitter.kube.client import Client, Json
@@ -72,9 +71,10 @@ async def _rendered(
     client: Client, settings: Settings, target: Target, templates: Path | None, over: dict[str, str]
 ) -> tuple[Observation, Policy, Mapping[Pool, Rendered]]:
     from splitter.assembly import cache_of, renderer_of, rules_of
+    from splitter.kube.asks import wake_nobody
 
     settings, brought = read_templates(templates, settings)
-    cache = cache_of(settings, _ignore)
+    cache = cache_of(settings, wake_nobody)
     key = target.key
     observed = await observed_now(client, cache, key)
     if observed.source is None:
@@ -106,11 +106,6 @@ async def _rendered(
     if isinstance(twins, Note):
         raise SplitterError(twins.reason, twins.message)
     return observed, in_force.policy, twins
-
-
-def _ignore(key: Key, *, urgent: bool) -> None:
-    """Wake nobody: this looks once."""
-    del key, urgent
 
 
 def told(found: Sequence[Comparison]) -> str:

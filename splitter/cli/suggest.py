@@ -60,11 +60,12 @@ def suggest(
 async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object]) -> Suggestions:
     """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`."""
     from splitter.assembly import cache_of, rules_of
+    from splitter.kube.asks import wake_nobody
     from splitter.kube.survey import survey
     from splitter.simulate import Estimator
 
     async with cluster.connected() as (client, settings):
-        cache, rules = cache_of(settings, _ignore), rules_of(settings)
+        cache, rules = cache_of(settings, wake_nobody), rules_of(settings)
         chosen = await cluster.chosen(client, target)
         # Asked about everything, nobody means Kubernetes itself, or splitter.
         left_out = {*settings.excluded_namespaces, settings.own_namespace} if target.namespace is None else ()
@@ -91,11 +92,6 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
         notice_s=seen.sight.notice_s,
         spot_price=ASSUMED_SPOT_PRICE,
     )
-
-
-def _ignore(key: Key, *, urgent: bool) -> None:
-    """Wake nobody: this looks once."""
-    del key, urgent
 
 
 @contextmanager

@@ -14,6 +14,11 @@ class Wake(Protocol):
         """Ask for a pass of this workload; urgent ones go first."""
 
 
+def wake_nobody(key: Key, *, urgent: bool) -> None:
+    """Ask for nothing: who looks at a cluster once makes no pass."""
+    del key, urgent
+
+
 class Assess(Protocol):
     """Says what a node is and what becomes of its pods (`core.nodes.assess`, with the settings' presets)."""
 
