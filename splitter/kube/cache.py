@@ -26,7 +26,6 @@ from splitter.core.nodes import (
     gone,
     is_same_machine,
     kind_of,
-    slim,
 )
 from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
@@ -126,7 +125,7 @@ class Cache:
         )
         self._rooms = Rooms(self.pods)
         self.nodes = Shelf(
-            partial(_node, assess),
+            partial(parse.node, assess),
             {
                 "name": lambda record: record.facts.name,
                 "kind": lambda record: kind_of(record.state),
@@ -389,10 +388,3 @@ class Cache:
 
 def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:
     return record.kind == kind
-
-
-def _node(assess: Assess, raw: Mapping[str, Any]) -> NodeRecord:
-    metadata = raw["metadata"]
-    created = parse.instant(metadata["creationTimestamp"])
-    facts = slim(parse.node_facts(raw))
-    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, facts, assess(facts))
