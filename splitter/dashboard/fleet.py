@@ -12,11 +12,12 @@ from heapq import nlargest
 from splitter.core.names import Key
 from splitter.core.nodes import Health, NodeState
 from splitter.core.savings import Saving, together
-from splitter.dashboard.history import KEPT
+from splitter.dashboard.history import KEPT, Moment
 from splitter.dashboard.model import Model
+from splitter.dashboard.timeline import asked as asked_of
 from splitter.dashboard.workload_status import Decision, WorkloadStatus
 
-LATEST = 12
+LATEST = 6
 ZONE = "topology.kubernetes.io/zone"
 _WORKLOADS_NAMED = 8  # of those that stand on a node that goes
 
@@ -175,6 +176,30 @@ def told(model: Model) -> Iterator[Told]:
     horizon = model.now - KEPT
     for key, status in model.statuses.items():
         yield from (Told(key, one) for one in status.decisions if one.at >= horizon)
+
+
+def asked(model: Model) -> list[Moment]:
+    """Return how many replicas were asked for in all, as the decisions of all workloads say, oldest first.
+
+    What is older than the oldest decision that is kept of a workload is taken to have been as before it.
+    """
+    steps = [asked_of(one.decisions, one.on_demand, one.spot) for one in model.statuses.values()]
+    begin = model.now - KEPT
+    now = {number: of[0] for number, of in enumerate(steps)}
+    sums = [sum(one.on_demand for one in now.values()), sum(one.spot for one in now.values())]
+    found = [Moment(begin, 0, *sums)] if steps else []
+    for at, number, one in sorted(
+        ((one.at, number, one) for number, of in enumerate(steps) for one in of[1:]),
+        key=lambda step: step[:2],
+    ):
+        sums[0] += one.on_demand - now[number].on_demand
+        sums[1] += one.spot - now[number].spot
+        now[number] = one
+        if at <= begin:
+            found = [Moment(begin, 0, *sums)]
+        else:
+            found.append(Moment(at, 0, *sums))
+    return found
 
 
 def latest(model: Model) -> list[Told]:

@@ -4,9 +4,9 @@ Pure: moments and decisions in, markup out. Every text of others is escaped. Sha
 apart, not colours alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum, unique
 
 from markupsafe import Markup, escape
@@ -21,6 +21,7 @@ _WIDTH, _LEFT, _RIGHT = 960, 34, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _LINES = 4
 _MARK = 5.5
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600)
 _MOST_TICKS = 8
 
@@ -89,26 +90,28 @@ def span_of(begin: datetime, end: datetime) -> Span:
 
 
 def asked(decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts) -> list[Moment]:
-    """Return how many replicas were asked for, as the sentences say, oldest first."""
+    """Return how many replicas were asked for, as the sentences say: first what was before all of them."""
     now = {Pool.ON_DEMAND: on_demand.spec, Pool.SPOT: spot.spec}
     found: list[Moment] = []
     for one in reversed(decisions):
-        if one.move is None:
-            continue
-        pool, was, to = one.move
-        now[pool] = to
-        found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
-        now[pool] = was
-    return found[::-1]
+        if one.move is not None:
+            pool, was, to = one.move
+            now[pool] = to
+            found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
+            now[pool] = was
+    first = min((one.at for one in decisions), default=_LONG_AGO)
+    return [Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]), *reversed(found)]
 
 
-def fleet_picture(span: Span, moments: Iterable[Moment], decisions: Iterable[Decision]) -> Markup:
+def fleet_picture(
+    span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Iterable[Decision]
+) -> Markup:
     """Return ready replicas of all workloads, and below them how many decisions there were, by sort."""
     height, lanes = 128, 18
     counted = _binned(span, decisions)
     shown = [sort for sort in Sort if any(counted[sort])]
     whole = height + lanes * len(shown) + 22
-    parts = [_area(span, list(moments), 8, height - 8), *_time_axis(span, whole - 16, 4)]
+    parts = [_area(span, seen, said, 8, height - 8), *_time_axis(span, whole - 16, 4)]
     for number, sort in enumerate(shown):
         y = height + 10 + lanes * number
         parts.append(_tag("text", "lane", WORDS[sort], x=_LEFT, y=y + 4))
@@ -124,19 +127,20 @@ def workload_picture(
     span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Sequence[Decision]
 ) -> Markup:
     """Return the replicas of one workload over time, each decision with its number and its sentence."""
-    top, bottom, lane = 8, 128, 152
-    parts = [_area(span, list(seen), top, bottom, said), *_time_axis(span, lane + 26, 4)]
+    top, bottom, lane = 10, 128, 172
+    parts = [_area(span, seen, said, top, bottom), *_time_axis(span, lane + 26, 4)]
     used: list[float] = []
     for number, one in enumerate(decisions, 1):
         if one.at < span.begin:
             continue
         x = span.x(one.at)
-        level = sum(abs(x - other) < 2.4 * _MARK for other in used[-3:]) % 3
+        level = sum(abs(x - other) < 3.6 * _MARK for other in used[-3:]) % 3
         used.append(x)
-        y = lane - 12 * level
+        y = lane - 14 * level
         words = f"{number}. {one.at:%H:%M:%S} {one.reason}: {one.message}"
         parts.append(_tag("path", "drop", "", d=f"M{x} {top}V{y}"))
         parts.append(_mark(sort_of(one), x, y, words))
+        parts.append(_tag("text", "number", str(number), x=x + 7, y=y + 3.5))
     return _svg(lane + 42, "Replicas over time, with every decision", parts)
 
 
@@ -171,8 +175,8 @@ def _binned(span: Span, decisions: Iterable[Decision]) -> dict[Sort, list[int]]:
     return found
 
 
-def _area(span: Span, seen: list[Moment], top: float, bottom: float, said: Sequence[Moment] = ()) -> Markup:
-    """Return ready replicas stacked, what was wanted, and what was asked for before anybody looked."""
+def _area(span: Span, seen: Sequence[Moment], said: Sequence[Moment], top: float, bottom: float) -> Markup:
+    """Return replicas stacked: ready ones since they are seen, before that as many as were asked for."""
     seen_from = max(span.begin, seen[0].at) if seen else span.end
     before = [one for one in said if one.at < seen_from]
     highest = max([1, *(max(one.desired, one.on_demand + one.spot) for one in (*seen, *before))])
@@ -180,29 +184,28 @@ def _area(span: Span, seen: list[Moment], top: float, bottom: float, said: Seque
     def y_of(replicas: int) -> float:
         return round(bottom - (bottom - top) * replicas / highest, 1)
 
-    parts = []
+    def stacked(moments: Sequence[Moment], end: datetime, kind: str) -> Iterator[Markup]:
+        on_demand = [(one.at, y_of(one.on_demand)) for one in moments]
+        both = [(one.at, y_of(one.on_demand + one.spot)) for one in moments]
+        ground = [(moments[0].at, bottom)]
+        yield _tag("path", f"on-demand{kind}", "", d=_between(span, ground, on_demand, end))
+        yield _tag("path", f"spot{kind}", "", d=_between(span, on_demand, both, end))
+
+    parts: list[Markup] = []
     step = next(one for one in _steps() if highest / one <= _LINES)
     for replicas in range(0, highest + 1, step):
         y = y_of(replicas)
         parts.append(_tag("path", "grid", "", d=f"M{_LEFT} {y}H{_LEFT + _PLOT}"))
         parts.append(_tag("text", "axis end", str(replicas), x=_LEFT - 6, y=y + 4))
-    on_demand = [(one.at, y_of(one.on_demand)) for one in seen]
-    both = [(one.at, y_of(one.on_demand + one.spot)) for one in seen]
+    if before:
+        parts += stacked(before, seen_from, " said")
     if seen:
-        base = [(one.at, bottom) for one in seen[:1]]
-        parts.append(_tag("path", "on-demand", "", d=_between(span, base, on_demand, span.end)))
-        parts.append(_tag("path", "spot", "", d=_between(span, on_demand, both, span.end)))
+        parts += stacked(seen, span.end, "")
         wanted = [(one.at, y_of(one.desired)) for one in seen]
         parts.append(_tag("path", "wanted", "", d=_line(span, wanted, span.end)))
-    for kind, steps in (
-        ("said", [(one.at, y_of(one.on_demand)) for one in before]),
-        ("said", [(one.at, y_of(one.on_demand + one.spot)) for one in before]),
-    ):
-        if steps:
-            parts.append(_tag("path", kind, "", d=_line(span, steps, seen_from)))
-    if seen and span.begin < seen_from:
-        x = span.x(seen_from)
-        parts.append(_tag("path", "opened", "", d=f"M{x} {top}V{bottom}"))
+        if span.begin < seen_from:
+            x = span.x(seen_from)
+            parts.append(_tag("path", "opened", "", d=f"M{x} {top - 4}V{bottom}"))
     return Markup("").join(parts)
 
 

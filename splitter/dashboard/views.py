@@ -73,7 +73,12 @@ class Views:
             "sort_of": timeline.sort_of,
             "mark": timeline.key_picture,
         }
-        self._environment.filters |= {"percent": _percent, "clock": _clock, "day": _day}
+        self._environment.filters |= {
+            "percent": _percent,
+            "clock": _clock,
+            "day": _day,
+            "breakable": _breakable,
+        }
 
     def page(self, name: str, **given: object) -> str:
         """Return a whole page."""
@@ -103,7 +108,7 @@ class Views:
             found["timeline"] = self._part(
                 "fleet_timeline",
                 drawn=timeline.fleet_picture(
-                    span, list(model.fleet), (one.decision for one in fleet.told(model))
+                    span, list(model.fleet), fleet.asked(model), (one.decision for one in fleet.told(model))
                 ),
                 latest=fleet.latest(model),
                 opened=model.opened,
@@ -179,6 +184,11 @@ def called(key: Key) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def _breakable(text: str) -> Markup:
+    """Return a text whose lines may be broken behind a slash, as those of long labels."""
+    return Markup("/<wbr>").join(text.split("/"))
 
 
 def _clock(at: datetime | None) -> str:

@@ -78,7 +78,12 @@ class PaperCluster:
         if plural not in _API:
             return web.json_response({"gitVersion": "v1.36.0"})
         if plural in self.forbidden:
-            status = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"{plural} is forbidden"}
+            status = {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": f"{plural} is forbidden",
+            }
             return web.json_response(status, status=403)
         if "watch" in request.query:
             return await self._watch(request, plural)
@@ -162,7 +167,10 @@ def split(
     **more: object,
 ) -> Json:
     """Return a Split whose policy wants these counts."""
-    ready = (on_demand if on_demand_ready is None else on_demand_ready, spot if spot_ready is None else spot_ready)
+    ready = (
+        on_demand if on_demand_ready is None else on_demand_ready,
+        spot if spot_ready is None else spot_ready,
+    )
     begin = since or datetime.now(UTC) - timedelta(hours=30)
     held = {
         "onDemand": {"replicas": on_demand, "cpu": 250 * on_demand, "memory": 512 * on_demand},
@@ -217,7 +225,9 @@ def placed(cluster: PaperCluster, workload: str, on_demand: int, spot: int, name
         ]
         for number in range(count):
             where = names[(number + len(workload)) % len(names)]
-            cluster.put("pods", pod(workload, f"{workload}-{pool}-{number:x}", pool, where, namespace=namespace))
+            cluster.put(
+                "pods", pod(workload, f"{workload}-{pool}-{number:x}", pool, where, namespace=namespace)
+            )
 
 
 @dataclass(slots=True)
@@ -329,8 +339,16 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
             f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} replicas are on nodes that go.",
         ),
         (ago(begin - 61), "SpotLost", f"scale spot {spot} -> {spot - more} (-{more}): their nodes are gone."),
-        (ago(begin - 84), "Probing", f"scale spot {spot - more} -> {spot - more + 1} (+1): spot has a free place."),
-        (ago(begin - 95), "Returning", f"scale spot {spot - more + 1} -> {spot} (+{more - 1}): spot has held for 10 min."),
+        (
+            ago(begin - 84),
+            "Probing",
+            f"scale spot {spot - more} -> {spot - more + 1} (+1): spot has a free place.",
+        ),
+        (
+            ago(begin - 95),
+            "Returning",
+            f"scale spot {spot - more + 1} -> {spot} (+{more - 1}): spot has held for 10 min.",
+        ),
         (
             ago(begin - 96),
             "Covered",
