@@ -12,9 +12,9 @@ from heapq import nlargest
 from splitter.core.names import Key
 from splitter.core.nodes import Health, NodeState
 from splitter.core.savings import Saving, together
+from splitter.dashboard import timeline
 from splitter.dashboard.history import KEPT, Moment
 from splitter.dashboard.model import Model
-from splitter.dashboard.timeline import asked as asked_of
 from splitter.dashboard.workload_status import Decision, WorkloadStatus
 
 LATEST = 6
@@ -179,27 +179,26 @@ def told(model: Model) -> Iterator[Told]:
 
 
 def asked(model: Model) -> list[Moment]:
-    """Return how many replicas were asked for in all, as the decisions of all workloads say, oldest first.
-
-    What is older than the oldest decision that is kept of a workload is taken to have been as before it.
-    """
-    steps = [asked_of(one.decisions, one.on_demand, one.spot) for one in model.statuses.values()]
-    begin = model.now - KEPT
-    now = {number: of[0] for number, of in enumerate(steps)}
-    sums = [sum(one.on_demand for one in now.values()), sum(one.spot for one in now.values())]
-    found = [Moment(begin, 0, *sums)] if steps else []
-    for at, number, one in sorted(
-        ((one.at, number, one) for number, of in enumerate(steps) for one in of[1:]),
-        key=lambda step: step[:2],
-    ):
-        sums[0] += one.on_demand - now[number].on_demand
-        sums[1] += one.spot - now[number].spot
-        now[number] = one
+    """Return how many replicas were asked for in all, as the decisions of all workloads say, oldest first."""
+    steps: list[tuple[datetime, int, int]] = []
+    for one in model.statuses.values():
+        on_demand = spot = 0
+        for moment in timeline.asked(counted_since(one), one.decisions, one.on_demand, one.spot):
+            steps.append((moment.at, moment.on_demand - on_demand, moment.spot - spot))
+            on_demand, spot = moment.on_demand, moment.spot
+    begin, found = model.now - KEPT, list[Moment]()
+    on_demand = spot = 0
+    for at, more_on_demand, more_spot in sorted(steps):
+        on_demand, spot = on_demand + more_on_demand, spot + more_spot
         if at <= begin:
-            found = [Moment(begin, 0, *sums)]
-        else:
-            found.append(Moment(at, 0, *sums))
+            found.clear()
+        found.append(Moment(max(at, begin), 0, on_demand, spot))
     return found
+
+
+def counted_since(status: WorkloadStatus) -> datetime | None:
+    """Return since when a workload is split, as far as it says."""
+    return status.usage.since if status.usage is not None else None
 
 
 def latest(model: Model) -> list[Told]:

@@ -110,7 +110,7 @@ class _Page:
         return [
             web.get(f"{root}/", self._fleet),
             web.get(f"{root}/workload/{workload}", self._workload),
-            web.get(f"{root}/plan/{workload}", self._plan),
+            web.get(f"{root}/plan/workload/{workload}", self._plan),
             web.get(f"{root}/simulator", self._simulate),
             web.get(f"{root}/replay", self._replay),
             web.get(f"{root}/events/fleet", self._fleet_events, allow_head=False),

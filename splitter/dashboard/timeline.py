@@ -6,7 +6,7 @@ apart, not colours alone.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum, unique
 
 from markupsafe import Markup, escape
@@ -21,7 +21,7 @@ _WIDTH, _LEFT, _RIGHT = 960, 34, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _LINES = 4
 _MARK = 5.5
-_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+_LEVELS, _ROOM = 4, 22.0
 _TICKS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600)
 _MOST_TICKS = 8
 
@@ -89,8 +89,13 @@ def span_of(begin: datetime, end: datetime) -> Span:
     return Span(min(begin, end - timedelta(minutes=1)), end)
 
 
-def asked(decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts) -> list[Moment]:
-    """Return how many replicas were asked for, as the sentences say: first what was before all of them."""
+def asked(
+    since: datetime | None, decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts
+) -> list[Moment]:
+    """Return how many replicas were asked for since a workload is split, as the sentences say.
+
+    Without `since`, since the first decision that is kept.
+    """
     now = {Pool.ON_DEMAND: on_demand.spec, Pool.SPOT: spot.spec}
     found: list[Moment] = []
     for one in reversed(decisions):
@@ -99,8 +104,13 @@ def asked(decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts
             now[pool] = to
             found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
             now[pool] = was
-    first = min((one.at for one in decisions), default=_LONG_AGO)
-    return [Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]), *reversed(found)]
+    first = since or (decisions[0].at if decisions else None)
+    if first is None:
+        return []
+    return [
+        Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]),
+        *(one for one in found[::-1] if one.at >= first),
+    ]
 
 
 def fleet_picture(
@@ -127,18 +137,19 @@ def workload_picture(
     span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Sequence[Decision]
 ) -> Markup:
     """Return the replicas of one workload over time, each decision with its number and its sentence."""
-    top, bottom, lane = 10, 128, 172
+    top, bottom, lane = 10, 128, 188
     parts = [_area(span, seen, said, top, bottom), *_time_axis(span, lane + 26, 4)]
-    used: list[float] = []
-    for number, one in enumerate(decisions, 1):
+    # From the newest on; where marks would cover each other they go up, and then to the left.
+    free = [_WIDTH + _ROOM] * _LEVELS
+    for number, one in reversed(list(enumerate(decisions, 1))):
         if one.at < span.begin:
-            continue
-        x = span.x(one.at)
-        level = sum(abs(x - other) < 3.6 * _MARK for other in used[-3:]) % 3
-        used.append(x)
+            break
+        at_x = span.x(one.at)
+        level = next((place for place, x in enumerate(free) if at_x <= x - _ROOM), free.index(max(free)))
+        x = free[level] = min(at_x, free[level] - _ROOM)
         y = lane - 14 * level
         words = f"{number}. {one.at:%H:%M:%S} {one.reason}: {one.message}"
-        parts.append(_tag("path", "drop", "", d=f"M{x} {top}V{y}"))
+        parts.append(_tag("path", "drop", "", d=f"M{at_x} {top}V{bottom + 2}L{x:g} {y - 4}"))
         parts.append(_mark(sort_of(one), x, y, words))
         parts.append(_tag("text", "number", str(number), x=x + 7, y=y + 3.5))
     return _svg(lane + 42, "Replicas over time, with every decision", parts)

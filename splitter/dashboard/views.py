@@ -104,11 +104,13 @@ class Views:
             "going": self._part("going", nodes=fleet.going(model), at=model.now),
         }
         if pictures:
-            span = timeline.span_of(model.now - KEPT, model.now)
+            said = fleet.asked(model)
+            first = min([model.opened, *(one.at for one in said[:1])])
+            span = timeline.span_of(max(first, model.now - KEPT), model.now)
             found["timeline"] = self._part(
                 "fleet_timeline",
                 drawn=timeline.fleet_picture(
-                    span, list(model.fleet), fleet.asked(model), (one.decision for one in fleet.told(model))
+                    span, list(model.fleet), said, (one.decision for one in fleet.told(model))
                 ),
                 latest=fleet.latest(model),
                 opened=model.opened,
@@ -145,7 +147,7 @@ class Views:
         times = [one.at for one in decisions] + [one.at for one in seen]
         first = min(times, default=model.now)
         span = timeline.span_of(max(first, model.now - KEPT), model.now)
-        said = timeline.asked(decisions, status.on_demand, status.spot)
+        said = timeline.asked(fleet.counted_since(status), decisions, status.on_demand, status.spot)
         return {
             "notices": self._part("notices", missing=model.view.missing),
             "head": self._part("head", it=status, saved=fleet.saved(status, model.now)),
