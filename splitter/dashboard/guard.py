@@ -30,6 +30,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
+    "Server": "splitter",
 }
 """Sent with every answer, refusals included."""
 _READS = frozenset({"GET", "HEAD"})

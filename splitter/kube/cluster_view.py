@@ -5,8 +5,9 @@ change names the workloads that it concerns. Nothing is written.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -24,6 +25,11 @@ from splitter.kube.watch import Reflector
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+logger = logging.getLogger("splitter.cluster_view")
+
+# So long the first view waits for the first lists; what has not come by then comes to the page later.
+_FIRST_LISTS_S = 10.0
 
 Changed = Callable[[Key | None], object]
 """Told of each change: of a workload, or with None of a node on which no replica stands."""
@@ -85,19 +91,19 @@ class ClusterView:
 
         An API server that does not answer is told of by `missing`, and waited for.
         """
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one.run()) for one in self._reflectors]
-            try:
+        tasks = [asyncio.create_task(one.run()) for one in self._reflectors]
+        for task in tasks:
+            task.add_done_callback(_complain)
+        try:
+            with suppress(TimeoutError):  # the page says so
                 async with asyncio.timeout(_FIRST_LISTS_S):
                     for one in self._reflectors:
                         await one.answered.wait()
-            except TimeoutError:
-                pass  # the page says so
-            try:
-                yield
-            finally:
-                for task in tasks:
-                    task.cancel()
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -181,7 +187,10 @@ class ClusterView:
                 self._changed(key)
 
 
-_FIRST_LISTS_S = 10.0
+def _complain(task: "asyncio.Task[None]") -> None:
+    """Say that a kind is no longer followed: a reflector never ends by itself."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("what is shown is no longer up to date, this is a bug of splitter's", exc_info=error)
 
 
 def _labelled(split: SplitRecord) -> tuple[str, str]:

@@ -16,14 +16,15 @@ import orjson
 from aiohttp import web
 
 from kube.server import client_of
+from splitter.cli.dashboard import explain_record
+from splitter.core.model import Policy
 from splitter.core.nodes import assess
+from splitter.core.rebalance import Tuning
 from splitter.core.surface import short_name
 from splitter.dashboard import Model, Simulator, Tellers, Views, serve
 from splitter.dashboard.server import Served
 from splitter.kube.client import Client
 from splitter.kube.cluster_view import ClusterView
-from splitter.core.model import Policy
-from splitter.core.rebalance import Tuning
 
 Json = dict[str, Any]
 CREATED = "2026-01-05T09:00:00Z"
@@ -46,6 +47,8 @@ class PaperCluster:
     )
     forbidden: set[str] = field(default_factory=set)
     """Plurals that nobody may list."""
+    asked: set[str] = field(default_factory=set)
+    """Plurals that were asked for."""
     versions: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1000))
     watches: dict[str, list[asyncio.Queue[bytes]]] = field(default_factory=lambda: defaultdict(list))
 
@@ -77,6 +80,7 @@ class PaperCluster:
         *_, plural = request.path.split("/")
         if plural not in _API:
             return web.json_response({"gitVersion": "v1.36.0"})
+        self.asked.add(plural)
         if plural in self.forbidden:
             status = {
                 "kind": "Status",
@@ -274,8 +278,6 @@ async def shown(
         model = Model()
         view = ClusterView(client, namespaces, assess, model.changed)
         model.look(view)
-        from splitter.cli.dashboard import explain_record
-
         views = Views(model, tellers or Tellers(explain_record, _plan), "sandbox · all namespaces")
         simulator = Simulator(Policy(), Tuning())
         async with view.followed(), serve(model, views, simulator) as served:
@@ -336,7 +338,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
         (
             ago(begin - 60),
             "SpotInterrupted",
-            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} replicas are on nodes that go.",
+            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} stand on doomed nodes",
         ),
         (ago(begin - 61), "SpotLost", f"scale spot {spot} -> {spot - more} (-{more}): their nodes are gone."),
         (
@@ -352,7 +354,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
         (
             ago(begin - 96),
             "Covered",
-            f"scale on-demand {on_demand + more} -> {on_demand} (-{more}): spot replicas have been ready for 600 s.",
+            f"scale on-demand {on_demand + more} -> {on_demand} (-{more}): spot was ready for 600 s",
         ),
     ]
     if name in {"cart", "search"}:
@@ -360,7 +362,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
             (
                 ago(0.6),
                 "SpotInterrupted",
-                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 replicas are on nodes that are announced to go.",
+                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas stand on doomed nodes",
             )
         )
     return found
