@@ -106,6 +106,9 @@ class PaperCluster:
         response = web.StreamResponse()
         await response.prepare(request)
         try:
+            # aiohttp sends the head of an answer with its first bytes.
+            kept = {"kind": "Thing", "metadata": {"resourceVersion": str(since)}}
+            await response.write(orjson.dumps({"type": "BOOKMARK", "object": kept}) + b"\n")
             while True:
                 await response.write(await queue.get())
         except ConnectionError:
