@@ -109,9 +109,10 @@ class PaperCluster:
             # aiohttp sends the head of an answer with its first bytes.
             kept = {"kind": "Thing", "metadata": {"resourceVersion": str(since)}}
             await response.write(orjson.dumps({"type": "BOOKMARK", "object": kept}) + b"\n")
-            while True:
-                await response.write(await queue.get())
-        except ConnectionError:
+            async with asyncio.timeout(int(request.query["timeoutSeconds"])):
+                while True:
+                    await response.write(await queue.get())
+        except (ConnectionError, TimeoutError):
             return response
         finally:
             self.watches[plural].remove(queue)
