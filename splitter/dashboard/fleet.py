@@ -11,13 +11,13 @@ from heapq import nlargest
 
 from splitter.core.names import Key
 from splitter.core.nodes import Health, NodeState
-from splitter.core.savings import Saving, together
-from splitter.dashboard import timeline
+from splitter.core.savings import Saving
 from splitter.dashboard.history import KEPT, Moment
 from splitter.dashboard.model import Model
 from splitter.dashboard.workload_status import Decision, WorkloadStatus
 
 LATEST = 6
+_TOGETHER = KEPT / 900
 ZONE = "topology.kubernetes.io/zone"
 _WORKLOADS_NAMED = 8  # of those that stand on a node that goes
 
@@ -72,8 +72,6 @@ def figures(model: Model) -> Figures:
     statuses = list(model.statuses.values())
     on_demand, spot = (sum(getattr(one, pool).ready for one in statuses) for pool in ("on_demand", "spot"))
     usages = [one.usage for one in statuses if one.usage is not None]
-    now = model.now
-    saving = together(Saving(usage.at(now)) for usage in usages)
     return Figures(
         workloads=len(statuses),
         at_rest=sum(one.at_rest for one in statuses),
@@ -81,7 +79,7 @@ def figures(model: Model) -> Figures:
         ready=sum(one.ready for one in statuses),
         cover=sum(one.cover for one in statuses),
         on_spot=spot / (spot + on_demand) if spot + on_demand else None,
-        saved=saving.ratio(None),
+        saved=model.saved.ratio(None),
         saved_since=min((usage.since for usage in usages), default=None),
     )
 
@@ -183,22 +181,19 @@ def asked(model: Model) -> list[Moment]:
     steps: list[tuple[datetime, int, int]] = []
     for one in model.statuses.values():
         on_demand = spot = 0
-        for moment in timeline.asked(counted_since(one), one.decisions, one.on_demand, one.spot):
+        for moment in one.asked:
             steps.append((moment.at, moment.on_demand - on_demand, moment.spot - spot))
             on_demand, spot = moment.on_demand, moment.spot
     begin, found = model.now - KEPT, list[Moment]()
     on_demand = spot = 0
     for at, more_on_demand, more_spot in sorted(steps):
         on_demand, spot = on_demand + more_on_demand, spot + more_spot
-        if at <= begin:
-            found.clear()
-        found.append(Moment(max(at, begin), 0, on_demand, spot))
+        # What cannot be told apart in the picture is one step of it.
+        drawn = found[-1].at if found and at - found[-1].at < _TOGETHER else max(at, begin)
+        if at <= begin or (found and drawn == found[-1].at):
+            del found[-1:]
+        found.append(Moment(drawn, 0, on_demand, spot))
     return found
-
-
-def counted_since(status: WorkloadStatus) -> datetime | None:
-    """Return since when a workload is split, as far as it says."""
-    return status.usage.since if status.usage is not None else None
 
 
 def latest(model: Model) -> list[Told]:

@@ -7,13 +7,16 @@ missed. It decides nothing and writes nothing.
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from splitter.core.names import Key
 from splitter.core.packed import unpacked
+from splitter.core.savings import Saving, together
 from splitter.dashboard.history import Moment, Series, fleet_series
 from splitter.dashboard.workload_status import WorkloadStatus, read_status
 from splitter.kube.cluster_view import ClusterView
+
+_SAVED_EVERY = timedelta(seconds=10)
 
 
 def utc_now() -> datetime:
@@ -31,6 +34,7 @@ class Model:
         self._versions: dict[Key, int] = {}  # of the resource that was read
         self._listeners: set[asyncio.Event] = set()
         self._sums = [0, 0, 0]
+        self._saved: tuple[datetime, Saving] | None = None
         self.opened = now()
         self.statuses: dict[Key, WorkloadStatus] = {}
         self.changes: dict[Key, int] = {}
@@ -65,6 +69,15 @@ class Model:
             self._read(key)
         for listener in self._listeners:
             listener.set()
+
+    @property
+    def saved(self) -> Saving:
+        """What all have saved; added up anew every ten seconds."""
+        now = self.now
+        if self._saved is None or not timedelta() <= now - self._saved[0] < _SAVED_EVERY:
+            usages = (one.usage for one in self.statuses.values() if one.usage is not None)
+            self._saved = now, together(Saving(usage.at(now)) for usage in usages)
+        return self._saved[1]
 
     def since(self, change: int) -> set[Key]:
         """Return the workloads that have changed since a change."""

@@ -12,10 +12,9 @@ from enum import StrEnum, unique
 from markupsafe import Markup, escape
 
 from splitter.core.meanings import SECTIONS
-from splitter.core.model import Pool
 from splitter.core.reasons import Reason
 from splitter.dashboard.history import Moment
-from splitter.dashboard.workload_status import Decision, PoolCounts
+from splitter.dashboard.workload_status import Decision
 
 _WIDTH, _LEFT, _RIGHT = 960, 34, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
@@ -89,30 +88,6 @@ def span_of(begin: datetime, end: datetime) -> Span:
     return Span(min(begin, end - timedelta(minutes=1)), end)
 
 
-def asked(
-    since: datetime | None, decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts
-) -> list[Moment]:
-    """Return how many replicas were asked for since a workload is split, as the sentences say.
-
-    Without `since`, since the first decision that is kept.
-    """
-    now = {Pool.ON_DEMAND: on_demand.spec, Pool.SPOT: spot.spec}
-    found: list[Moment] = []
-    for one in reversed(decisions):
-        if one.move is not None:
-            pool, was, to = one.move
-            now[pool] = to
-            found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
-            now[pool] = was
-    first = since or (decisions[0].at if decisions else None)
-    if first is None:
-        return []
-    return [
-        Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]),
-        *(one for one in found[::-1] if one.at >= first),
-    ]
-
-
 def fleet_picture(
     span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Iterable[Decision]
 ) -> Markup:
@@ -179,10 +154,10 @@ def _bin_x(place: int) -> float:
 
 def _binned(span: Span, decisions: Iterable[Decision]) -> dict[Sort, list[int]]:
     found = {sort: [0] * _BINS for sort in Sort}
+    width = (span.end - span.begin) / _BINS
     for one in decisions:
         if span.begin <= one.at <= span.end:
-            place = min(_BINS - 1, int((span.x(one.at) - _LEFT) / _BIN))
-            found[sort_of(one)][place] += 1
+            found[sort_of(one)][min(_BINS - 1, (one.at - span.begin) // width)] += 1
     return found
 
 

@@ -5,7 +5,7 @@ Jinja2 escapes everything; what comes as `Markup` was made by `timeline` and by 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ _STATES = {
     State.CONFLICT: ("×", "bad"),  # noqa: RUF001 (the same)
 }
 _LINES = 400
+_PICTURE_LIVES = timedelta(seconds=4)
 Parts = dict[str, Markup]
 
 
@@ -52,10 +53,12 @@ class Views:
         """`where` is said in the heading: which cluster, which namespaces."""
         self._model = model
         self._tellers = tellers
-        self._rows: dict[Key, tuple[int, Markup]] = {}
+        self._pictured: tuple[datetime, Markup] | None = None
+        self._rows: dict[Key, tuple[tuple[int, int], Markup]] = {}
         self._environment = Environment(
             loader=FileSystemLoader(FILES / "templates"),
             autoescape=True,
+            auto_reload=False,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -87,6 +90,8 @@ class Views:
 
     def fleet_page(self) -> str:
         """Return the first view."""
+        for gone in self._rows.keys() - self._model.statuses.keys():
+            del self._rows[gone]
         return self.page(
             "fleet",
             base="",
@@ -103,31 +108,37 @@ class Views:
             "figures": self._part("figures", it=fleet.figures(model)),
             "going": self._part("going", nodes=fleet.going(model), at=model.now),
         }
-        if pictures:
-            said = fleet.asked(model)
-            first = min([model.opened, *(one.at for one in said[:1])])
-            span = timeline.span_of(max(first, model.now - KEPT), model.now)
-            found["timeline"] = self._part(
-                "fleet_timeline",
-                drawn=timeline.fleet_picture(
-                    span, list(model.fleet), said, (one.decision for one in fleet.told(model))
-                ),
-                latest=fleet.latest(model),
-                opened=model.opened,
-            )
+        if pictures and self._is_old(self._pictured):
+            self._pictured = model.now, self._timeline()
+        if pictures and self._pictured is not None:
+            found["timeline"] = self._pictured[1]
         return found
 
-    def row(self, key: Key) -> Markup:
-        """Return the row of a workload; rendered once a change."""
-        status, change = self._model.statuses[key], self._model.changes.get(key, 0)
-        known = self._rows.get(key)
-        if known is None or known[0] != change:
-            self._rows[key] = known = change, self._row(status)
-        return known[1]
+    def _is_old(self, made: tuple[datetime, Markup] | None) -> bool:
+        """Whether a picture is to be drawn anew: all browsers are shown the same one for a while."""
+        return made is None or not timedelta() <= self._model.now - made[0] < _PICTURE_LIVES
 
-    def forget(self) -> None:
-        """Forget the rows of workloads that are gone, and the shares that they have saved."""
-        self._rows.clear()
+    def _timeline(self) -> Markup:
+        model = self._model
+        said = fleet.asked(model)
+        first = min([model.opened, *(one.at for one in said[:1])])
+        span = timeline.span_of(max(first, model.now - KEPT), model.now)
+        told = (one.decision for one in fleet.told(model))
+        return self._part(
+            "fleet_timeline",
+            drawn=timeline.fleet_picture(span, list(model.fleet), said, told),
+            latest=fleet.latest(model),
+            opened=model.opened,
+        )
+
+    def row(self, key: Key) -> Markup:
+        """Return the row of a workload; rendered once a change, and once a minute for what it saves."""
+        status, model = self._model.statuses[key], self._model
+        state = model.changes.get(key, 0), int(model.now.timestamp() // 60)
+        known = self._rows.get(key)
+        if known is None or known[0] != state:
+            self._rows[key] = known = state, self._row(status)
+        return known[1]
 
     def _row(self, status: WorkloadStatus) -> Markup:
         return self._part("row", it=status, saved=fleet.saved(status, self._model.now))
@@ -147,7 +158,6 @@ class Views:
         times = [one.at for one in decisions] + [one.at for one in seen]
         first = min(times, default=model.now)
         span = timeline.span_of(max(first, model.now - KEPT), model.now)
-        said = timeline.asked(fleet.counted_since(status), decisions, status.on_demand, status.spot)
         return {
             "notices": self._part("notices", missing=model.view.missing),
             "head": self._part("head", it=status, saved=fleet.saved(status, model.now)),
@@ -156,7 +166,7 @@ class Views:
             ),
             "timeline": self._part(
                 "workload_timeline",
-                drawn=timeline.workload_picture(span, seen, said, decisions),
+                drawn=timeline.workload_picture(span, seen, status.asked, decisions),
                 decisions=list(enumerate(decisions, 1))[::-1],
                 opened=model.opened,
             ),

@@ -4,7 +4,7 @@ Pure: the JSON of a status in, frozen data out. What is missing or of another ki
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sys import intern
@@ -14,6 +14,7 @@ from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.core.usage import Usage
+from splitter.dashboard.history import Moment
 
 _MOST = 2**31 - 1  # an int32, as every count of replicas in Kubernetes
 _DECISIONS, _NODES, _POLICY = 20, 10, 40
@@ -92,6 +93,8 @@ class WorkloadStatus:
     policy: tuple[PolicyValue, ...]
     usage: Usage | None
     placed: bool
+    asked: tuple[Moment, ...]
+    """How many replicas were asked for since it is split, as far as the decisions say."""
 
     @property
     def at_rest(self) -> bool:
@@ -101,6 +104,9 @@ class WorkloadStatus:
 
 def read_status(key: Key, raw: Mapping[str, Any], *, placed: bool) -> WorkloadStatus:
     """Return what a status says."""
+    on_demand, spot = _pool(raw.get("onDemand")), _pool(raw.get("spot"))
+    decisions, usage = tuple(_decisions(raw.get("decisions"))), Usage.from_json(raw.get("usage"))
+    since = usage.since if usage is not None else None
     return WorkloadStatus(
         key=key,
         state=_text(raw.get("state")) or "Unreported",
@@ -109,14 +115,39 @@ def read_status(key: Key, raw: Mapping[str, Any], *, placed: bool) -> WorkloadSt
         desired=_count(raw, "desired"),
         ready=_count(raw, "ready"),
         cover=_count(raw, "cover"),
-        on_demand=_pool(raw.get("onDemand")),
-        spot=_pool(raw.get("spot")),
-        decisions=tuple(_decisions(raw.get("decisions"))),
+        on_demand=on_demand,
+        spot=spot,
+        decisions=decisions,
         nodes=tuple(_nodes(raw.get("nodes"))),
         policy=tuple(_policy(raw.get("policy"), raw.get("policyFrom"))),
-        usage=Usage.from_json(raw.get("usage")),
+        usage=usage,
         placed=placed,
+        asked=tuple(asked(since, decisions, on_demand, spot)),
     )
+
+
+def asked(
+    since: datetime | None, decisions: Sequence[Decision], on_demand: PoolCounts, spot: PoolCounts
+) -> list[Moment]:
+    """Return how many replicas were asked for since a workload is split, as the sentences say.
+
+    Without `since`, since the first decision that is kept.
+    """
+    now = {Pool.ON_DEMAND: on_demand.spec, Pool.SPOT: spot.spec}
+    found: list[Moment] = []
+    for one in reversed(decisions):
+        if one.move is not None:
+            pool, was, to = one.move
+            now[pool] = to
+            found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
+            now[pool] = was
+    first = since or (decisions[0].at if decisions else None)
+    if first is None:
+        return []
+    return [
+        Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]),
+        *(one for one in found[::-1] if one.at >= first),
+    ]
 
 
 def read_time(text: object) -> datetime | None:

@@ -11,7 +11,14 @@ from splitter.dashboard import timeline
 from splitter.dashboard.history import KEPT, Moment, Series
 from splitter.dashboard.simulator import Simulator
 from splitter.dashboard.timeline import Sort
-from splitter.dashboard.workload_status import Decision, PoolCounts, WorkloadStatus, read_status, read_time
+from splitter.dashboard.workload_status import (
+    Decision,
+    PoolCounts,
+    WorkloadStatus,
+    asked,
+    read_status,
+    read_time,
+)
 from splitter.simulate import Change, Trace
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -139,13 +146,13 @@ class TestTimeline:
             decision(20, "scale spot 5 -> 8 (+3): back"),
             decision(10, "scale on-demand 5 -> 2 (-3): covered"),
         ]
-        found = timeline.asked(NOW - timedelta(minutes=90), decisions, PoolCounts(spec=2), PoolCounts(spec=8))
+        found = asked(NOW - timedelta(minutes=90), decisions, PoolCounts(spec=2), PoolCounts(spec=8))
         assert [(one.on_demand, one.spot) for one in found] == [(2, 8), (5, 8), (5, 5), (5, 8), (2, 8)]
         assert found[0].at == NOW - timedelta(minutes=90)
 
     def test_nothing_is_known_of_the_time_before(self) -> None:
         """Without counters and without decisions nobody knows since when it is split."""
-        assert timeline.asked(None, [], PoolCounts(spec=2), PoolCounts(spec=8)) == []
+        assert asked(None, [], PoolCounts(spec=2), PoolCounts(spec=8)) == []
 
     def test_every_decision_has_a_mark_with_its_sentence(self) -> None:
         """Twenty in one second too: each has a number of its own, within the picture."""
