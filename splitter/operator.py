@@ -35,8 +35,8 @@ from splitter.kube.records import TemplateSetRecord
 from splitter.kube.views import Views
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
+from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
-from splitter.reconciler.vitals import checks
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.settings import Settings

@@ -1,7 +1,7 @@
 """The settings of one installation: a YAML file (`--settings FILE`), and the environment over it.
 
 Read once at start by every verb; whatever is wrong is found here, all at once and in words, never later. What
-a workload's owner decides is an annotation (`core.surface`). It writes `docs/reference/settings.md`.
+a workload's owner decides is an annotation. `docs/reference/settings.md` is written from here.
 """
 
 import os
@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import MAX_SOAK_S, nearest, parse_duration, quoted
 from splitter.core.nodes import PRESETS, parse_selector
 from splitter.core.reasons import Reason
-from splitter.core.surface import MAX_SOAK_S, nearest, parse_duration, quoted
 
 ENVIRONMENT_PREFIX: Final = "SPLITTER_"
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from splitter.core.labels_annotations import LABEL_SPLIT, mark_value
 from splitter.core.model import (
     Observation,
     PodView,
@@ -24,7 +25,6 @@ from splitter.core.model import (
 from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.core.placeable import runs
-from splitter.core.surface import LABEL_SPLIT, mark_value
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 KEY = Key("Deployment", "shop", "web")

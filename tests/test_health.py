@@ -10,8 +10,8 @@ import pytest
 
 from splitter.core.names import Key
 from splitter.kube.client import ApiError
+from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import WorkQueue
-from splitter.reconciler.vitals import checks
 from splitter.report.health import Check, Health, serve
 
 WEB = Key("Deployment", "shop", "web")

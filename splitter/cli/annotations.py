@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
+from splitter.core.labels_annotations import PREFIX, parse_policy
 from splitter.core.model import Policy
-from splitter.core.surface import PREFIX, parse_policy
 
 # True of the controller, not of a verb that has no policy in force.
 _LAST_GOOD = " Until then the last good policy stays in force."

@@ -17,13 +17,13 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.names import Key
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_FREEZE,
     ANNOTATION_RESTARTED_AT,
     ANNOTATION_ROLLOUT_AT,
     LABEL_SPLIT,
 )
+from splitter.core.names import Key
 from splitter.kube.as_user import Told, annotate, told
 from splitter.report.printable import printable
 

@@ -19,8 +19,8 @@ import typer
 from splitter.cli.completion import contexts, namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
+from splitter.core.labels_annotations import SOURCES_SELECTOR
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
-from splitter.core.surface import SOURCES_SELECTOR
 from splitter.kube.access import probe
 from splitter.kube.client import ApiError, Client
 from splitter.kube.connect import connect

@@ -16,7 +16,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
-from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.printable import printable

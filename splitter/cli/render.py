@@ -26,10 +26,10 @@ from splitter.cli.render_cluster import told as diff_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Policy, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
-from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import load_settings

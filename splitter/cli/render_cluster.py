@@ -19,6 +19,7 @@ from splitter.cli.target import Target
 from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE
 from splitter.core.mode import mode_of
 from splitter.core.model import (
     Mode,
@@ -29,7 +30,6 @@ from splitter.core.model import (
     Rendered,
 )
 from splitter.core.planner import policy_in_force
-from splitter.core.surface import ANNOTATION_TEMPLATE
 from splitter.kube.client import Client, Json
 from splitter.kube.comparison import Comparison, compare
 from splitter.reconciler.preview import observed_now

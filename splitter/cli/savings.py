@@ -17,9 +17,9 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import parse_duration
 from splitter.core.nodes import NodeState, assess, presets_with
 from splitter.core.savings import Prices, pool_price
-from splitter.core.surface import parse_duration
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.paths import NODES

@@ -10,7 +10,7 @@ import typer
 
 from splitter.cli.manifests import Document, read_documents
 from splitter.core.desired import mapping_at
-from splitter.core.surface import LABEL_TEMPLATE_SET
+from splitter.core.labels_annotations import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import SUFFIX, TemplateSet, from_config_map
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings

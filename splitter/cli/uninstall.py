@@ -16,8 +16,8 @@ from splitter.cli.cluster import Cluster, asks_cluster, labelled
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of
 from splitter.cli.target import Target
+from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME
 from splitter.core.names import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME
 from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client
 from splitter.kube.lease import leading_elsewhere

@@ -28,11 +28,11 @@ from splitter.core.actions import (
 from splitter.core.desired import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
+from splitter.core.labels_annotations import kept_name
 from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinView
+from splitter.core.onboard import not_calm, parked, under_way
 from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.surface import kept_name
-from splitter.core.taking import not_calm, parked, under_way
 
 
 def onboard(this: Pass) -> Plan:

@@ -16,11 +16,11 @@ from splitter.core.actions import SetBudget
 from splitter.core.desired import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import guard_name
 from splitter.core.model import Note, PodView, Pool, Standing, seconds_between
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import guard_name
 
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})

@@ -18,12 +18,12 @@ from splitter.core.actions import (
     is_raise,
 )
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.placement import RoomRules
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState, Tuning
-from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0

@@ -9,18 +9,23 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import adoption, giving, in_place, running, scaling, taking, transfer, zeroing
+from splitter.core import (
+    adoption,
+    offboard,
+    onboard,
+    placement_table,
+    running,
+    scaling,
+    statefulset_table,
+    transfer,
+)
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Mark, Step, holds_replicas, next_step, waits_for_pods
-from splitter.core.limits import too_large
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
-from splitter.core.reasons import Reason, State
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     USER_ANNOTATIONS,
@@ -31,6 +36,10 @@ from splitter.core.surface import (
     parse_policy,
     source_label_state,
 )
+from splitter.core.limits import too_large
+from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
+from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
+from splitter.core.reasons import Reason, State
 from splitter.core.troubles import with_troubles
 
 
@@ -94,7 +103,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         orphans=orphans,
         parked_active=any(map(holds_replicas, parked)),
         copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
-        adrift=any(rs.orphaned for rs in parked) or (split is not None and not taking.owns(source, split)),
+        adrift=any(rs.orphaned for rs in parked) or (split is not None and not onboard.owns(source, split)),
     )
 
 
@@ -108,8 +117,8 @@ def plan(
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = Pass(observed, source, in_force, rendered, rules)
-    placed = in_place.is_in_place(observed, source, in_force.policy)
-    act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
+    placed = placement_table.is_in_place(observed, source, in_force.policy)
+    act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
     large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
     found = act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
@@ -147,10 +156,10 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     """
     if LABEL_SPLIT in source.labels and not has_names(source.key):
         return Step.CONSIDER
-    if in_place.is_in_place(observed, source, policy):
-        return in_place.next_step(observed, source)
+    if placement_table.is_in_place(observed, source, policy):
+        return placement_table.next_step(observed, source)
     if source.stateful is not None:
-        return zeroing.next_step(zeroing.columns_of(observed, source))
+        return statefulset_table.next_step(statefulset_table.columns_of(observed, source))
     return next_step(columns_of(observed, source))
 
 
@@ -244,31 +253,31 @@ def _only_reported(this: Pass, found: Plan) -> Plan:
 
 
 _STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
-    Step.NOTHING: taking.nothing,
-    Step.CONSIDER: taking.consider,
-    Step.ADOPT: taking.adopt,
-    Step.CREATE_SPLIT: taking.create_split,
-    Step.CLAIM: taking.claim,
-    Step.PAUSE: taking.pause,
-    Step.WAIT_CONTROLLER: taking.wait_controller,
-    Step.WAIT_ROLLOUT: taking.wait_rollout,
+    Step.NOTHING: onboard.nothing,
+    Step.CONSIDER: onboard.consider,
+    Step.ADOPT: onboard.adopt,
+    Step.CREATE_SPLIT: onboard.create_split,
+    Step.CLAIM: onboard.claim,
+    Step.PAUSE: onboard.pause,
+    Step.WAIT_CONTROLLER: onboard.wait_controller,
+    Step.WAIT_ROLLOUT: onboard.wait_rollout,
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
-    Step.PARK: taking.park,
+    Step.PARK: onboard.park,
     Step.RUN: running.run,
-    Step.UNPAUSE: giving.unpause,
-    Step.SHRINK_OURS: giving.shrink_ours,
-    Step.CLEAN_UP: giving.clean_up,
-    Step.OFFBOARD: giving.offboard,
+    Step.UNPAUSE: offboard.unpause,
+    Step.SHRINK_OURS: offboard.shrink_ours,
+    Step.CLEAN_UP: offboard.clean_up,
+    Step.OFFBOARD: offboard.offboard,
     Step.BRING_HOME: adoption.bring_home,
-    Step.REATTACH: giving.reattach,
-    Step.HAND_BACK: giving.hand_back,
+    Step.REATTACH: offboard.reattach,
+    Step.HAND_BACK: offboard.hand_back,
     Step.SAVE: scaling.save,
     Step.FOLLOW: scaling.follow,
     Step.FOLLOW_SPLIT: scaling.follow_split,
     Step.SHOW: scaling.show,
     Step.WAIT_COUNT: scaling.wait_for_count,
     Step.RELEASE: scaling.release,
-    Step.PLACE: in_place.keep,
-    Step.UNPLACE: in_place.unplace,
+    Step.PLACE: placement_table.keep,
+    Step.UNPLACE: placement_table.unplace,
 }

@@ -9,7 +9,7 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core import transfer, turns, zeroing
+from splitter.core import move_limit, statefulset_table, transfer
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -19,6 +19,7 @@ from splitter.core.actions import (
 )
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import (
     Note,
     Pool,
@@ -33,7 +34,6 @@ from splitter.core.rebalance import Decision, RebalanceState, decide, losses
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
 from splitter.core.steady import settled
-from splitter.core.surface import kept_name, twin_name
 from splitter.core.write_order import ordered, until_removed
 
 
@@ -122,7 +122,7 @@ def _hand_over(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         counted = Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
     else:
         moved = transfer.towards_twins(this.observed, this.source, this.policy, cover)
-        moved = replace(moved, scales=zeroing.spared(this.source, moved.scales))
+        moved = replace(moved, scales=statefulset_table.spared(this.source, moved.scales))
         counted = moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
     return replace(counted, rebalance=state)
 
@@ -201,8 +201,8 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         persisted,
         this.rules.tuning,
     )
-    voluntary = turns.redivides(this, decision, on_demand, spot)
-    turn = turns.not_yet(this, "the division that the policy asks for") if voluntary else None
+    voluntary = move_limit.redivides(this, decision, on_demand, spot)
+    turn = move_limit.not_yet(this, "the division that the policy asks for") if voluntary else None
     if turn is not None:
         specs = on_demand.spec_replicas, spot.spec_replicas
         # What is due by time stays due: a soak, a grace.
@@ -272,7 +272,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
-        wanted[twin.name] = zeroing.with_own_volumes(this.observed, twin, wanted[twin.name])
+        wanted[twin.name] = statefulset_table.with_own_volumes(this.observed, twin, wanted[twin.name])
         if wanted[twin.name] < twin.spec_replicas and not transfer.may_lower(
             this.observed,
             this.source,

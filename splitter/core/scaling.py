@@ -7,13 +7,18 @@ the resourceVersion that it was read from.
 
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    split_name,
+)
 from splitter.core.model import Note, SourceView
+from splitter.core.onboard import FIGHT_WINDOW_S, FIGHTS, recent_fights, under_way
 from splitter.core.packed import unpacked
 from splitter.core.plan import POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, split_name
-from splitter.core.taking import FIGHT_WINDOW_S, FIGHTS, recent_fights, under_way
 
 
 def save(this: Pass) -> Plan:

@@ -14,13 +14,7 @@ from statistics import median_low
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, placement_advice, refusal
 from splitter.core.evictions import BudgetView
-from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView, Standing
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
-from splitter.core.plan import Rules
-from splitter.core.planner import policy_in_force
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_ON_DEMAND_MAX,
     ANNOTATION_SPOT_MAX,
@@ -31,6 +25,12 @@ from splitter.core.surface import (
     name_problem,
     parse_policy,
 )
+from splitter.core.mode import mode_of
+from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView, Standing
+from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
+from splitter.core.plan import Rules
+from splitter.core.planner import policy_in_force
 
 LONGEST_START_S = 3600.0
 """A pod that was Ready later than this had become unready in between: that is no start."""

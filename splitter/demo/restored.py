@@ -11,7 +11,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from splitter.core.surface import OWN_ANNOTATIONS, PREFIX
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -50,12 +50,18 @@ from splitter.core.actions import (
     StripMark,
     is_raise,
 )
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.kube import paths
 from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
-from splitter.kube.bodies import (
+from splitter.kube.budgets import beside
+from splitter.kube.cache import Cache
+from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.dry_run import rehearse, rehearse_roll
+from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.paths import ResourcePath
+from splitter.kube.payloads import (
     eviction,
     parking,
     placeholder,
@@ -69,13 +75,7 @@ from splitter.kube.bodies import (
     twin,
     with_template,
 )
-from splitter.kube.budgets import beside
-from splitter.kube.cache import Cache
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
-from splitter.kube.parse import COST_BEFORE, DELETION_COST
-from splitter.kube.paths import ResourcePath
-from splitter.kube.placing import Placing
-from splitter.kube.rehearse import rehearse, rehearse_roll
+from splitter.kube.placement_writer import Placing
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}

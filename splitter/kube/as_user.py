@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.core.names import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.kube import paths
 from splitter.kube.client import ApiError, Client, Json
 

@@ -16,9 +16,9 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
+from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name, split_name
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
-from splitter.core.surface import LABEL_SOURCE, guard_name, short_name, split_name
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
 from splitter.kube.store import Shelf

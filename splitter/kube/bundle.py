@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
-from splitter.core.surface import LABEL_SPLIT
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.lease import NAME
 from splitter.kube.paths import (

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes import (
@@ -29,14 +30,15 @@ from splitter.core.nodes import (
     slim,
 )
 from splitter.core.reasons import State
-from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
 from splitter.kube.asks import Assess, Wake
 from splitter.kube.budgets import Budgets
 from splitter.kube.client import Client
-from splitter.kube.news import OwnStatuses, is_news, is_news_of_source, stands
+from splitter.kube.external_signals import Voices
+from splitter.kube.node_usage import Rooms
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
-from splitter.kube.placements import Placements
+from splitter.kube.placement_cache import Placements
+from splitter.kube.predicates import OwnStatuses, is_news, is_news_of_source, stands
 from splitter.kube.records import (
     NamespaceRecord,
     NodeRecord,
@@ -46,11 +48,9 @@ from splitter.kube.records import (
     SplitRecord,
     TwinRecord,
 )
-from splitter.kube.rooms import Rooms
 from splitter.kube.store import Shelf
 from splitter.kube.template_sets import TemplateSets
 from splitter.kube.unseen import unseen
-from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.cache")

@@ -12,6 +12,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from splitter.core.causes import of_nodes
+from splitter.core.labels_annotations import split_name
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Neighbours,
@@ -31,18 +32,17 @@ from splitter.core.nodes import Blocked, PodRequest, free_room
 from splitter.core.placement import RoomRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import split_name
 from splitter.kube import parse
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
-from splitter.kube.neighbours import look_around
 from splitter.kube.orphans import orphans_of
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
+from splitter.kube.related_objects import look_around
+from splitter.kube.workload_autoscalers import Autoscalers
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0

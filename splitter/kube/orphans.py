@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable
 
 import orjson
 
+from splitter.core.labels_annotations import kept_name, short_name
 from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import MatchExpression
-from splitter.core.surface import kept_name, short_name
 from splitter.kube.cache import Cache
 from splitter.kube.records import PodRecord, TwinRecord
 

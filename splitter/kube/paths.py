@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from splitter.core.labels_annotations import split_name
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
-from splitter.core.surface import split_name
 
 OUR_API: Final = "/apis/splitter.io/v1alpha1"
 _APPS: Final = "/apis/apps/v1"

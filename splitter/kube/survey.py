@@ -17,18 +17,18 @@ import orjson
 from splitter.core.admission.placement import NAME as POLICY
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT
 from splitter.core.model import SourceView, seconds_between
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.suggestion import Candidate, Sight, notice_of
-from splitter.core.surface import LABEL_POOL, LABEL_SPLIT
 from splitter.kube import parse, paths
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.listed import Listed
 from splitter.kube.observe import Observer
 from splitter.kube.parse.fields import Raw
 from splitter.kube.paths import ResourcePath
+from splitter.kube.workload_autoscalers import Autoscalers
 
 _HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
 # How old the lists of autoscalers may be: as old as this look.

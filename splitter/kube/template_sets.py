@@ -6,7 +6,7 @@ change needs no restart. Nothing here compiles a template or knows who uses one.
 
 from collections.abc import Callable
 
-from splitter.core.surface import LABEL_TEMPLATE_SET
+from splitter.core.labels_annotations import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import TemplateSet
 from splitter.kube import parse
 from splitter.kube.client import Client

@@ -9,11 +9,17 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
+from splitter.core.labels_annotations import (
+    ANNOTATION_MODE,
+    ANNOTATION_VOLUMES,
+    LABEL_POOL,
+    SPOT_ORDINALS,
+    twin_name,
+)
 from splitter.core.model import Mode, Pool, SourceView
 from splitter.core.names import is_name
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
-from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, LABEL_POOL, SPOT_ORDINALS, twin_name
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions

@@ -24,6 +24,7 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
+from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import (
@@ -40,17 +41,16 @@ from splitter.core.plan import (
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
-from splitter.core.turns import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.views import Views
-from splitter.reconciler.board import StatusBoard
-from splitter.reconciler.herald import Herald
-from splitter.reconciler.inspection import Inspection
+from splitter.reconciler.events import Herald
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
+from splitter.reconciler.status_writer import StatusBoard
+from splitter.reconciler.template_validation import Inspection
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import pass_fields

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED, quoted
 from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED, quoted
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
+from splitter.kube.dry_run import lacks_rights, rehearse
 from splitter.kube.observe import Observer
 from splitter.kube.paths import NAMESPACES, workload
-from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 

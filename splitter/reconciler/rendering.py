@@ -20,7 +20,6 @@ import orjson
 from splitter.core.desired import Manifest, rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
-from splitter.core.in_place import is_in_place
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Note,
@@ -30,6 +29,7 @@ from splitter.core.model import (
     Rendered,
 )
 from splitter.core.names import Key
+from splitter.core.placement_table import is_in_place
 from splitter.core.reasons import Reason
 from splitter.render import TemplateError
 from splitter.render.bounded import BoundedRenderer

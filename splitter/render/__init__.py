@@ -21,10 +21,10 @@ from pathlib import Path
 from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.model import Policy, Pool, Rendered
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
 from splitter.render.errors import Fault, TemplateError, no_such_set, not_allowed
 from splitter.render.sandbox import MAX_BYTES, line_of, plain

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from splitter.core.surface import PREFIX
+from splitter.core.labels_annotations import PREFIX
 from splitter.report.discretion import without_values
 
 Raw = Mapping[str, Any]

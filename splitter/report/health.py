@@ -2,7 +2,7 @@
 
 `operator` starts it and shows it a snapshot of all checks about once a second; the answers come from a thread
 of their own, so that they also come, and say why, while the event loop is stuck. What is checked is decided
-elsewhere (`reconciler.vitals`). Nothing here knows a cluster.
+elsewhere (`reconciler.health_checks`). Nothing here knows a cluster.
 """
 
 import json

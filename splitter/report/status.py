@@ -9,12 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, Standing, TwinView
-from splitter.core.packed import unpacked
-from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_EVICTIONS,
     ANNOTATION_FREEZE,
@@ -29,7 +24,12 @@ from splitter.core.surface import (
     ANNOTATION_TEMPLATE,
     Level,
 )
-from splitter.core.taking import FIGHTS, recent_fights
+from splitter.core.model import Note, Observation, PodView, Policy, Pool, Standing, TwinView
+from splitter.core.onboard import FIGHTS, recent_fights
+from splitter.core.packed import unpacked
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.usage import Usage, begun, held
 from splitter.report.nodes import going
 

@@ -24,9 +24,9 @@ from rich.table import Table
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
+from splitter.core.labels_annotations import mark_value
 from splitter.core.model import Policy, Pool
-from splitter.core.surface import mark_value
-from splitter.kube import bodies, parse, paths
+from splitter.kube import parse, paths, payloads
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
@@ -88,7 +88,7 @@ class Paper:
         for pool in Pool:
             twin = renderer.render(orjson.loads(key_view.manifest_json), pool, Policy(on_demand_base=BASE))
             count = BASE if pool is Pool.ON_DEMAND else REPLICAS - BASE
-            raw = bodies.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
+            raw = payloads.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
             raw["metadata"] |= _identity(f"{name}-{pool.value}", namespace)
             raw["metadata"]["generation"] = 1
             raw["status"] = deployment_status(count)
@@ -103,7 +103,7 @@ class Paper:
         parked = replica_set_of(namespace, source, source["spec"]["template"], 0)
         park(parked)
         self.replica_sets.append(parked)
-        split = bodies.reporting_split(key_view, takes_over=True)
+        split = payloads.reporting_split(key_view, takes_over=True)
         split["metadata"] |= _identity(name, namespace, uid=f"split-{namespace}-{name}")
         split["status"] = {"state": "Steady"}
         self.splits.append(split)

@@ -18,7 +18,7 @@ from bench.figures import Percentiles, cpu_seconds, machine, show, write
 from e2e.support.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
-from splitter.kube.placing import placement
+from splitter.kube.placement_writer import placement
 from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.waiting import wait_until
 

@@ -11,6 +11,7 @@ from splitter.core import limits
 from splitter.core.actions import Action, DeleteSplit, DeleteVanishedPod, HolderKind, SaveReplicas, Scale
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import mark_value, saved_value
 from splitter.core.model import (
     Note,
     Observation,
@@ -26,7 +27,6 @@ from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import mark_value, saved_value
 
 DB = Key(STATEFUL_SET, "shop", "db")
 

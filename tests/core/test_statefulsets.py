@@ -14,6 +14,7 @@ from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
+from splitter.core.labels_annotations import parse_saved, saved_value, source_of_split, split_name
 from splitter.core.model import (
     Mode,
     Neighbours,
@@ -33,7 +34,6 @@ from splitter.core.rollout import partition_of
 from splitter.core.running import run
 from splitter.core.scaling import follow, follow_split, release, save
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
 
 DB = Key(STATEFUL_SET, "shop", "db")
 TWINS = Policy(mode=Mode.TWINS, on_demand_base="majority")

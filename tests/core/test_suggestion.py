@@ -7,13 +7,13 @@ import pytest
 
 from builders import free_source, observation, pod, replica_set
 from splitter.core.evictions import BudgetView
+from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.model import Mode, Neighbours, Observation, SourceView, Standing, Tie
 from splitter.core.names import Key
 from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
 from splitter.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose, start_of
-from splitter.core.surface import LABEL_SPLIT
 
 BASE = "splitter.io/on-demand-base"
 PERCENT = "splitter.io/spot-percent"

@@ -23,7 +23,7 @@ from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.connect import connect
-from splitter.reconciler.herald import Herald
+from splitter.reconciler.events import Herald
 from splitter.reconciler.queue import WorkQueue
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet

@@ -20,7 +20,7 @@ from splitter.core.desired import add_tolerations, prefer_node_affinity, require
 from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
 from splitter.core.nodes.facts import Taint
 from splitter.core.placeable import Runs, runs
-from splitter.kube.placing import placement
+from splitter.kube.placement_writer import placement
 from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings

@@ -19,13 +19,13 @@ from kube.raw import Raw
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import parse_mark, parse_policy, parse_saved
+from splitter.core.labels_annotations.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
 from splitter.core.model import Policy, Pool
 from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.surface import parse_mark, parse_policy, parse_saved
-from splitter.core.surface.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError

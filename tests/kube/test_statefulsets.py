@@ -9,14 +9,14 @@ import pytest
 from kube.raw import CREATED, Raw, metadata, owner
 from splitter.assembly import rules_of
 from splitter.core.actions import SaveReplicas
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
 from splitter.core.model import Neighbours, Pool, Tie
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
-from splitter.core.surface import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
 from splitter.kube import parse
-from splitter.kube.bodies import released, saved_replicas, template_of_revision
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
+from splitter.kube.payloads import released, saved_replicas, template_of_revision
 from splitter.settings import Settings
 
 NOW = parse.instant("2026-01-05T10:00:00Z")

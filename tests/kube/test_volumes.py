@@ -14,9 +14,9 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
 from splitter.core.stateful import StatefulView
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.client import KIND_MISSING
-from splitter.kube.neighbours import look_around
+from splitter.kube.related_objects import look_around
+from splitter.kube.workload_autoscalers import Autoscalers
 
 HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"

@@ -23,10 +23,10 @@ from model.world import (
     pod_form,
 )
 from splitter.core.actions import Action
+from splitter.core.labels_annotations import ANNOTATION_FREEZE as FREEZE
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
-from splitter.core.surface import ANNOTATION_FREEZE as FREEZE
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
 from stories.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set

@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from splitter.core.actions import Action
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    parse_mark,
+)
 from splitter.core.model import Pool
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
 from stories.cluster import LostRaceError
 from stories.members import Splitter, unsettled
 from stories.quorum import (

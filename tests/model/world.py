@@ -30,9 +30,9 @@ from splitter.core.actions import (
     SetPaused,
     StripMark,
 )
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Policy
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
 from stories.promises import Standing
 

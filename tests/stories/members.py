@@ -12,10 +12,10 @@ from random import Random
 from splitter.core.actions import Action, ApplyTwin, Scale, describe
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT
 from splitter.core.model import Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.surface import ANNOTATION_REPLICAS, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import LostRaceError
 from stories.quorum import (

@@ -43,16 +43,16 @@ from splitter.core.actions import (
     StripMark,
 )
 from splitter.core.desired import withdrawn
-from splitter.core.model import Observation, Policy, Pool, Rendered
-from splitter.core.plan import Plan, PolicyInForce, Rules
-from splitter.core.planner import plan, policy_in_force
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
     saved_value,
 )
+from splitter.core.model import Observation, Policy, Pool, Rendered
+from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build, remembered
 from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.promises import check_told

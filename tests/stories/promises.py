@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order
 

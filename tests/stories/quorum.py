@@ -25,6 +25,14 @@ from splitter.core.actions import (
     ShowReplicas,
 )
 from splitter.core.desired import withdrawn
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    SPOT_ORDINALS,
+    parse_saved,
+    saved_value,
+)
 from splitter.core.model import (
     Observation,
     PodView,
@@ -39,14 +47,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    SPOT_ORDINALS,
-    parse_saved,
-    saved_value,
-)
 from stories.cluster import START, LostRaceError, Node, Split
 from stories.sight import split_view
 

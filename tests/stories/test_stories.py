@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED, mark_value
 from splitter.core.model import Pool
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED, mark_value
 from stories.cluster import TEMPLATE_HASH, Deployment, Split
 from stories.director import Story
 from stories.promises import traces, unsettled

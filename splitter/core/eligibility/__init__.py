@@ -12,6 +12,7 @@ from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
+from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.mode import mode_of
 from splitter.core.model import (
     Mode,
@@ -23,7 +24,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
-from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
 
 __all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
 

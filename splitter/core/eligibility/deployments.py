@@ -10,10 +10,10 @@ from splitter.core.eligibility.checks import (
     one_node_volume,
     rollout_in_progress,
 )
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
 from splitter.core.limits import MAX_REPLICA_SETS
 from splitter.core.model import Note, Observation, Policy, SourceView, Tie
 from splitter.core.reasons import Reason
-from splitter.core.surface import LABEL_POOL, LABEL_SOURCE
 
 _HASH = "pod-template-hash"
 

@@ -14,10 +14,10 @@ from splitter.core.eligibility.checks import (
     one_node_volume,
     rollout_in_progress,
 )
+from splitter.core.labels_annotations import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, Policy, SourceView
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
 
 
 def _not_by_twins(_: Observation, source: SourceView, policy: Policy) -> Note | None:

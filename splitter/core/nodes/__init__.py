@@ -8,17 +8,6 @@ had. Nothing here decides about replicas.
 Source: design, "Rebalancing", sections 1 and 2.
 """
 
-from splitter.core.nodes.autoscalers import (
-    INSUFFICIENT_CAPACITY,
-    AutoscalerStatus,
-    Blocked,
-    Claim,
-    NodeGroup,
-    Refusal,
-    kind_of,
-    lasts,
-    spot_blocked,
-)
 from splitter.core.nodes.capacity import (
     PRESETS,
     LabelMatch,
@@ -60,6 +49,17 @@ from splitter.core.nodes.signals import (
     is_same_machine,
     slim,
     stale_at,
+)
+from splitter.core.nodes.spot_supply import (
+    INSUFFICIENT_CAPACITY,
+    AutoscalerStatus,
+    Blocked,
+    Claim,
+    NodeGroup,
+    Refusal,
+    kind_of,
+    lasts,
+    spot_blocked,
 )
 
 __all__ = [

@@ -13,7 +13,7 @@ from splitter.core.placement.disruption import Hold
 from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
 from splitter.core.placement.mover import Eviction, Room
 from splitter.core.placement.place import Placed, place
-from splitter.core.placement.room import RoomRules, placeholder_manifest, room_hash
+from splitter.core.placement.reservations import RoomRules, placeholder_manifest, room_hash
 
 __all__ = [
     "Eviction",

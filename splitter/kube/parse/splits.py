@@ -1,10 +1,10 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
+from splitter.core.labels_annotations import source_of_split
 from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.packed import packed
-from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 

@@ -12,7 +12,7 @@ from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.voices import Sieve
+from splitter.kube.external_signals import Sieve
 from splitter.settings import Settings
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.core import surface
-from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
-from splitter.core.reasons import Reason
-from splitter.core.surface import (
+from splitter.core import labels_annotations
+from splitter.core.labels_annotations import (
     LabelState,
     Level,
     Mark,
@@ -24,6 +22,8 @@ from splitter.core.surface import (
     source_label_state,
     twin_name,
 )
+from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
+from splitter.core.reasons import Reason
 
 DEFAULTS = Policy()
 LAST_GOOD = "Until then the last good policy stays in force."
@@ -94,7 +94,7 @@ class TestParsePolicy:
 
     def test_one_key_a_field(self) -> None:
         """Every field of the policy has an annotation that a user can write."""
-        assert len(surface.USER_ANNOTATIONS) == len(fields(Policy))
+        assert len(labels_annotations.USER_ANNOTATIONS) == len(fields(Policy))
 
     @pytest.mark.parametrize(
         ("annotation", "text", "message"),

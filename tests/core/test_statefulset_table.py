@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from splitter.core.handover import Mark, Step
-from splitter.core.zeroing import Columns, next_step
+from splitter.core.statefulset_table import Columns, next_step
 
 REST = Columns(
     label=True,

@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME as POLICY
+from splitter.core.labels_annotations import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.core.model import Neighbours, Pool, SourceView
 from splitter.core.names import Key, is_name
 from splitter.core.nodes import NodeState
-from splitter.core.surface import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.kube import paths
-from splitter.kube.autoscalers import Autoscaler
 from splitter.kube.client import KIND_MISSING, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.volumes import reach_of, taken_claims
+from splitter.kube.workload_autoscalers import Autoscaler
 
 _ONE_NODE = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
 

@@ -9,7 +9,7 @@ from kube.server import Answer, Script, connected, json, refusal
 from splitter.core.model import Note, Pool, Rendered, ReplicaSetView, Tie
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError
-from splitter.kube.rehearse import rehearse, rehearse_roll
+from splitter.kube.dry_run import rehearse, rehearse_roll
 
 TWINS = {
     pool: Rendered(

@@ -8,11 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Final, TypeVar
 
-from splitter.core.model import Note, Policy
-from splitter.core.names import STATEFUL_SET
-from splitter.core.reasons import Reason
-from splitter.core.surface import keys
-from splitter.core.surface.words import (
+from splitter.core.labels_annotations import keys
+from splitter.core.labels_annotations.words import (
     BASE,
     EVICTIONS,
     GRACE,
@@ -30,6 +27,9 @@ from splitter.core.surface.words import (
     nearest,
     quoted,
 )
+from splitter.core.model import Note, Policy
+from splitter.core.names import STATEFUL_SET
+from splitter.core.reasons import Reason
 
 _LAST_GOOD: Final = "Until then the last good policy stays in force."
 

@@ -7,7 +7,7 @@ the constants and names from here, so that a key is spelled once. What comes out
 them (the last good policy stays in force: `core.planner`) and never raises for a user's input.
 """
 
-from splitter.core.surface.keys import (
+from splitter.core.labels_annotations.keys import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_EVICTIONS,
     ANNOTATION_FREEZE,
@@ -58,7 +58,7 @@ from splitter.core.surface.keys import (
     split_name,
     twin_name,
 )
-from splitter.core.surface.label import (
+from splitter.core.labels_annotations.label import (
     LabelState,
     Mark,
     SourceLabel,
@@ -66,18 +66,18 @@ from splitter.core.surface.label import (
     parse_mark,
     source_label_state,
 )
-from splitter.core.surface.policy import (
+from splitter.core.labels_annotations.policy import (
     Level,
     ParsedPolicy,
     defaults_for,
     parse_policy,
 )
-from splitter.core.surface.saved import (
+from splitter.core.labels_annotations.saved import (
     SavedReplicas,
     parse_saved,
     saved_value,
 )
-from splitter.core.surface.words import (
+from splitter.core.labels_annotations.words import (
     MAX_GRACE_S,
     MAX_SOAK_S,
     TEMPLATE_SET,

@@ -18,9 +18,9 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.core.stateful import StatefulView
 from splitter.kube.apply import Writer
-from splitter.kube.bodies import placing_split
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
+from splitter.kube.payloads import placing_split
 
 SET = {"kind": STATEFUL_SET}
 OURS = "/apis/splitter.io/v1alpha1/namespaces/shop"

@@ -20,8 +20,8 @@ from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
-from splitter.reconciler import herald
-from splitter.reconciler.herald import Herald
+from splitter.reconciler import events
+from splitter.reconciler.events import Herald
 from splitter.reconciler.queue import WorkQueue
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
@@ -32,13 +32,13 @@ class Town:
     """A herald, and the server to which it runs."""
 
     def __init__(self, crier: Herald, script: Script) -> None:
-        self.herald = crier
+        self.events = crier
         self.script = script
 
     async def say(self, after_s: float, *notes: Note) -> None:
         """Tell what was done so many seconds after NOW, and let the herald run."""
-        self.herald.tell(source(), NOW + timedelta(seconds=after_s), notes)
-        await self.herald.flush()
+        self.events.tell(source(), NOW + timedelta(seconds=after_s), notes)
+        await self.events.flush()
 
     def posted(self) -> list[tuple[str, str]]:
         """Return method and path of what arrived, names of Events left out."""
@@ -112,16 +112,16 @@ class TestSeries:
     async def test_another_object(self, town: Town) -> None:
         """A workload created anew under the same name has Events of its own."""
         await town.say(0, LOST)
-        town.herald.tell(source(uid="uid-another"), NOW + timedelta(seconds=60), [LOST])
-        await town.herald.flush()
+        town.events.tell(source(uid="uid-another"), NOW + timedelta(seconds=60), [LOST])
+        await town.events.flush()
         assert [method for method, _ in town.posted()] == ["POST", "POST"]
         assert town.body(1)["regarding"]["uid"] == "uid-another"
 
     async def test_while_it_waits(self, town: Town) -> None:
         """Said again before it could be posted at all, it is one Event that says so."""
         for after_s in (0, 60):
-            town.herald.tell(source(), NOW + timedelta(seconds=after_s), [LOST])
-        await town.herald.flush()
+            town.events.tell(source(), NOW + timedelta(seconds=after_s), [LOST])
+        await town.events.flush()
         assert town.posted() == [("POST", EVENTS)]
         assert town.body(0)["series"]["count"] == 2
 
@@ -169,7 +169,7 @@ class TestFailures:
 
     async def test_bounded(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
         """When more wait than are kept, the oldest are dropped, and counted as such."""
-        monkeypatch.setattr(herald, "_WAITING", 3)
+        monkeypatch.setattr(events, "_WAITING", 3)
         before = outcomes("dropped")
         notes = [Note(Reason.SCALED, f"scale {number}") for number in range(5)]
         await town.say(0, *notes)
@@ -178,26 +178,26 @@ class TestFailures:
 
     async def test_shares(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
         """Who says very much loses words of its own, and nobody else's."""
-        monkeypatch.setattr(herald, "_WAITING", 3)
-        town.herald.tell(source(), NOW, [LOST])
+        monkeypatch.setattr(events, "_WAITING", 3)
+        town.events.tell(source(), NOW, [LOST])
         loud = replace(source(), key=Key("Deployment", "evil", "web"), uid="uid-evil")
-        town.herald.tell(loud, NOW, [Note(Reason.SCALED, f"scale {number}") for number in range(5)])
-        await town.herald.flush()
+        town.events.tell(loud, NOW, [Note(Reason.SCALED, f"scale {number}") for number in range(5)])
+        await town.events.flush()
         assert [body["note"] for body in map(town.body, range(3))] == [LOST.message, "scale 3", "scale 4"]
 
     async def test_memory_is_bounded(self, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
         """An Event that was said too long ago to be remembered is not counted on."""
-        monkeypatch.setattr(herald, "_REMEMBERED", 1)
+        monkeypatch.setattr(events, "_REMEMBERED", 1)
         await town.say(0, LOST, Note(Reason.SCALED, "scale 1"))
         await town.say(60, LOST)
         assert [method for method, _ in town.posted()] == ["POST", "POST", "POST"]
 
     async def test_telling_waits_for_nobody(self, town: Town) -> None:
         """Telling is done before anything is sent: a pass never waits for an Event."""
-        town.herald.tell(source(), NOW, [LOST])
+        town.events.tell(source(), NOW, [LOST])
         assert town.script.asked == []
         with suppress(ApiError):
-            await town.herald.flush()
+            await town.events.flush()
         assert len(town.script.asked) == 1
 
 
@@ -208,8 +208,8 @@ class TestEmergencies:
         queue.add(source().key, urgent=True)
         async with connected(script) as client:
             town = Town(Herald(Writer(client, Cache(_no_node, lambda *_, **__: None)), queue.calm), script)
-            posting = asyncio.create_task(town.herald.run())
-            town.herald.tell(source(), NOW, [LOST])
+            posting = asyncio.create_task(town.events.run())
+            town.events.tell(source(), NOW, [LOST])
             await asyncio.wait([posting], timeout=0.05)
             assert town.posted() == []
             queue.done(await queue.take())

@@ -8,7 +8,7 @@ ready, where the policy wants it, and nobody is restarted any more.
 from random import Random
 
 from splitter.core.placeable import FEWEST
-from stories.placing import Node, Placing
+from stories.placement import Node, Placing
 
 HOUR_S = 3600
 EVENTS = (

@@ -2,9 +2,9 @@
 
 The planner calls one of these a pass, where `is_in_place` says so. Nothing is written to the workload itself:
 the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way back.
-What the admission policy reads is made of the namespace's Splits (`kube.placing`) and written before the
-Split, on the way in and on the way out: nobody is moved while the two differ.
-What moves and why is decided by `placement`; here its answer becomes writes.
+What the admission policy reads is made of the namespace's Splits (`kube.placement_writer`) and written before
+the Split, on the way in and on the way out: nobody is moved while the two differ. What moves and why is
+decided by `placement`; here its answer becomes writes.
 """
 
 import json
@@ -24,6 +24,14 @@ from splitter.core.actions import (
 )
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    source_label_state,
+)
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
 from splitter.core.names import ordinal_of
@@ -40,14 +48,6 @@ from splitter.core.placement import (
 from splitter.core.plan import Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    has_names,
-    name_problem,
-    source_label_state,
-)
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:

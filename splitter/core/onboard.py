@@ -12,6 +12,13 @@ from splitter.core.actions import Action, EnsureSplit, Park, SetMark, SetPaused,
 from splitter.core.eligibility import advice, refusal
 from splitter.core.forecast import forecast
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import (
+    LABEL_SPLIT,
+    has_names,
+    mark_value,
+    name_problem,
+    source_label_state,
+)
 from splitter.core.model import (
     Note,
     Observation,
@@ -22,10 +29,9 @@ from splitter.core.model import (
     Tie,
     seconds_between,
 )
+from splitter.core.move_limit import not_yet
 from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
-from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
-from splitter.core.turns import not_yet
 
 # Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3

@@ -20,9 +20,7 @@ from splitter.core.actions import (
     Scale,
 )
 from splitter.core.desired import pod_labels, withdrawn
-from splitter.core.model import Mode, SourceView
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_HELD_FOR,
     ANNOTATION_MODE,
     ANNOTATION_RENDERED_HASH,
@@ -38,6 +36,8 @@ from splitter.core.surface import (
     short_name,
     split_name,
 )
+from splitter.core.model import Mode, SourceView
+from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube.client import FIELD_MANAGER, Json
 
 # A pod's name may be longer, its hostname not.

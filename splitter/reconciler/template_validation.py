@@ -13,7 +13,7 @@ from splitter.core.model import Note
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.kube.records import TemplateSetRecord
-from splitter.reconciler.herald import Herald
+from splitter.reconciler.events import Herald
 from splitter.render.bounded import BoundedRenderer
 
 logger = logging.getLogger("splitter.templates")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from splitter.core import transfer
 from splitter.core.actions import Scale
 from splitter.core.handover import Mark, Step
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
 from splitter.core.model import Observation, SourceView, TwinView
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stories.placing import Placing
+from stories.placement import Placing
 
 BOTH = ("spot-a", "spot-b")
 
@@ -37,7 +37,7 @@ def test_notice() -> None:
     story.wait(120)
     returned(story)
     assert story.fewest == 4
-    golden("placing-notice", story.lines)
+    golden("placement-notice", story.lines)
 
 
 def test_loss() -> None:
@@ -47,7 +47,7 @@ def test_loss() -> None:
     story.wait(60)
     returned(story)
     assert story.fewest == 3
-    golden("placing-loss", story.lines)
+    golden("placement-loss", story.lines)
 
 
 def test_flapping() -> None:
@@ -60,7 +60,7 @@ def test_flapping() -> None:
         story.wait(700)
     story.wait(6000)
     assert story.fewest == 3
-    golden("placing-flapping", story.lines)
+    golden("placement-flapping", story.lines)
 
 
 def test_silent() -> None:
@@ -71,7 +71,7 @@ def test_silent() -> None:
     story.nodes_are("gone", "spot-a")
     story.wait(60)
     assert story.fewest == 4
-    golden("placing-silent", story.lines)
+    golden("placement-silent", story.lines)
 
 
 def test_scaled() -> None:
@@ -81,7 +81,7 @@ def test_scaled() -> None:
     story.wait(300)
     story.scale(3)
     story.wait(300)
-    golden("placing-scaled", story.lines)
+    golden("placement-scaled", story.lines)
 
 
 def test_on_demand_without_room() -> None:
@@ -95,7 +95,7 @@ def test_on_demand_without_room() -> None:
     story.tell("on-demand has room again")
     story.wait(120)
     assert story.fewest == 4
-    golden("placing-no-room", story.lines)
+    golden("placement-no-room", story.lines)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -112,7 +112,7 @@ def test_few(replicas: int) -> None:
     story.nodes_are("gone", *BOTH)
     story.wait(60)
     assert len(story.members) == replicas
-    golden(f"placing-few-{replicas}", story.lines)
+    golden(f"placement-few-{replicas}", story.lines)
 
 
 def test_refused() -> None:
@@ -125,7 +125,7 @@ def test_refused() -> None:
     story.wait(60)
     returned(story)
     assert story.fewest == 3
-    golden("placing-refused", story.lines)
+    golden("placement-refused", story.lines)
 
 
 def test_frozen() -> None:
@@ -135,4 +135,4 @@ def test_frozen() -> None:
     story.wait(30)
     story.nodes_are("gone", *BOTH)
     story.wait(60)
-    golden("placing-frozen", story.lines)
+    golden("placement-frozen", story.lines)

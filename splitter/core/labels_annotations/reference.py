@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from splitter.core.labels_annotations import keys, words
+from splitter.core.labels_annotations.policy import defaults_for
 from splitter.core.model import Policy
 from splitter.core.names import STATEFUL_SET
-from splitter.core.surface import keys, words
-from splitter.core.surface.policy import defaults_for
 
 
 @dataclass(frozen=True, slots=True)

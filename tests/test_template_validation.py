@@ -12,12 +12,12 @@ from splitter.core.model import Note
 from splitter.core.names import Key
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.records import TemplateSetRecord
-from splitter.reconciler.inspection import Inspection
+from splitter.reconciler.template_validation import Inspection
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 if TYPE_CHECKING:
-    from splitter.reconciler.herald import Herald
+    from splitter.reconciler.events import Herald
 
 DEADLINE_S = 60.0
 GOOD = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {{ source.spec.template }}}\n"

@@ -21,12 +21,12 @@ from splitter.core.actions import (
 )
 from splitter.core.adoption import restless, unlabelled
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Note, ReplicaSetView, SourceView, Tie
+from splitter.core.onboard import wait_controller
 from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.running import moving
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.taking import wait_controller
 from splitter.core.write_order import restored_costs
 
 

@@ -10,8 +10,8 @@ from aiohttp import web
 from builders import NOW
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.kube.autoscalers import Autoscaler, Autoscalers
 from splitter.kube.client import ApiError
+from splitter.kube.workload_autoscalers import Autoscaler, Autoscalers
 
 HPAS = "horizontalpodautoscalers"
 

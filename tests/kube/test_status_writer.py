@@ -19,8 +19,8 @@ from splitter.core.packed import packed, unpacked
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
-from splitter.reconciler.board import StatusBoard, pause_s
 from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.status_writer import StatusBoard, pause_s
 
 PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
 

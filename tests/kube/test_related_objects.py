@@ -8,9 +8,9 @@ from builders import NOW, free_source
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import Neighbours, SourceView
-from splitter.kube.autoscalers import Autoscalers
-from splitter.kube.neighbours import look_around
 from splitter.kube.parse import source as parse_source
+from splitter.kube.related_objects import look_around
+from splitter.kube.workload_autoscalers import Autoscalers
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments"
 HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
+from splitter.core.labels_annotations import kept_name, quoted
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
 from splitter.core.reasons import Reason
-from splitter.core.surface import kept_name, quoted
 from splitter.kube import paths
-from splitter.kube.bodies import keeping, labelling, parking, saved_replicas, twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.payloads import keeping, labelling, parking, saved_replicas, twin
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
 _MALFORMED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from splitter.core.placement import disruption
-from stories.placing import Placing
-from stories.placing_lives import live
+from stories.placement import Placing
+from stories.placement_lives import live
 
 LIVES = int(os.environ.get("LIVES", "60"))
 FIRST = int(os.environ.get("FIRST_LIFE", "0"))

@@ -18,10 +18,10 @@ from splitter.core.model import SourceView, SplitView
 from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs
 from splitter.kube import paths
-from splitter.kube.bodies import placing_split
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
-from splitter.kube.placements import Sets
+from splitter.kube.payloads import placing_split
+from splitter.kube.placement_cache import Sets
 from splitter.kube.records import PlacementRecord, SplitRecord
 
 _FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}

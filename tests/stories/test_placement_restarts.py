@@ -3,7 +3,7 @@
 The bound on restarts within an hour is checked by the story itself, at every write.
 """
 
-from stories.placing import Member, Placing
+from stories.placement import Member, Placing
 
 
 def test_the_policy_is_gone() -> None:
