@@ -12,12 +12,12 @@ from splitter.core.model import Note
 from splitter.core.names import Key
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.records import TemplateSetRecord
-from splitter.reconciler.template_validation import Inspection
+from splitter.reconciler.template_validation import TemplateValidation
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 if TYPE_CHECKING:
-    from splitter.reconciler.events import Herald
+    from splitter.reconciler.events import EventRecorder
 
 DEADLINE_S = 60.0
 GOOD = "apiVersion: apps/v1\nkind: Deployment\nspec: {template: {{ source.spec.template }}}\n"
@@ -27,12 +27,12 @@ class Ears:
     """Takes what is told about an object."""
 
     def __init__(self) -> None:
-        self.heard: asyncio.Queue[tuple[Key, str, Note]] = asyncio.Queue()
+        self.received: asyncio.Queue[tuple[Key, str, Note]] = asyncio.Queue()
 
     def tell_about(self, key: Key, uid: str, note: Note, now: object) -> None:
         """Take a note."""
         del now
-        self.heard.put_nowait((key, uid, note))
+        self.received.put_nowait((key, uid, note))
 
 
 class Desk:
@@ -41,7 +41,7 @@ class Desk:
     def __init__(self) -> None:
         self.ears = Ears()
         self.renderer = BoundedRenderer(renderer_of(Settings()))
-        self.inspection = Inspection(self.renderer, cast("Herald", self.ears))
+        self.validation = TemplateValidation(self.renderer, cast("EventRecorder", self.ears))
 
     def close(self) -> None:
         """End the child process."""
@@ -50,14 +50,14 @@ class Desk:
     def bring(self, text: str, name: str = "own") -> None:
         """Have a set looked at."""
         found = TemplateSet(name, {"deployment/spot.yaml.j2": text}, ("shop",), f"home/{name}")
-        self.inspection.inspect(TemplateSetRecord("home", f"uid-{name}", 1, found))
+        self.validation.validate_template_set(TemplateSetRecord("home", f"uid-{name}", 1, found))
 
     async def hear(self) -> tuple[Key, str, Note]:
         """Run until something is told."""
-        running = asyncio.create_task(self.inspection.run())
+        running = asyncio.create_task(self.validation.run())
         try:
             async with asyncio.timeout(DEADLINE_S):
-                return await self.ears.heard.get()
+                return await self.ears.received.get()
         finally:
             running.cancel()
 

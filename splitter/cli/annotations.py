@@ -1,7 +1,7 @@
 """Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
 
 `simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
-the verb shows on standard error (`told`) before it ends with exit code 1.
+the verb shows on standard error (`describe_fault`) before it ends with exit code 1.
 """
 
 from collections.abc import Iterable, Mapping
@@ -95,7 +95,7 @@ def policy_of(
     return parsed.policy, sentences
 
 
-def told(fault: ValueError | OSError) -> str:
+def describe_fault(fault: ValueError | OSError) -> str:
     """Return a fault as a sentence: a file that cannot be read or written comes with its name."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"

@@ -72,17 +72,17 @@ def table(rows: Sequence[Row], prices: Prices | None, *, namespaced: bool) -> st
     if len(rows) > 1 and whole is not None:
         lines.append(_cells(whole, prices, "all"))
     widths = [max(len(line[column]) for line in (headings, *lines)) for column in range(len(headings))]
-    told = [
+    text = [
         "  ".join(
             printable(cell).ljust(width) if column < _TEXTS else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in (headings, *lines)
     ]
-    return "\n".join([*told, "", _told(prices)])
+    return "\n".join([*text, "", _prices_line(prices)])
 
 
-def _told(prices: Prices | None) -> str:
+def _prices_line(prices: Prices | None) -> str:
     if prices is None:
         return (
             f"assumed: a replica on spot costs {ASSUMED_SPOT_PRICE:g} of one on on-demand (prices come from"

@@ -21,7 +21,7 @@ from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
 from splitter.core.labels_annotations import SOURCES_SELECTOR
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
-from splitter.kube.access import probe
+from splitter.kube.access import check_connection
 from splitter.kube.client import ApiError, Client
 from splitter.kube.connect import connect
 from splitter.kube.kubeconfig import namespace_of
@@ -65,7 +65,7 @@ class Cluster:
         context = self.context or settings.context
         client = await connect(path, context, settings.api_timeout_s, connections=_CONNECTIONS)
         try:
-            await probe(client)
+            await check_connection(client)
             yield client, settings
         except ApiError as error:
             raise MendableError(f"the API server answered: {error}") from error

@@ -69,10 +69,10 @@ def plan(
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:
     """Return the previews. Sets of the cluster are rendered within limits: others wrote them."""
     from splitter.assembly import cache_of, renderer_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
 
     async with cluster.connected() as (client, found):
-        cache = cache_of(found, wake_nobody)
+        cache = cache_of(found, enqueue_nothing)
         with closing(BoundedRenderer(renderer_of(found, cache.template_sets.by_name))) as renderer:
             return await preview(
                 client,
@@ -96,7 +96,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "message": one.plan.verdict.message,
         "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
         "objection": one.plan.objection.message if one.plan.objection else "",
-        "unrehearsed": one.unrehearsed,
+        "unrehearsed": one.without_dry_run,
         "problems": [problem.message for problem in one.in_force.problems],
         "members": list(one.plan.outlook),
         "actions": [describe(action) for action in one.plan.actions],
@@ -111,8 +111,8 @@ def _lines(one: Preview) -> list[str]:
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]
     if one.plan.objection is not None:
         lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
-    if one.unrehearsed:
-        lines.append(f"  ? not rehearsed with these credentials: {one.unrehearsed}")
+    if one.without_dry_run:
+        lines.append(f"  ? not rehearsed with these credentials: {one.without_dry_run}")
     lines += [f"  {member}" for member in one.plan.outlook]
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:

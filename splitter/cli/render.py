@@ -16,13 +16,13 @@ from pathlib import Path
 import typer
 import yaml
 
-from splitter.cli.annotations import PolicyFault, policy_of, read_annotations, told
+from splitter.cli.annotations import PolicyFault, describe_fault, policy_of, read_annotations
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.manifests import Document, read_documents
+from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
-from splitter.cli.render_cluster import told as diff_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
@@ -85,7 +85,7 @@ def render(
             return
         found = asyncio.run(differences(*asked))
     except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter render: {told(fault)}\n")
+        sys.stderr.write(f"splitter render: {describe_fault(fault)}\n")
         raise typer.Exit(Exit.MENDABLE) from None
     names = {twin_name(target.name or "", pool) for pool in pools}
     if text := diff_of([one for one in found if one.name in names]):

@@ -71,10 +71,10 @@ async def _rendered(
     client: Client, settings: Settings, target: Target, templates: Path | None, over: dict[str, str]
 ) -> tuple[Observation, Policy, Mapping[Pool, Rendered]]:
     from splitter.assembly import cache_of, renderer_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
 
     settings, brought = read_templates(templates, settings)
-    cache = cache_of(settings, wake_nobody)
+    cache = cache_of(settings, enqueue_nothing)
     key = target.key
     observed = await observed_now(client, cache, key)
     if observed.source is None:
@@ -108,10 +108,10 @@ async def _rendered(
     return observed, in_force.policy, twins
 
 
-def told(found: Sequence[Comparison]) -> str:
+def describe_comparisons(found: Sequence[Comparison]) -> str:
     """Return what would change as a unified diff, empty when nothing would.
 
-    >>> print(told([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
+    >>> print(describe_comparisons([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
     --- live/web-spot
     +++ rendered/web-spot
     @@ -1,2 +1,2 @@

@@ -105,8 +105,8 @@ def table(
     rows = [cells(split, namespaced=namespaced) for split in splits]
     widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
     if width is not None and not wide:
-        room = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
-        widths[0] = min(widths[0], room)
+        left = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        widths[0] = min(widths[0], left)
     messages = [printable(str(status_of(split).get("message", "-"))) for split in splits]
     lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
     lines += [

@@ -144,8 +144,8 @@ def fitted(splits: list[Json], height: int) -> tuple[list[Json], str]:
     """
     if len(splits) < height:
         return splits, ""
-    room = max(1, height - 2)  # the heading, and the line about the rest
+    lines = max(1, height - 2)  # the heading, and the line about the rest
     urgent = sorted(splits, key=lambda split: status_of(split).get("state") == State.STEADY)
-    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[room:])
+    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[lines:])
     states = ", ".join(f"{count} {state}" for state, count in left.most_common())
-    return urgent[:room], f"... and {left.total()} more: {states}"
+    return urgent[:lines], f"... and {left.total()} more: {states}"

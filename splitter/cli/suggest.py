@@ -60,12 +60,12 @@ def suggest(
 async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object]) -> Suggestions:
     """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`."""
     from splitter.assembly import cache_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
     from splitter.kube.survey import survey
     from splitter.simulate import Estimator
 
     async with cluster.connected() as (client, settings):
-        cache, rules = cache_of(settings, wake_nobody), rules_of(settings)
+        cache, rules = cache_of(settings, enqueue_nothing), rules_of(settings)
         chosen = await cluster.chosen(client, target)
         # Asked about everything, nobody means Kubernetes itself, or splitter.
         left_out = {*settings.excluded_namespaces, settings.own_namespace} if target.namespace is None else ()
@@ -104,9 +104,9 @@ def _progress() -> Iterator[Callable[[str], object]]:
     from rich.text import Text
 
     with Console(stderr=True).status("looking") as line:
-        yield lambda told: line.update(Text(printable(told)))
+        yield lambda stage: line.update(Text(printable(stage)))
 
 
-def _quiet(told: str) -> None:
+def _quiet(stage: str) -> None:
     """Show nothing."""
-    del told
+    del stage

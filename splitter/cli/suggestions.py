@@ -103,13 +103,13 @@ def as_lines(found: Suggestions, *, namespaced: bool, width: int | None = None) 
     rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in found.suggestions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     if width is not None:
-        room = width - sum(widths[1:]) - 2 * len(widths[1:])
-        widths[0] = min(widths[0], max(NAME_MIN, room))
+        left = width - sum(widths[1:]) - 2 * len(widths[1:])
+        widths[0] = min(widths[0], max(NAME_MIN, left))
     yield _row(_HEADINGS, widths)
     for one, cells in zip(found.suggestions, rows[1:], strict=True):
         yield _row(cells, widths)
-        for told in _told(one.proposal):
-            yield from _wrapped(told, width)
+        for line in _described(one.proposal):
+            yield from _wrapped(line, width)
         yield from (f"    {command}" for command in one.proposal.commands)
     yield ""
     for note in _notes(found):
@@ -147,7 +147,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(shown).rstrip()
 
 
-def _told(it: Proposal) -> Iterator[str]:
+def _described(it: Proposal) -> Iterator[str]:
     if it.refusal is not None:
         yield f"{'refused' if it.refused else 'not yet'}: {_sentence(it.refusal)}"
     if it.refused:

@@ -65,7 +65,7 @@ _VOLUME_ELSEWHERE = re.compile(
     r"|had no available volume zone|didn't find available persistent volumes to bind)"
 )
 # What another node would cure: then the volume alone is not to blame.
-_NO_ROOM = re.compile(
+_NO_HEADROOM = re.compile(
     r"Insufficient |Too many pods|free ports|max volume count|anti-affinity|topology spread constraints"
 )
 _NAMED = 3
@@ -130,7 +130,7 @@ def of_scheduling(reason: str, message: str) -> Trouble | None:
         return Trouble(Reason.SCHEDULING_GATED, "spec.schedulingGates is not empty")
     if (missing := _NO_VOLUME.search(message)) is not None:
         return Trouble(Reason.VOLUME_UNAVAILABLE, missing.group())
-    if _VOLUME_ELSEWHERE.search(message) and not _NO_ROOM.search(message):
+    if _VOLUME_ELSEWHERE.search(message) and not _NO_HEADROOM.search(message):
         return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
     return None
 

@@ -8,7 +8,7 @@ rollout, or when `splitter rollout` asks for them. Source of the rule: handover.
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Note, TwinView
-from splitter.core.plan import Pass, Plan
+from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Decision
 
@@ -16,7 +16,7 @@ from splitter.core.rebalance import Decision
 _ON_THE_WAY = frozenset({Reason.SCALED, Reason.WAITING_FOR_REPLICAS})
 
 
-def not_yet(this: Pass, what: str) -> Note | None:
+def not_yet(this: PlanInput, what: str) -> Note | None:
     """Return what a workload waits for that wants to do `what` now; None when it is its turn."""
     limit, others = this.rules.max_concurrent_moves, this.observed.others_moving
     if not limit or others < limit:
@@ -25,7 +25,7 @@ def not_yet(this: Pass, what: str) -> Note | None:
     return Note(Reason.WAITING_FOR_TURN, message)
 
 
-def redivides(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> bool:
+def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> bool:
     """Whether a decision begins to divide the same N otherwise, with nothing lost, leaving or short."""
     specs = on_demand.spec_replicas, spot.spec_replicas
     if (decision.on_demand, decision.spot) == specs or decision.state.lost:

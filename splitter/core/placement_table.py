@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 
 from splitter.core.actions import (
     Action,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteSplit,
     DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
-    HoldRoom,
-    LetRoomGo,
     PlaceOrdinals,
 )
 from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
@@ -43,9 +43,9 @@ from splitter.core.placement import (
     PlacementInput,
     place,
     placeholder_manifest,
-    room_hash,
+    reservation_hash,
 )
-from splitter.core.plan import Pass, Plan
+from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 
@@ -56,7 +56,7 @@ def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bo
         return False
     if observed.split is not None and observed.split.takes_over:
         return observed.split.ordinals is not None
-    if observed.told is not None and LABEL_SPLIT not in source.labels:
+    if observed.published is not None and LABEL_SPLIT not in source.labels:
         return True  # the Split was deleted by hand, and the policy knows nothing of that
     by_twins = {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & set(source.annotations) or observed.twins
     labelled = LABEL_SPLIT in source.labels
@@ -73,7 +73,7 @@ def next_step(observed: Observation, source: SourceView) -> Step:
     return Step.PLACE if ours and owned else Step.CONSIDER
 
 
-def consider(this: Pass) -> Plan:
+def consider(this: PlanInput) -> Plan:
     """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
@@ -83,7 +83,7 @@ def consider(this: Pass) -> Plan:
         says_so = this.observed.split is not None
         report = () if silent or says_so else (EnsureSplit(takes_over=False),)
         again_s = this.rules.look_again_s
-        return Plan(Step.CONSIDER, state, objection, report, (objection,), wake_after_s=again_s)
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     placed = _placed(this)
     wanted = ", ".join(map(str, placed.ordinals)) or "none"
     note = Note(
@@ -96,7 +96,7 @@ def consider(this: Pass) -> Plan:
     return _planned(this, placed, Plan(Step.CONSIDER, State.MOVING, note, actions, notes))
 
 
-def _objection(this: Pass) -> Note | None:
+def _objection(this: PlanInput) -> Note | None:
     if (label := source_label_state(this.source.labels).note) is not None:
         return label
     if not this.in_force.valid:
@@ -106,13 +106,13 @@ def _objection(this: Pass) -> Note | None:
     return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
 
 
-def keep(this: Pass) -> Plan:
+def keep(this: PlanInput) -> Plan:
     """Keep the ordinals in force, remove what no node has any more, move at most one member."""
     placed = _placed(this)
     try:
         actions = _actions(this, placed)
     except ValueError as problem:
-        placed = _without_room(placed, str(problem))
+        placed = _without_reservation(placed, str(problem))
         actions = _actions(this, placed)
     rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
     state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
@@ -126,29 +126,31 @@ def keep(this: Pass) -> Plan:
     return _planned(this, placed, found)
 
 
-def unplace(this: Pass) -> Plan:
+def unplace(this: PlanInput) -> Plan:
     """Take the Split away, and with it the ordinals: no pod restarts."""
     note = Note(
         Reason.GIVEN_BACK,
         f"its {this.source.replicas} pods stay where they are; those born from now on are placed as its"
         " manifest says",
     )
-    gone = tuple(LetRoomGo(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating)
+    gone = tuple(
+        DeletePlaceholder(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating
+    )
     return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, DeleteSplit()), (note,))
 
 
-def _planned(this: Pass, placed: Placed, found: Plan) -> Plan:
+def _planned(this: PlanInput, placed: Placed, found: Plan) -> Plan:
     return replace(
         found,
         wanted_on_demand=len(placed.base),
         wanted_spot=max(0, this.source.replicas - len(placed.base)),
         rebalance=placed.state,
-        wake_after_s=placed.next_wake_s,
+        requeue_after_s=placed.requeue_after_s,
         outlook=placed.outlook,
     )
 
 
-def _placed(this: Pass) -> Placed:
+def _placed(this: PlanInput) -> Placed:
     split = this.observed.split
     persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
     restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
@@ -156,7 +158,7 @@ def _placed(this: Pass) -> Placed:
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)
 
 
-def placement_input(this: Pass) -> PlacementInput:
+def placement_input(this: PlanInput) -> PlacementInput:
     """Return the members of the StatefulSet as `placement` looks at them: at most `limits.MAX_MEMBERS`."""
     observed, source = this.observed, this.source
     first = source.stateful.first_ordinal if source.stateful is not None else 0
@@ -164,9 +166,13 @@ def placement_input(this: Pass) -> PlacementInput:
     known = sorted((pod for own in observed.replica_sets for pod in own.pods), key=_age)
     pods = {pod.ordinal: pod for pod in known}
     last = first + source.replicas
-    reach = observed.neighbours.reach
+    reach = observed.related.reach
     split = observed.split
-    made_of = room_hash(json.loads(source.manifest_json), this.rules.room) if this.rules.room else ""
+    made_of = (
+        reservation_hash(json.loads(source.manifest_json), this.rules.reservations)
+        if this.rules.reservations
+        else ""
+    )
     members = tuple(
         Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach()), _staged(source, pods.get(k)))
         for k in range(first, last)
@@ -185,7 +191,7 @@ def placement_input(this: Pass) -> PlacementInput:
         rolling=_rolling(source),
         update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
         min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
-        told=_is_told(observed),
+        published=_is_published(observed),
         unplaceable=why_unplaceable(observed, source),
         removes_vanished=this.rules.delete_pods_of_vanished_nodes,
         blocked=observed.blocked,
@@ -195,12 +201,12 @@ def placement_input(this: Pass) -> PlacementInput:
     )
 
 
-def _is_told(observed: Observation) -> bool:
+def _is_published(observed: Observation) -> bool:
     """Whether the admission policy goes by what the Split says."""
     split = observed.split
     if split is None or split.ordinals is None:
         return False
-    return observed.told_nodes and observed.told == runs(split.ordinals)
+    return observed.published_nodes and observed.published == runs(split.ordinals)
 
 
 def _staged(source: SourceView, pod: PodView | None) -> str:
@@ -246,11 +252,11 @@ def _placeholder(observed: Observation) -> Placeholder | None:
     return None
 
 
-def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
+def _actions(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
     """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
     split = this.observed.split
     in_force = set(split.ordinals or ()) if split is not None else set()
-    if set(placed.ordinals) != in_force or not _is_told(this.observed):
+    if set(placed.ordinals) != in_force or not _is_published(this.observed):
         return (PlaceOrdinals(placed.ordinals),)
     actions: list[Action] = [
         DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
@@ -260,24 +266,24 @@ def _actions(this: Pass, placed: Placed) -> tuple[Action, ...]:
     actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
     if placed.evict is not None:
         actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
-    return (*actions, *_room(this, placed))
+    return (*actions, *_reserve(this, placed))
 
 
-def _without_room(placed: Placed, why: str) -> Placed:
+def _without_reservation(placed: Placed, why: str) -> Placed:
     """Return it with nobody moving, because no pod can hold the room that a move needs."""
     note = Note(Reason.WAITING_FOR_ROOM, f"no placeholder can be made: {why}", warning=True)
-    return replace(placed, verdict=note, notes=(*placed.notes, note), room=None, moving=False)
+    return replace(placed, verdict=note, notes=(*placed.notes, note), reservation=None, moving=False)
 
 
-def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
+def _reserve(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
     """Hold the room that the next move needs, and let go what is of no use, or is about to be used.
 
     Raises ValueError when the workload asks for more than a placeholder can.
     """
-    rules, wanted = this.rules.room, placed.room
+    rules, wanted = this.rules.reservations, placed.reservation
     held = _placeholder(this.observed)
     ending = any(pod.terminating for pod in this.observed.placeholders)
-    made_of = room_hash(json.loads(this.source.manifest_json), rules) if rules is not None else ""
+    made_of = reservation_hash(json.loads(this.source.manifest_json), rules) if rules is not None else ""
     stays = (
         held is not None
         and wanted is not None
@@ -285,12 +291,12 @@ def _room(this: Pass, placed: Placed) -> tuple[Action, ...]:
         and not held.pod.going
     )
     if held is not None and (not stays or placed.evict is not None):
-        return (LetRoomGo(held.pod.name, held.pod.uid),)
+        return (DeletePlaceholder(held.pod.name, held.pod.uid),)
     # One that has failed holds nothing but the name, and nobody else deletes it.
     if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
-        return tuple(LetRoomGo(pod.name, pod.uid) for pod in spent)
+        return tuple(DeletePlaceholder(pod.name, pod.uid) for pod in spent)
     if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
         return ()
-    reach = this.observed.neighbours.reach.get(wanted.ordinal, Reach())
+    reach = this.observed.related.reach.get(wanted.ordinal, Reach())
     spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
-    return (HoldRoom(wanted.pool, wanted.ordinal, made_of, json.dumps(spec)),)
+    return (CreatePlaceholder(wanted.pool, wanted.ordinal, made_of, json.dumps(spec)),)

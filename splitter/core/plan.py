@@ -14,14 +14,14 @@ from splitter.core.actions import (
     HolderKind,
     Scale,
     SetBudget,
-    SetMark,
+    SetOwnershipMark,
     is_raise,
 )
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
-from splitter.core.placement import RoomRules
+from splitter.core.placement import ReservationRules
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState, Tuning
 
@@ -42,7 +42,9 @@ class Rules:
     delete_pods_of_vanished_nodes: bool = True
     max_concurrent_moves: int = 10  # 0: no limit
     look_again_s: float = 60.0  # at a refusal that something else than the source mends: no watch tells us
-    room: RoomRules | None = None  # how placeholders are made; None: members are not moved but in emergencies
+    reservations: ReservationRules | None = (
+        None  # how placeholders are made; None: members are not moved but in emergencies
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class Plan:
     rebalance: RebalanceState | None = None  # None: leave what is persisted
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
-    fight: bool = False  # count one when the actions have been written
-    fighter: str = ""  # with whom, where that is known: only the fights with one and the same count together
+    write_conflict: bool = False  # count one when the actions have been written
+    conflicting_writer: str = (
+        ""  # with whom, where that is known: only the fights with one and the same count together
+    )
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
-    wake_after_s: float | None = None
+    requeue_after_s: float | None = None
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
@@ -94,7 +98,7 @@ def as_written(found: Plan, observed: Observation, written: Sequence[Action]) ->
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
     counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
 
-    def told(note: Note) -> Note:
+    def as_done(note: Note) -> Note:
         move = note.move
         if move is None:
             return note
@@ -107,9 +111,9 @@ def as_written(found: Plan, observed: Observation, written: Sequence[Action]) ->
         done = replace(move, replicas=count)
         return replace(note, message=f"{done}{why}", move=done)
 
-    notes = [(note, told(note)) for note in found.notes]
+    notes = [(note, as_done(note)) for note in found.notes]
     said = tuple(now for before, now in notes if before.move is None or now.move is not None)
-    verdict = told(found.verdict)
+    verdict = as_done(found.verdict)
     if verdict.move is None and found.verdict.move is not None:
         verdict = next((note for note in said if note.move is not None), verdict)
     return replace(found, verdict=verdict, notes=said)
@@ -117,7 +121,7 @@ def as_written(found: Plan, observed: Observation, written: Sequence[Action]) ->
 
 def begins(found: Plan) -> bool:
     """Whether this plan is the first touch of a workload: what follows is rehearsed before it."""
-    return any(isinstance(action, SetMark) and action.value for action in found.actions) and (
+    return any(isinstance(action, SetOwnershipMark) and action.value for action in found.actions) and (
         found.step is Step.CONSIDER
     )
 
@@ -136,8 +140,10 @@ def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> boo
 
 def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
-    again_s = min(found.wake_after_s or look_again_s, look_again_s)
-    return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
+    again_s = min(found.requeue_after_s or look_again_s, look_again_s)
+    return replace(
+        found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
+    )
 
 
 def unseen(found: Plan, observed: Observation, why: str) -> Plan:
@@ -170,7 +176,7 @@ def in_part(found: Plan) -> Plan:
     """
     if len(found.actions) <= MAX_WRITES:
         return found
-    return replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=AT_ONCE_S)
+    return replace(found, actions=found.actions[:MAX_WRITES], requeue_after_s=AT_ONCE_S)
 
 
 def held_as_it_is(found: Plan, large: Note) -> Plan:
@@ -192,7 +198,7 @@ def _makes_up(action: Action) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PlanInput:
     """Everything one step may look at."""
 
     observed: Observation

@@ -24,7 +24,7 @@ from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
-from splitter.core.handover import Columns, Mark, Step, holds_replicas, next_step, waits_for_pods
+from splitter.core.handover import Columns, Ownership, Step, holds_replicas, next_step, waits_for_pods
 from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
@@ -32,13 +32,22 @@ from splitter.core.labels_annotations import (
     Level,
     defaults_for,
     has_names,
-    parse_mark,
+    parse_ownership_mark,
     parse_policy,
     source_label_state,
 )
 from splitter.core.limits import too_large
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
+from splitter.core.model import (
+    Attachment,
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    Rendered,
+    SourceView,
+    seconds_between,
+)
+from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State
 from splitter.core.troubles import with_troubles
 
@@ -76,21 +85,25 @@ def _caps_note(policy: Policy, replicas: int) -> Note:
 
 def columns_of(observed: Observation, source: SourceView) -> Columns:
     """Read the columns of the state machine's table off an observation."""
-    mark = parse_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
+    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     split = observed.split
-    parked = observed.tied(Tie.PARKED)
+    parked = observed.attached_as(Attachment.PARKED)
     orphans = any(pod.counts for pod in observed.orphans)
     return Columns(
         label=LABEL_SPLIT in source.labels,
         conflict=split is not None and split.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
-        mark=Mark.NONE if mark is None else Mark.OURS if mark.uid == source.uid else Mark.FOREIGN,
+        mark=Ownership.NONE
+        if mark is None
+        else Ownership.OURS
+        if mark.uid == source.uid
+        else Ownership.FOREIGN,
         paused=source.paused,
         paused_by_us=source.paused_by_us,
         observed=source.observed,
-        attached=bool(observed.tied(Tie.ATTACHED)),
-        returning=bool(observed.tied(Tie.RETURNING)),
+        attached=bool(observed.attached_as(Attachment.ATTACHED)),
+        returning=bool(observed.attached_as(Attachment.RETURNING)),
         parked=bool(parked),
         twins=bool(observed.twins),
         ours_at_zero=transfer.at_zero(observed.twins, parked),
@@ -98,11 +111,11 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         twins_hold=any(holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
         unsettled=any(twin.paused for twin in observed.twins)
         or (orphans and len(observed.twins) < len(Pool)),
-        rolling=sum(map(holds_replicas, observed.tied(Tie.ATTACHED))) > 1,
+        rolling=sum(map(holds_replicas, observed.attached_as(Attachment.ATTACHED))) > 1,
         leaving=observed.leaving,
         orphans=orphans,
         parked_active=any(map(holds_replicas, parked)),
-        copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
+        copied=any(rs.marked for rs in observed.attached_as(Attachment.ATTACHED)),
         adrift=any(rs.orphaned for rs in parked) or (split is not None and not onboard.owns(source, split)),
     )
 
@@ -116,7 +129,7 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
-    this = Pass(observed, source, in_force, rendered, rules)
+    this = PlanInput(observed, source, in_force, rendered, rules)
     placed = placement_table.is_in_place(observed, source, in_force.policy)
     act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
     large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
@@ -128,14 +141,14 @@ def plan(
     found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
         found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
-        found = _awake_when_silent(observed, _with_edits(found, edited))
+        found = _requeued_at_signal_end(observed, _with_edits(found, edited))
     found = guarded(this, step, found)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, found)
     return found
 
 
-def _too_large(this: Pass) -> Note | None:
+def _too_large(this: PlanInput) -> Note | None:
     """Say what of a workload that is split is over a limit: its members are not even looked at, one by one.
 
     Steps that only write a number down go on, since that is how it becomes smaller; so does giving it back.
@@ -163,7 +176,7 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     return next_step(columns_of(observed, source))
 
 
-def _with_division(this: Pass, found: Plan) -> Plan:
+def _with_division(this: PlanInput, found: Plan) -> Plan:
     """Say how N is divided in a step that has nothing to do with it, as while a controller is waited for."""
     back = found.state in {State.GIVING_BACK, State.CONFLICT}
     if back or not this.observed.twins or found.wanted_on_demand or found.wanted_spot:
@@ -172,14 +185,14 @@ def _with_division(this: Pass, found: Plan) -> Plan:
     return replace(found, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
 
 
-def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:
+def _with_raises(this: PlanInput, step: Step, found: Plan) -> Plan:
     """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
     controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
     """
     observed, stateful = this.observed, this.source.stateful
-    at_home = observed.tied(Tie.ATTACHED) or observed.tied(Tie.RETURNING)
+    at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
     held = (
         this.source.paused
         if stateful is None
@@ -192,7 +205,7 @@ def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:
         return replace(found, actions=(*meant.raises, *found.actions))
     if not meant.raises or not any(twin.is_losing for twin in observed.twins):
         return found
-    return replace(meant, actions=meant.raises, wake_after_s=found.wake_after_s)
+    return replace(meant, actions=meant.raises, requeue_after_s=found.requeue_after_s)
 
 
 def _drifted(
@@ -229,16 +242,16 @@ def _with_edits(found: Plan, edited: Mapping[Pool, str]) -> Plan:
     return replace(found, notes=(Note(Reason.DRIFT, message, warning=True), *found.notes))
 
 
-def _awake_when_silent(observed: Observation, found: Plan) -> Plan:
+def _requeued_at_signal_end(observed: Observation, found: Plan) -> Plan:
     """Look again when something that was heard ends by time alone: no event tells us."""
-    if observed.heard_until is None:
+    if observed.signal_ends_at is None:
         return found
-    left_s = max(0.0, seconds_between(observed.now, observed.heard_until)) + 1.0
-    due_s = left_s if found.wake_after_s is None else min(found.wake_after_s, left_s)
-    return replace(found, wake_after_s=due_s)
+    left_s = max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0
+    due_s = left_s if found.requeue_after_s is None else min(found.requeue_after_s, left_s)
+    return replace(found, requeue_after_s=due_s)
 
 
-def _only_reported(this: Pass, found: Plan) -> Plan:
+def _only_reported(this: PlanInput, found: Plan) -> Plan:
     split = this.observed.split
     would = "would now do" if found.actions else "would do nothing now"
     verdict = Note(Reason.DRY_RUN, f"{would}: {found.verdict.message} ({found.verdict.reason})")
@@ -248,11 +261,17 @@ def _only_reported(this: Pass, found: Plan) -> Plan:
     )
     actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
     return replace(
-        found, state=State.HELD, verdict=verdict, actions=actions, notes=(), rebalance=None, fight=False
+        found,
+        state=State.HELD,
+        verdict=verdict,
+        actions=actions,
+        notes=(),
+        rebalance=None,
+        write_conflict=False,
     )
 
 
-_STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
+_STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
     Step.NOTHING: onboard.nothing,
     Step.CONSIDER: onboard.consider,
     Step.ADOPT: onboard.adopt,

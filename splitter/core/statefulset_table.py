@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from splitter.core import transfer
 from splitter.core.actions import Scale
-from splitter.core.handover import Mark, Step
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
+from splitter.core.handover import Ownership, Step
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_ownership_mark
 from splitter.core.model import Observation, SourceView, TwinView
 
 
@@ -24,7 +24,7 @@ class Columns:
     conflict: bool
     split: bool  # a Split that takes over
     report: bool  # a Split that only reports a refusal
-    mark: Mark
+    mark: Ownership
     saved: bool  # N is written down on the source
     written: bool  # somebody has written another count to the source since
     zero: bool  # its spec.replicas is 0
@@ -38,7 +38,7 @@ class Columns:
     @property
     def holds(self) -> bool:
         """Whether anything of ours is on the workload itself."""
-        return self.saved or self.twins or self.mark is not Mark.NONE
+        return self.saved or self.twins or self.mark is not Ownership.NONE
 
 
 def columns_of(observed: Observation, source: SourceView) -> Columns:
@@ -46,14 +46,18 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     stateful, split = source.stateful, observed.split
     if stateful is None:
         raise ValueError(f"{source.key} is no StatefulSet")
-    mark = parse_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
+    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     at_zero = transfer.at_zero(observed.twins, ())
     return Columns(
         label=LABEL_SPLIT in source.labels,
         conflict=split is not None and split.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
-        mark=Mark.NONE if mark is None else Mark.OURS if mark.uid == source.uid else Mark.FOREIGN,
+        mark=Ownership.NONE
+        if mark is None
+        else Ownership.OURS
+        if mark.uid == source.uid
+        else Ownership.FOREIGN,
         saved=stateful.saved is not None,
         written=stateful.is_written_by_others,
         zero=stateful.spec_replicas == 0,
@@ -77,9 +81,9 @@ def next_step(c: Columns) -> Step:
 
 def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early returns, one a row
     ours = c.saved or c.twins
-    if not ours and not (c.split and c.zero) and (c.mark is Mark.NONE or not (c.split or c.zero)):
+    if not ours and not (c.split and c.zero) and (c.mark is Ownership.NONE or not (c.split or c.zero)):
         return Step.CONSIDER
-    if c.mark is not Mark.OURS:
+    if c.mark is not Ownership.OURS:
         return Step.ADOPT  # `kubectl replace` dropped it, or it was restored from a backup
     if not c.split:
         return Step.CREATE_SPLIT
@@ -99,7 +103,7 @@ def _step_with_label(c: Columns) -> Step:  # noqa: PLR0911 - a table of early re
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
         return Step.RELEASE if c.split or c.report else Step.NOTHING
-    if not c.saved and c.zero and (c.mark is not Mark.NONE or (c.label and not c.twins_at_zero)):
+    if not c.saved and c.zero and (c.mark is not Ownership.NONE or (c.label and not c.twins_at_zero)):
         return Step.SAVE  # N was lost, and is needed on the way back
     if not c.saved and c.zero and not c.twins_at_zero:
         return Step.WAIT_COUNT  # nothing of ours is on it any more: we may not write it, nor take its 0 for N
@@ -120,5 +124,5 @@ def spared(source: SourceView, scales: Sequence[Scale]) -> tuple[Scale, ...]:
 
 def with_own_volumes(observed: Observation, twin: TwinView, wanted: int) -> int:
     """Return no raise to a member that would mount a claim of somebody else's, and delete it when it goes."""
-    below, _ = observed.neighbours.taken_claims.get(twin.pool, (wanted, ""))
+    below, _ = observed.related.taken_claims.get(twin.pool, (wanted, ""))
     return min(wanted, max(below, twin.spec_replicas))

@@ -26,7 +26,7 @@ from splitter.core.labels_annotations import (
     parse_policy,
 )
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView, Standing
+from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, Policy, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules
@@ -257,11 +257,11 @@ def _of_replicas(candidate: Candidate, replicas: int, start_s: float | None, sig
         why = f"how long its pods take to start is not seen, so {gap} of {replicas} stay on on-demand"
     else:
         gap = gap_base(replicas, start_s, sight.notice_s)
-        told = f"its pods start in {start_s:.0f} s and a notice lasts {sight.notice_s:.0f} s"
+        why = f"its pods start in {start_s:.0f} s and a notice lasts {sight.notice_s:.0f} s"
         why = (
-            f"{told}, so {gap} of {replicas} on on-demand serve through the gap"
+            f"{why}, so {gap} of {replicas} on on-demand serve through the gap"
             if gap
-            else f"{told}, so all can be on spot"
+            else f"{why}, so all can be on spot"
         )
     if least > gap or (least and least == gap):
         return _base(
@@ -285,7 +285,7 @@ def _base(count: int, why: str) -> _Choice:
 
 def _is_placed(pod: PodView) -> bool:
     """Whether it is known on what kind of node a pod stands."""
-    return pod.standing not in {Standing.UNBOUND, Standing.UNSEEN}
+    return pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.UNSEEN}
 
 
 def _divided(pods: Sequence[PodView], source: SourceView, base: int) -> tuple[int, int]:

@@ -12,12 +12,12 @@ from itertools import groupby
 
 from splitter.core.causes import is_hindered
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     PodView,
     ReplicaSetView,
-    Standing,
-    Tie,
     Trouble,
     seconds_between,
 )
@@ -80,8 +80,8 @@ _OUTRANKED = frozenset(
 def with_troubles(observed: Observation, found: Plan, grace_s: float) -> Plan:
     """Return the plan with what is wrong with the replicas; a verdict that writes nothing says so as well."""
     notes = troubles(observed, grace_s)
-    due = [one for one in (_next_due_s(observed, grace_s), found.wake_after_s) if one is not None]
-    found = replace(found, troubles=notes, wake_after_s=min(due, default=None))
+    due = [one for one in (_next_due_s(observed, grace_s), found.requeue_after_s) if one is not None]
+    found = replace(found, troubles=notes, requeue_after_s=min(due, default=None))
     if not notes or found.actions or found.verdict.reason is notes[0].reason:
         return found
     first = notes[0]
@@ -98,7 +98,7 @@ def troubles(observed: Observation, grace_s: float) -> tuple[Note, ...]:
     found: list[tuple[int, Note]] = []
     for twin in observed.twins:
         found += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, grace_s)
-    for parked in observed.tied(Tie.PARKED):
+    for parked in observed.attached_as(Attachment.PARKED):
         found += _of_holder(parked.name, [parked], None, observed.now, grace_s)
     return tuple(note for _, note in sorted(found, key=lambda one: one[0]))
 
@@ -132,13 +132,13 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
 
 def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, grace_s: float) -> Trouble | None:
     """Return what is wrong with one replica: what the kubelet says at once, what may pass after the grace."""
-    if pod.standing is Standing.SOUND and pod.ready_since is None:
+    if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
         if pod.trouble is not None:
             return pod.trouble
         since = pod.unready_since
         if since is not None and seconds_between(since, now) > grace_s:
             return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
-    if pod.standing is Standing.UNBOUND:
+    if pod.node_status is NodeStatus.UNBOUND:
         waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
         if waits_since is not None and seconds_between(waits_since, now) > grace_s:
             return pod.trouble or excluded

@@ -16,7 +16,7 @@ import yaml
 from splitter.bundled import bundled_path
 from splitter.demo.controller import Controller
 from splitter.demo.restored import Portrait
-from splitter.demo.screen import requests_told
+from splitter.demo.screen import requests_line
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.demo.workload import Workload, on_real_nodes, policy_of, read_workload
 from splitter.sandbox import Sandbox, SandboxError
@@ -148,7 +148,7 @@ class Stage:
         )
         self.traffic = traffic
         self.screen.tell(f"{_RATE} requests a second go to {_ASKED}, through its Service and to its pods")
-        self.screen.show_below(lambda: requests_told(*traffic.so_far()))
+        self.screen.show_below(lambda: requests_line(*traffic.so_far()))
 
     def _look_on(self) -> None:
         api = self.sandbox.api

@@ -43,7 +43,7 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlacementAnswer:
     """What the Split of a workload says of it; nothing where there is none."""
 
     placed: bool = False
@@ -52,14 +52,14 @@ class Told:
     """Labelled and not split: why, in the controller's words."""
 
 
-async def told(client: Client, key: Key) -> Told:
+async def placement_answer(client: Client, key: Key) -> PlacementAnswer:
     """Return what the Split of a workload says. Raises ApiError."""
     found = await client.find(paths.split(key)) or {}
     spec, status = found.get("spec", {}), found.get("status", {})
     if not found or spec.get("takeOver"):
-        return Told(placed="onDemandOrdinals" in spec)
+        return PlacementAnswer(placed="onDemandOrdinals" in spec)
     why = filter(None, (status.get("reason", "not looked at yet"), status.get("message")))
-    return Told(refused=": ".join(why))
+    return PlacementAnswer(refused=": ".join(why))
 
 
 async def let_crd_go(client: Client) -> bool:

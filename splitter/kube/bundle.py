@@ -96,8 +96,10 @@ class _Reading:
             "statefulsets", [workloads(STATEFUL_SET, space) for space in spaces], selector=LABEL_SPLIT
         )
         await self.all("replicasets", [replica_sets(space) for space in spaces], selector=LABEL_SPLIT)
-        told = spaces if spaces == ("",) or self.installation in spaces else (*spaces, self.installation)
-        await self.all("events", [events(space) for space in told])
+        namespaces = (
+            spaces if spaces == ("",) or self.installation in spaces else (*spaces, self.installation)
+        )
+        await self.all("events", [events(space) for space in namespaces])
 
     def pods(self) -> dict[str, dict[str, str]]:
         """Return whose log to read and how, the leader's first; a restarted container has an earlier one."""

@@ -12,7 +12,7 @@ from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
 from splitter.core.labels_annotations import kept_name, quoted
-from splitter.core.model import Note, Observation, Pool, Rendered, SourceView, Tie
+from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason
 from splitter.kube import paths
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
@@ -40,7 +40,7 @@ class _Write:
     template_set: str = ""  # that rendered the body
 
 
-async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
+async def dry_run(client: Client, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
     """Return why the API server would refuse one of the writes to come, or None.
 
     Raises ApiError when it does not answer, or when somebody wrote in between: look again then.
@@ -48,13 +48,13 @@ async def rehearse(client: Client, observed: Observation, rendered: Mapping[Pool
     return await _refusal(client, [*_writes(observed, rendered), *await _adoption(client, observed)])
 
 
-async def rehearse_roll(
+async def dry_run_roll(
     client: Client, observed: Observation, rendered: Mapping[Pool, Rendered]
 ) -> Note | None:
     """Return why the API server would refuse one of the twins as rendered now, or None.
 
     Asked before the first twin is rolled: a template that only the second one's write would show to be
-    wrong leaves two templates running. Raises ApiError as `rehearse` does.
+    wrong leaves two templates running. Raises ApiError as `dry_run` does.
     """
     source = observed.source
     return await _refusal(client, _twins(source, rendered)) if source is not None else None
@@ -134,7 +134,7 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
     found.append(_Write("pause the source", "PATCH", paths.workload(source.key), pause, "merge"))
     # One for all: who refuses one of them refuses any, and there may be hundreds.
-    attached = observed.tied(Tie.ATTACHED)
+    attached = observed.attached_as(Attachment.ATTACHED)
     for rs in sorted(attached, key=lambda rs: (rs.template_hash == source.template_hash, rs.created))[-1:]:
         path = replica_sets.of(rs.name)
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
@@ -145,7 +145,7 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
 async def _adoption(client: Client, observed: Observation) -> list[_Write]:
     """Return the writes by which running pods change their owner: of one ReplicaSet, and of one pod."""
     source = observed.source
-    active = [rs for rs in observed.tied(Tie.ATTACHED) if rs.spec_replicas and rs.hashes]
+    active = [rs for rs in observed.attached_as(Attachment.ATTACHED) if rs.spec_replicas and rs.hashes]
     if source is None or not active:
         return []
     rs, replica_sets = active[0], paths.replica_sets(source.key.namespace)

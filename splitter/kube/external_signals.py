@@ -1,6 +1,6 @@
 """The voices of others about nodes and capacity: they make splitter faster, and it does without any of them.
 
-`cache` owns the one `Voices`. Four collections are followed where they exist and may be read: Events
+`cache` owns the one `ExternalSignals`. Four collections are followed where they exist and may be read: Events
 about Nodes, Events about NodeClaims that got no machine, NodeClaims, and the status of
 cluster-autoscaler. Events about what has no namespace are in the namespace `default`, so that is all
 that is read of Events; the API server keeps no watch cache of them and reads whatever is asked for from
@@ -39,7 +39,7 @@ from splitter.kube.records import (
     NodeRecord,
     RefusalRecord,
 )
-from splitter.kube.store import Reading, Record, Shelf
+from splitter.kube.store import Indexer, Reading, Record
 from splitter.kube.watch import Reflector
 
 R = TypeVar("R", bound=Record)
@@ -50,7 +50,7 @@ _CLAIMS_REMEMBERED = 256
 _EVENTS = ResourcePath("/api/v1", "events", "default")
 
 
-class Voices:
+class ExternalSignals:
     """What was heard; `about_node(name)` and `about_capacity()` are called after each change that matters."""
 
     def __init__(
@@ -65,17 +65,17 @@ class Voices:
         self._about_node = about_node
         self._about_capacity = about_capacity
         self._former_claims: OrderedDict[str, Claim] = OrderedDict()
-        self.events = Shelf(parse.node_event, {"node": lambda record: record.node}, self._event_changed)
-        self.claims = Shelf(parse.claim, {"node": lambda record: record.node}, self._claim_changed)
-        self.refusals = Shelf(partial(parse.refusal, self._claim_of), {}, self._refusal_changed)
-        self.autoscaler = Shelf(parse.autoscaler, {}, self._autoscaler_changed)
+        self.events = Indexer(parse.node_event, {"node": lambda record: record.node}, self._event_changed)
+        self.claims = Indexer(parse.claim, {"node": lambda record: record.node}, self._claim_changed)
+        self.refusals = Indexer(partial(parse.refusal, self._claim_of), {}, self._refusal_changed)
+        self.autoscaler = Indexer(parse.autoscaler, {}, self._autoscaler_changed)
 
     def reflectors(self, client: Client, autoscaler_status: str) -> list[Reflector]:
         """Return the reflectors to run; `autoscaler_status` is namespace/name, empty for none."""
         about_nodes = Reflector(
             client,
             _EVENTS,
-            Sieve(self.events, NOTICE_EVENTS | HINT_EVENTS),
+            ReasonFilter(self.events, NOTICE_EVENTS | HINT_EVENTS),
             fields="involvedObject.kind=Node",
             without="notices are seen in taints and conditions only, which may be seconds later",
         )
@@ -84,7 +84,7 @@ class Voices:
             Reflector(
                 client,
                 _EVENTS,
-                Sieve(self.refusals, INSUFFICIENT_CAPACITY),
+                ReasonFilter(self.refusals, INSUFFICIENT_CAPACITY),
                 fields="involvedObject.kind=NodeClaim",
                 without="spot that Karpenter cannot get is covered after the grace only",
             ),
@@ -163,7 +163,7 @@ class Voices:
             self._former_claims[old.uid] = old.claim
             if len(self._former_claims) > _CLAIMS_REMEMBERED:
                 self._former_claims.popitem(last=False)
-        elif new is not None and new.node and _told(new) != _told(old):
+        elif new is not None and new.node and _cause_of(new) != _cause_of(old):
             self._about_node(new.node)
 
     def _refusal_changed(self, _: RefusalRecord | None, new: RefusalRecord | None) -> None:
@@ -177,34 +177,34 @@ class Voices:
             self._about_capacity()
 
 
-class Sieve(Generic[R]):
+class ReasonFilter(Generic[R]):
     """Lets a store hear of Events with certain reasons only: the API server selects by one at most."""
 
-    def __init__(self, shelf: Shelf[R], reasons: frozenset[str]) -> None:
-        self._shelf = shelf
+    def __init__(self, indexer: Indexer[R], reasons: frozenset[str]) -> None:
+        self._indexer = indexer
         self._reasons = reasons
 
     def read(self, raw: dict[str, Any]) -> Reading[R] | None:
         """Read an object out of a list; None when nobody wants to hear of it."""
-        return self._shelf.read(raw) if self._matters(raw) else None
+        return self._indexer.read(raw) if self._matters(raw) else None
 
     def replace(self, listed: Iterable[Reading[R] | None], namespace: str | None, version: int) -> None:
         """Take a complete list."""
-        self._shelf.replace(filter(None, listed), namespace, version)
+        self._indexer.replace(filter(None, listed), namespace, version)
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
-        return self._shelf.upsert(raw) if self._matters(raw) else None
+        return self._indexer.upsert(raw) if self._matters(raw) else None
 
     def remove(self, raw: dict[str, Any]) -> None:
         """Forget an object."""
         if self._matters(raw):
-            self._shelf.remove(raw)
+            self._indexer.remove(raw)
 
     def _matters(self, raw: Mapping[str, Any]) -> bool:
         return parse.event_reason(raw) in self._reasons
 
 
-def _told(claim: ClaimRecord | None) -> tuple[bool, str]:
+def _cause_of(claim: ClaimRecord | None) -> tuple[bool, str]:
     """Return what a NodeClaim says about the end of its node."""
     return (claim.voluntary, claim.ends) if claim is not None else (False, "")

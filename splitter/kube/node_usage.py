@@ -1,6 +1,6 @@
 """How much of each node is promised to pods: counted when somebody asks, kept until a pod there changes.
 
-`cache` owns the one `Rooms` and tells it of each change of a pod. In a storm every workload's pass asks
+`cache` owns the one `NodeUsage` and tells it of each change of a pod. In a storm every workload's pass asks
 about the same nodes: counted anew each time, a thousand workloads walked ten thousand pods a thousand
 times (docs/performance.md). Nothing here knows which nodes are healthy.
 """
@@ -8,13 +8,13 @@ times (docs/performance.md). Nothing here knows which nodes are healthy.
 from collections.abc import Mapping
 
 from splitter.kube.records import PodRecord
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 
 
-class Rooms:
+class NodeUsage:
     """What the pods of each node request, `pods` itself among it."""
 
-    def __init__(self, pods: Shelf[PodRecord]) -> None:
+    def __init__(self, pods: Indexer[PodRecord]) -> None:
         self._pods = pods  # with the index `node`
         self._used: dict[str, Mapping[str, int]] = {}
 

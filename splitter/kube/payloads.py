@@ -1,6 +1,6 @@
 """The bodies of splitter's writes: what an action becomes on the wire.
 
-`apply` sends them, and `rehearse` sends them as a server-side dry run, so that what is rehearsed is what
+`apply` sends them, and `dry_run` sends them as a server-side dry run, so that what is rehearsed is what
 will be written. Pure: data in, JSON out.
 """
 
@@ -11,8 +11,8 @@ import orjson
 from splitter.core.actions import (
     AdoptPods,
     ApplyTwin,
+    CreatePlaceholder,
     EvictPod,
-    HoldRoom,
     LabelPod,
     Park,
     Reattach,
@@ -72,7 +72,7 @@ def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
     return body
 
 
-def placing_split(source: SourceView, ordinals: Sequence[int]) -> Json:
+def placement_split(source: SourceView, ordinals: Sequence[int]) -> Json:
     """Return the Split of a StatefulSet in placement mode; by the label people list them."""
     body = reporting_split(source, takes_over=True)
     body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
@@ -90,7 +90,7 @@ def eviction(namespace: str, action: EvictPod) -> Json:
     }
 
 
-def placeholder(source: SourceView, split_uid: str, action: HoldRoom) -> Json:
+def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -> Json:
     """Return the pod that holds the room for a move; it goes with the Split."""
     owner = {
         "apiVersion": "splitter.io/v1alpha1",

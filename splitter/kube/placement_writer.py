@@ -20,14 +20,14 @@ from splitter.core.placeable import Runs, runs
 from splitter.kube import paths
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
-from splitter.kube.payloads import placing_split
+from splitter.kube.payloads import placement_split
 from splitter.kube.placement_cache import Sets
 from splitter.kube.records import PlacementRecord, SplitRecord
 
 _FORCED = {"fieldManager": FIELD_MANAGER, "force": "true"}
 
 
-class Placing:
+class PlacementWriter:
     """Keeps the Placements in step with the Splits, for one writer."""
 
     def __init__(self, client: Client, cache: Cache) -> None:
@@ -38,8 +38,8 @@ class Placing:
 
     async def place(self, source: SourceView, split: SplitView | None, ordinals: Sequence[int]) -> None:
         """Put these ordinals in force: tell the policy, then the Split. Raises ApiError."""
-        body = placing_split(source, ordinals)
-        async with self.told(source, ordinals):
+        body = placement_split(source, ordinals)
+        async with self.published(source, ordinals):
             known = self._cache.splits.get(source.key.namespace, split.uid) if split is not None else None
             if known is not None:
                 body["metadata"]["resourceVersion"] = str(known.version)
@@ -48,7 +48,7 @@ class Placing:
             self._cache.splits.upsert(answer)
 
     @asynccontextmanager
-    async def told(self, source: SourceView, ordinals: Sequence[int] | None) -> AsyncIterator[None]:
+    async def published(self, source: SourceView, ordinals: Sequence[int] | None) -> AsyncIterator[None]:
         """Tell the policy these ordinals of a StatefulSet, None to end it; its Split is to be written within.
 
         Until the end everybody tells the same of it. Who waits for another's write is told of by the next one
@@ -130,7 +130,7 @@ def placement(namespace: str, sets: Sets, spot_labels: Collection[str] = ()) -> 
         }
         for uid, (name, _) in sets.items()
     ]
-    told = {
+    published = {
         uid: {"name": name, "onDemandOrdinals": [{"first": first, "last": last} for first, last in ranges]}
         for uid, (name, ranges) in sets.items()
     }
@@ -138,5 +138,5 @@ def placement(namespace: str, sets: Sets, spot_labels: Collection[str] = ()) -> 
         "apiVersion": "splitter.io/v1alpha1",
         "kind": PLACEMENT_KIND,
         "metadata": {"name": NAME, "namespace": namespace, "ownerReferences": owners},
-        "spec": {"spotLabels": sorted(spot_labels), "statefulSets": told},
+        "spec": {"spotLabels": sorted(spot_labels), "statefulSets": published},
     }

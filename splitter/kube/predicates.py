@@ -13,7 +13,7 @@ from splitter.core.packed import packed
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
 
 
-def is_news(
+def needs_reconcile(
     old: PodRecord | ReplicaSetRecord | TwinRecord | None,
     new: PodRecord | ReplicaSetRecord | TwinRecord | None,
 ) -> bool:
@@ -21,7 +21,7 @@ def is_news(
     return old is None or new is None or replace(old, version=new.version) != new
 
 
-def is_news_of_source(old: SourceRecord | None, new: SourceRecord | None) -> bool:
+def source_needs_reconcile(old: SourceRecord | None, new: SourceRecord | None) -> bool:
     """Whether more than the resourceVersion of a source has changed."""
     if old is None or new is None:
         return True
@@ -47,7 +47,7 @@ class OwnStatuses:
         """Remember what a status will be, whether the answer to the write or the watch tells first."""
         self._decided[uid] = hash(packed(status))
 
-    def is_news(self, old: SplitRecord | None, new: SplitRecord | None) -> bool:
+    def needs_reconcile(self, old: SplitRecord | None, new: SplitRecord | None) -> bool:
         """Whether a Split says more than what we have decided that it should; another state is news too.
 
         What is looked up now and then is looked up when the state says that there is time for it.

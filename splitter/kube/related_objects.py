@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from splitter.core.admission.placement import NAME as POLICY
 from splitter.core.labels_annotations import ANNOTATION_MODE, LABEL_POOL, twin_name
-from splitter.core.model import Neighbours, Pool, SourceView
+from splitter.core.model import Pool, RelatedObjects, SourceView
 from splitter.core.names import Key, is_name
 from splitter.core.nodes import NodeState
 from splitter.kube import paths
@@ -30,7 +30,7 @@ async def look_around(
     twins_seen: Collection[str] = (),
     *,
     annotations: Mapping[str, str] | None = None,
-) -> Neighbours:
+) -> RelatedObjects:
     """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
 
     `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
@@ -40,7 +40,7 @@ async def look_around(
     key = source.key
     aimed = [one for one in autoscalers if one.kind == key.kind]
     twins = {twin_name(key.name, pool) for pool in Pool}
-    return Neighbours(
+    return RelatedObjects(
         taken_names=await _taken_names(client, key, sorted(twins.difference(twins_seen))),
         taken_claims=await taken_claims(client, source, {**(annotations or {}), **source.annotations}),
         autoscaled_twin=next((one.who for one in aimed if one.aim in twins and not one.resizes), ""),

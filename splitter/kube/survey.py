@@ -28,7 +28,7 @@ from splitter.kube.listed import Listed
 from splitter.kube.observe import Observer
 from splitter.kube.parse.fields import Raw
 from splitter.kube.paths import ResourcePath
-from splitter.kube.workload_autoscalers import Autoscalers
+from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 _HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
 # How old the lists of autoscalers may be: as old as this look.
@@ -140,7 +140,7 @@ class _Look:
     ) -> list[tuple[Candidate, SourceView]]:
         """Return what was found of each workload that has no label."""
         cache = self._cache
-        observer, scaling = Observer(self._listed, cache), Autoscalers(self._listed)
+        observer, scaling = Observer(self._listed, cache), WorkloadAutoscalers(self._listed)
         sources = [record.view for record in cache.sources.values() if _is_free(record.view)]
         chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
         found = []
@@ -245,7 +245,7 @@ class _Look:
                     self._listed.keep(path, {"metadata": {"name": POLICY}})
 
     def _take_budget(self, raw: Raw) -> None:
-        record = self._cache.budgets.shelf.upsert(raw)
+        record = self._cache.budgets.indexer.upsert(raw)
         if record is not None and record.split_uid is None:
             self._budgets[record.namespace].append(record.view)
 

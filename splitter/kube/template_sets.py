@@ -12,7 +12,7 @@ from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.paths import config_maps
 from splitter.kube.records import TemplateSetRecord
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
 Listener = Callable[[TemplateSetRecord], None]
@@ -25,7 +25,7 @@ class TemplateSets:
         self._namespace = namespace
         self._changed = changed
         self._listeners: list[Listener] = []
-        self.store = Shelf(parse.template_set, {}, self._set_changed)
+        self.store = Indexer(parse.template_set, {}, self._set_changed)
         self._reflectors: list[Reflector] = []
         self.by_name = dict[str, TemplateSet]()
 

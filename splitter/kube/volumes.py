@@ -1,6 +1,6 @@
 """On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal; and whose its twins' are.
 
-`neighbours` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
+`related` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
 without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
 writes nothing.
 """
@@ -150,5 +150,5 @@ def _where(terms: Sequence[Raw]) -> str:
     others = {one["key"] for one in asked if not one["key"].endswith("/zone")}
     if zones and not others:
         return f"in zone {', '.join(sorted(zones))} only"
-    told = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
-    return f"on nodes with {'; '.join(dict.fromkeys(told)) or 'certain names'} only"
+    rules = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
+    return f"on nodes with {'; '.join(dict.fromkeys(rules)) or 'certain names'} only"

@@ -1,7 +1,7 @@
 """Who scales what in a namespace: each list is asked for once in a while, not once for each workload.
 
 With 1,000 autoscalers and 1,000 workloads in one namespace, a list for each workload is a million objects.
-`neighbours` goes through them for one workload. A kind that the cluster does not know, or a right that is
+`related` goes through them for one workload. A kind that the cluster does not know, or a right that is
 not given, is no answer and no error: only the autoscaler of the cluster itself is always asked about.
 """
 
@@ -48,7 +48,7 @@ class _Kept:
         return self.at is not None and abs(seconds_between(self.at, now)) <= at_most_s
 
 
-class Autoscalers:
+class WorkloadAutoscalers:
     """The autoscalers of each namespace that was asked about."""
 
     def __init__(self, client: Reader) -> None:

@@ -45,15 +45,15 @@ from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.views import Views
-from splitter.reconciler.events import Herald
+from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
-from splitter.reconciler.status_writer import StatusBoard
-from splitter.reconciler.template_validation import Inspection
+from splitter.reconciler.status_writer import StatusWriter
+from splitter.reconciler.template_validation import TemplateValidation
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
-from splitter.report.log import pass_fields
+from splitter.report.log import reconcile_fields
 from splitter.report.status import build, remembered
 
 logger = logging.getLogger("splitter.reconciler")
@@ -95,10 +95,10 @@ class Reconciler:
         self._rules = rules
         self._resync_s = resync_s
         self._views = views or Views()
-        self._board = StatusBoard(writer, queue.calm, queue.add_after)
-        self._herald = Herald(writer, queue.calm)
-        self._inspection = Inspection(renderer, self._herald)
-        self.inspect = self._inspection.inspect
+        self._status_writer = StatusWriter(writer, queue.calm, queue.add_after)
+        self._recorder = EventRecorder(writer, queue.calm)
+        self._validation = TemplateValidation(renderer, self._recorder)
+        self.validate_template_set = self._validation.validate_template_set
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._others = Others(rules.max_concurrent_moves, time.monotonic)
@@ -111,9 +111,9 @@ class Reconciler:
         """Work until cancelled; statuses still posted are written at the end."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._board.run())
-                group.create_task(self._herald.run())
-                group.create_task(self._inspection.run())
+                group.create_task(self._status_writer.run())
+                group.create_task(self._recorder.run())
+                group.create_task(self._validation.run())
                 for _ in range(workers):
                     group.create_task(self._work(only_urgent=False))
                 for _ in range(emergency_workers):
@@ -122,15 +122,15 @@ class Reconciler:
             self._rendering.end()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS_S):
-                    await self._board.flush()
-                    await self._herald.flush()
+                    await self._status_writer.flush()
+                    await self._recorder.flush()
 
     async def _work(self, *, only_urgent: bool) -> None:
         while True:
             key = await self._queue.take(only_urgent=only_urgent)
             try:
                 if self._views.is_current(key.namespace):  # else it comes again when it is
-                    await self._pass(key)
+                    await self._reconcile(key)
                 self._failures.pop(key, None)
                 self._queue.answered(key)
             except ApiError as error:
@@ -142,13 +142,13 @@ class Reconciler:
             finally:
                 self._queue.done(key)
 
-    async def _pass(self, key: Key) -> None:
+    async def _reconcile(self, key: Key) -> None:
         if self._others.waits(key):
-            self._wake_others()  # a turn may have ended by time: it goes to whose it is, this one or not
+            self._enqueue_others()  # a turn may have ended by time: it goes to whose it is, this one or not
         began = time.perf_counter()
         now = datetime.now(UTC)
         observed = replace(
-            self._board.overlay(await self._observer.observe(key, now, self._others.promised(key))),
+            self._status_writer.overlay(await self._observer.observe(key, now, self._others.reserved(key))),
             others_moving=self._others.moving(key),
             refused=self._refused.get(key),
             restarts=self._restarts.get(key, ()),
@@ -160,7 +160,7 @@ class Reconciler:
         observed, found = decided
         self._take_note(key, found)
         if self._can_wait(found) and self._queue.hurried():
-            self._board.post(observed, remembered(observed, found))
+            self._status_writer.post(observed, remembered(observed, found))
             self._queue.add_after(key, _CALMER_S)
             return
         written: list[Action] = []
@@ -171,36 +171,36 @@ class Reconciler:
             found = self._uncounted(observed, found, error)
             self._tell_moves(observed, found, written)
             if self._is_refused_eviction(observed, found, error):
-                self._board.post(observed, remembered(observed, found))
+                self._status_writer.post(observed, remembered(observed, found))
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
             if begins(found):
                 self._others.moves(key, still=False)  # it did not begin: others may
-                self._wake_others()
+                self._enqueue_others()
             self._report_failure(observed, found, in_force, error)
             raise
         if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
             metrics.reacted(found.verdict.reason, waited_s)
-        self._promise(key, observed, found)
-        told = self._report(observed, found, in_force)
+        self._reserve_spot(key, observed, found)
+        reported = self._report(observed, found, in_force)
         took_s = time.perf_counter() - began
         metrics.reconcile_seconds.observe(took_s)
-        level = logging.INFO if found.actions or told else logging.DEBUG
-        if any(note.warning and note.reason is found.verdict.reason for note in told):
+        level = logging.INFO if found.actions or reported else logging.DEBUG
+        if any(note.warning and note.reason is found.verdict.reason for note in reported):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
-        logger.log(level, "reconciled", extra=pass_fields(key, found, took_s))
+        logger.log(level, "reconciled", extra=reconcile_fields(key, found, took_s))
         # Who waits to be taken over is woken: looking around for a thousand of them has its price.
         if found.step is not Step.NOTHING and not (found.step is Step.CONSIDER and self._others.waits(key)):
-            self._queue.add_after(key, min(found.wake_after_s or self._resync_s, self._resync_s))
+            self._queue.add_after(key, min(found.requeue_after_s or self._resync_s, self._resync_s))
 
     def _take_note(self, key: Key, found: Plan) -> None:
         """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
         still = keeps_turn(found, had=self._others.has_turn(key))
         self._others.moves(key, still=still, waits=found.verdict.reason is Reason.WAITING_FOR_TURN)
-        self._wake_others()
+        self._enqueue_others()
 
-    def _wake_others(self) -> None:
-        for key in self._others.wake():
+    def _enqueue_others(self) -> None:
+        for key in self._others.grant_turns():
             self._queue.add(key)
         if (following := self._others.next_turn()) is not None:
             self._queue.add_after(*following)
@@ -216,11 +216,11 @@ class Reconciler:
             found = as_written(replace(found, actions=found.urgent), observed, found.raises)
             return (observed, found) if found.raises else None
         if isinstance(twins, Mapping) and begins(found):
-            denied = await self._writer.rehearse(observed, twins)
+            denied = await self._writer.dry_run(observed, twins)
             observed = replace(observed, denied=denied, others_moving=self._others.moving(key))
             found = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and self._is_unrehearsed(observed, twins, found):
-            denied = await self._writer.rehearse_roll(observed, twins)
+        elif isinstance(twins, Mapping) and self._needs_dry_run(observed, twins, found):
+            denied = await self._writer.dry_run_roll(observed, twins)
             found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
         if (failing := self._views.failing_for(key.namespace)) is not None:
@@ -232,7 +232,7 @@ class Reconciler:
         """Whether all that is to be written prepares a scale-down of doomed pods: one write for each."""
         return bool(found.actions) and all(isinstance(one, SetDeletionCost) for one in found.actions)
 
-    def _is_unrehearsed(self, observed: Observation, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
+    def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
         """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.
 
         Before the first twin of a roll it is asked anew, whenever it was asked last. The author of a template
@@ -264,7 +264,7 @@ class Reconciler:
             return
         known = observed.split.rebalance if observed.split is not None else {}
         if _ends(found) and set(found.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
-            await self._board.write(observed, remembered(observed, found))
+            await self._status_writer.write(observed, remembered(observed, found))
         self._restarts[observed.key] = found.rebalance.restarts
 
     def _uncounted(self, observed: Observation, found: Plan, error: ApiError) -> Plan:
@@ -289,7 +289,7 @@ class Reconciler:
             return ()
         if observed.split is not None:
             status = build(observed, found, in_force, written=True)
-            self._board.post(observed, status)
+            self._status_writer.post(observed, status)
             metrics.show(observed, status)
             metrics.show_troubles(observed.key, found.troubles)
         elif found.step in {Step.NOTHING, Step.CLEAN_UP}:
@@ -300,13 +300,15 @@ class Reconciler:
             (found.notes, ()) if found.actions and objection is not found.verdict else ((), found.notes)
         )
         standing = (*stands, *found.troubles, *found.advice, *objections, *problems)
-        return self._herald.tell(observed.source, observed.now, done, standing)
+        return self._recorder.tell(observed.source, observed.now, done, standing)
 
     def _tell_moves(self, observed: Observation, found: Plan, written: Sequence[Action]) -> None:
         """Tell the moves of a batch that ended early which were written; what was not says nothing."""
         if observed.source is not None:
             done = as_written(found, observed, written).notes
-            self._herald.tell(observed.source, observed.now, [note for note in done if note.move is not None])
+            self._recorder.tell(
+                observed.source, observed.now, [note for note in done if note.move is not None]
+            )
 
     def _report_failure(
         self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
@@ -315,17 +317,17 @@ class Reconciler:
 
         Either way what was seen is remembered: the next try may find no trace of a loss any more.
         """
-        if _is_passing(error):
-            self._board.post(observed, remembered(observed, found))
+        if _is_reconciling(error):
+            self._status_writer.post(observed, remembered(observed, found))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
             refused = replace(found, verdict=note, actions=(), notes=())
-            self._board.post(observed, build(observed, refused, in_force, written=False))
+            self._status_writer.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
-            self._herald.tell(observed.source, observed.now, (), (note,))
+            self._recorder.tell(observed.source, observed.now, (), (note,))
 
     def _failed(self, key: Key, error: ApiError) -> None:
         if error.reason == NOT_LEADING:
@@ -356,12 +358,12 @@ class Reconciler:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return float(min(_RETRY_MAX_S, _RETRY_S * 2 ** min(failures - 1, 10)))
 
-    def _promise(self, key: Key, observed: Observation, found: Plan) -> None:
+    def _reserve_spot(self, key: Key, observed: Observation, found: Plan) -> None:
         spot = observed.spot
         raised = sum(
             one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
         )
-        self._others.promise(key, raised, observed.fit_spot)
+        self._others.reserve_spot(key, raised, observed.fit_spot)
 
 
 def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:
@@ -385,7 +387,7 @@ def _is_refusal(error: ApiError) -> bool:
     return clear or "PodDisruptionBudget" in error.message
 
 
-def _is_passing(error: ApiError) -> bool:
+def _is_reconciling(error: ApiError) -> bool:
     """Whether it mends itself, so that the next pass says what is: no answer, a race, throttling."""
     if error.reason in {"AlreadyExists", KIND_MISSING}:
         return False  # somebody's object has the name of one of ours, or somebody deleted our CRD

@@ -47,7 +47,7 @@ class _Letter:
     there: bool = False
 
 
-class Herald:
+class EventRecorder:
     """Posts Events."""
 
     def __init__(self, writer: Writer, calm: Callable[[], Awaitable[None]]) -> None:
@@ -60,12 +60,12 @@ class Herald:
         self._instance = gethostname()
 
     def tell(
-        self, source: SourceView, now: datetime, done: Sequence[Note], standing: Sequence[Note] = ()
+        self, source: SourceView, now: datetime, done: Sequence[Note], node_status: Sequence[Note] = ()
     ) -> Sequence[Note]:
         """Have those posted, of what was done and what stands, that were not said lately; return them."""
         due = [
             *self._said.due(source.key, [note for note in done if not note.quiet], now, DONE_S),
-            *self._said.due(source.key, [note for note in standing if not note.quiet], now),
+            *self._said.due(source.key, [note for note in node_status if not note.quiet], now),
         ]
         for note in due:
             self._post(source.key, source.uid, note, now)

@@ -15,7 +15,7 @@ from splitter.kube.client import ApiError
 from splitter.report.health import Check
 
 # Requests end after 10 s, and a pass makes some dozens at most.
-_NO_PASS_S, _LONGEST_PASS_S = 300.0, 600.0
+_NO_RECONCILE_S, _LONGEST_RECONCILE_S = 300.0, 600.0
 # A new leader lists what it writes, and waits for what was cut off.
 _WAITING_S = 30.0
 # Bookmarks come about once a minute to each watch.
@@ -49,7 +49,7 @@ class Watch(Protocol):
         """For how long the server has said nothing."""
 
 
-class Passes(Protocol):
+class Reconciles(Protocol):
     """What is known of the queue."""
 
     served: bool
@@ -60,7 +60,7 @@ class Passes(Protocol):
     def stuck_s(self) -> float:
         """Return for how long work is there and none of it ended."""
 
-    def longest_pass_s(self) -> float:
+    def longest_reconcile_s(self) -> float:
         """Return for how long the oldest pass has lasted."""
 
 
@@ -82,7 +82,7 @@ class Leadership(Protocol):
 
 def checks(
     reflectors: Sequence[Watch],
-    queue: Passes,
+    queue: Reconciles,
     election: Leadership | None,
     *,
     stopping: bool,
@@ -93,7 +93,7 @@ def checks(
     unseen = {reflector.namespace for reflector in needed if not reflector.synced.is_set()}
     others_seen = bool({reflector.namespace for reflector in needed} - unseen - {""})
     found = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
-    found.append(_passes(queue, _is_away(needed), waiting_s))
+    found.append(_reconciles(queue, _is_away(needed), waiting_s))
     found.append(_leadership(election))
     if stopping:
         found.append(Check("stop", "this process is leaving", ready=False))
@@ -119,20 +119,20 @@ def _watch(reflector: Watch, *, alone: bool) -> Check:
     return Check(name, "follows", age_s=reflector.silent_s)
 
 
-def _passes(queue: Passes, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
-    stuck_s, longest_s = queue.stuck_s(), queue.longest_pass_s()
-    told = f"{len(queue)} workloads wait, no pass has ended for {stuck_s:.0f} s"
+def _reconciles(queue: Reconciles, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
+    stuck_s, longest_s = queue.stuck_s(), queue.longest_reconcile_s()
+    message = f"{len(queue)} workloads wait, no pass has ended for {stuck_s:.0f} s"
     if waiting_s:
-        told = f"this process leads, and has waited for {waiting_s:.0f} s to see what all workloads need"
-        return Check("passes", told, ready=waiting_s <= _WAITING_S)
+        message = f"this process leads, and has waited for {waiting_s:.0f} s to see what all workloads need"
+        return Check("passes", message, ready=waiting_s <= _WAITING_S)
     if not queue.served:
         return Check("passes", "none here: this process does not lead")
-    stuck = stuck_s > _NO_PASS_S or longest_s > _LONGEST_PASS_S
+    stuck = stuck_s > _NO_RECONCILE_S or longest_s > _LONGEST_RECONCILE_S
     if not stuck:
         return Check("passes", f"{len(queue)} workloads wait", age_s=stuck_s)
     if away:
-        return Check("passes", f"{told}; the API server is away, a restart would not help", age_s=stuck_s)
-    return Check("passes", f"{told}, one takes {longest_s:.0f} s", live=False, age_s=stuck_s)
+        return Check("passes", f"{message}; the API server is away, a restart would not help", age_s=stuck_s)
+    return Check("passes", f"{message}, one takes {longest_s:.0f} s", live=False, age_s=stuck_s)
 
 
 def _leadership(election: Leadership | None) -> Check:

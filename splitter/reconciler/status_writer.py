@@ -38,7 +38,7 @@ class _Posted:
     packed: bytes
 
 
-class StatusBoard:
+class StatusWriter:
     """Statuses on their way to the API server."""
 
     def __init__(
@@ -67,8 +67,8 @@ class StatusBoard:
                 split,
                 state=status.get("state", ""),
                 conflict=bool(status.get("conflict")),
-                fights=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
-                fighter=status.get("fighter", ""),
+                write_conflicts=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
+                conflicting_writer=status.get("fighter", ""),
                 rebalance=status.get("rebalance", {}),
                 good_annotations=status.get("policyAnnotations"),
                 status=posted.packed,

@@ -1,8 +1,8 @@
 """A first look at each template set that somebody brings, before a workload needs it.
 
-The cache calls `inspect` when a set is new or another one; one task looks at them one after the other, within
-the limits of `render.bounded`. What is wrong with one is said where its author looks: in the log, and as an
-Event on the ConfigMap. Its workloads are told by their own passes; nothing is decided here.
+The cache calls `validate_template_set` when a set is new or another one; one task looks at them one after the
+other, within the limits of `render.bounded`. What is wrong with one is said where its author looks: in the
+log, and as an Event on the ConfigMap. Its workloads are told by their own passes; nothing is decided here.
 """
 
 import asyncio
@@ -13,22 +13,22 @@ from splitter.core.model import Note
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
 from splitter.kube.records import TemplateSetRecord
-from splitter.reconciler.events import Herald
+from splitter.reconciler.events import EventRecorder
 from splitter.render.bounded import BoundedRenderer
 
 logger = logging.getLogger("splitter.templates")
 
 
-class Inspection:
+class TemplateValidation:
     """Says what is wrong with a set that has come or changed, once for each change."""
 
-    def __init__(self, renderer: BoundedRenderer, herald: Herald) -> None:
+    def __init__(self, renderer: BoundedRenderer, recorder: EventRecorder) -> None:
         self._renderer = renderer
-        self._herald = herald
+        self._recorder = recorder
         self._waiting: dict[str, TemplateSetRecord] = {}
         self._something = asyncio.Event()
 
-    def inspect(self, record: TemplateSetRecord) -> None:
+    def validate_template_set(self, record: TemplateSetRecord) -> None:
         """Have a set looked at soon; of several changes of one, the last."""
         self._waiting[record.template_set.name] = record
         self._something.set()
@@ -55,4 +55,4 @@ class Inspection:
         for fault in faults:
             logger.warning("template set %s cannot be used: %s", found.name, fault)
             note = Note(Reason.TEMPLATE_INVALID, fault, warning=True)
-            self._herald.tell_about(key, record.uid, note, datetime.now(UTC))
+            self._recorder.tell_about(key, record.uid, note, datetime.now(UTC))

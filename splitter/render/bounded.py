@@ -32,7 +32,7 @@ from splitter.core.template_sets import TemplateSet
 from splitter.render import Order, Renderer
 from splitter.render.child import MAX_WHAT
 from splitter.render.errors import LimitError, Reached, TemplateError
-from splitter.render.limits import SMALL_BYTES, Limit, Limits, told
+from splitter.render.limits import SMALL_BYTES, Limit, Limits, limit_message
 from splitter.render.process import ChildProcess, EndedError, LimitReachedError, UnavailableError
 from splitter.render.templates import checked
 
@@ -161,7 +161,9 @@ class BoundedRenderer:
         try:
             answer = self._answer(request)
         except LimitReachedError as error:
-            raise self._broke(order, None, told(error.limit, self._limits), large, error.limit) from error
+            raise self._broke(
+                order, None, limit_message(error.limit, self._limits), large, error.limit
+            ) from error
         except EndedError as error:
             what = f"rendering it ended the process that did it, twice ({error})"
             raise self._broke(order, None, what, large) from error
@@ -176,7 +178,7 @@ class BoundedRenderer:
             case {"fault": [int() | None as line, str(what)]} if len(what) <= MAX_WHAT:
                 raise order.fault(line, what)
             case {"memory": int() | None as line}:
-                raise self._broke(order, line, told(Limit.MEMORY, self._limits), large, Limit.MEMORY)
+                raise self._broke(order, line, limit_message(Limit.MEMORY, self._limits), large, Limit.MEMORY)
             case _:
                 self._child.end()
                 raise self._broke(order, None, "rendering it gave no answer that makes sense", large)

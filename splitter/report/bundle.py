@@ -207,9 +207,9 @@ def _events(objects: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
         regarding = _kept(raw.get("regarding"), ("kind", "namespace", "name"))
         is_said_by_us = raw.get("reportingController") == _SPEAKER
         if is_said_by_us or (regarding.get("namespace"), regarding.get("name")) in ours:
-            told = _kept(raw, ("type", "reason", "action", "eventTime", "deprecatedLastTimestamp", "series"))
-            told |= {"regarding": regarding, "by": raw.get("reportingController", "")}
+            kept = _kept(raw, ("type", "reason", "action", "eventTime", "deprecatedLastTimestamp", "series"))
+            kept |= {"regarding": regarding, "by": raw.get("reportingController", "")}
             if is_said_by_us:
-                told["note"] = without_values(str(raw.get("note", "")))
-            found.append(told)
+                kept["note"] = without_values(str(raw.get("note", "")))
+            found.append(kept)
     return found

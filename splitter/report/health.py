@@ -48,9 +48,9 @@ class Health:
             return None
         shown_s, checks = self._shown
         age_s = self._clock() - shown_s
-        turns = age_s <= _STUCK_S
-        told = "turns" if turns else f"has not turned for {age_s:.0f} s"
-        loop = Check("event-loop", told, live=turns, ready=turns, age_s=age_s)
+        is_turning = age_s <= _STUCK_S
+        message = "turns" if is_turning else f"has not turned for {age_s:.0f} s"
+        loop = Check("event-loop", message, live=is_turning, ready=is_turning, age_s=age_s)
         found = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
         if path == "/readyz" and not checks:
             found.append((Check("start", "has not begun"), False))

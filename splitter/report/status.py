@@ -24,8 +24,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TEMPLATE,
     Level,
 )
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, Standing, TwinView
-from splitter.core.onboard import FIGHTS, recent_fights
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, TwinView
+from splitter.core.onboard import MAX_WRITE_CONFLICTS, recent_write_conflicts
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
@@ -62,11 +62,17 @@ _WRITTEN = {
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
     before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
-    fights, fighter = list(recent_fights(observed, observed.now)), str(before.get("fighter", ""))
-    if plan.fight and written:
-        same = plan.fighter == fighter or not fights
-        fights, fighter = [*(fights if same else ()), observed.now], plan.fighter
-    conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
+    write_conflicts, conflicting_writer = (
+        list(recent_write_conflicts(observed, observed.now)),
+        str(before.get("fighter", "")),
+    )
+    if plan.write_conflict and written:
+        same = plan.conflicting_writer == conflicting_writer or not write_conflicts
+        write_conflicts, conflicting_writer = (
+            [*(write_conflicts if same else ()), observed.now],
+            plan.conflicting_writer,
+        )
+    conflict = bool(before.get("conflict")) or len(write_conflicts) >= MAX_WRITE_CONFLICTS
     source = observed.source
     rebalance = (
         plan.rebalance.to_json()
@@ -106,10 +112,10 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     if source is not None and source.stateful is not None:
         status["replicas"] = _counted(observed)
         status["selector"] = source.selector
-    if fights:
-        status["fights"] = [_time(at) for at in fights[-10:]]
-    if fighter and (fights or conflict):
-        status["fighter"] = fighter
+    if write_conflicts:
+        status["fights"] = [_time(at) for at in write_conflicts[-10:]]
+    if conflicting_writer and (write_conflicts or conflict):
+        status["fighter"] = conflicting_writer
     if conflict:
         status["conflict"] = True
     return status
@@ -185,7 +191,7 @@ def _of_pool(observed: Observation, pool: Pool) -> list[PodView]:
 
 def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:
     """Whether a member stands on spot; one without a node, whether it may."""
-    return pod.ordinal not in ordinals if pod.standing is Standing.UNBOUND else pod.on_spot
+    return pod.ordinal not in ordinals if pod.node_status is NodeStatus.UNBOUND else pod.on_spot
 
 
 def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
@@ -194,8 +200,8 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
         "wanted": wanted,
         "spec": spec,
         "ready": _available(pods),
-        "doomed": sum(1 for pod in pods if pod.standing is Standing.DOOMED),
-        "pending": sum(1 for pod in pods if pod.standing is Standing.UNBOUND),
+        "doomed": sum(1 for pod in pods if pod.node_status is NodeStatus.DOOMED),
+        "pending": sum(1 for pod in pods if pod.node_status is NodeStatus.UNBOUND),
     }
 
 

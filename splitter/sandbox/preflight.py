@@ -345,8 +345,8 @@ def _ask(question: Sequence[str], answer_s: float, *, expected: str = "") -> str
     if code == 0 and expected in answer:
         return ""
     # pip warns before it says what is wrong.
-    told = " ".join(toolchain.hide_hosts(answer).rpartition("ERROR: ")[2].split())[-400:].rstrip(".")
-    return told or f"it ended with code {code} and said nothing"
+    last_words = " ".join(toolchain.hide_hosts(answer).rpartition("ERROR: ")[2].split())[-400:].rstrip(".")
+    return last_words or f"it ended with code {code} and said nothing"
 
 
 def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_once: int) -> list[Want]:

@@ -12,11 +12,11 @@ from splitter.core import labels_annotations
 from splitter.core.labels_annotations import (
     LabelState,
     Level,
-    Mark,
-    mark_value,
+    OwnershipMark,
     name_problem,
+    ownership_mark_value,
     parse_duration,
-    parse_mark,
+    parse_ownership_mark,
     parse_policy,
     short_name,
     source_label_state,
@@ -394,9 +394,9 @@ class TestMark:
     def test_round_trip(self) -> None:
         """What is written is read back, in UTC, to the second."""
         now = datetime(2026, 1, 31, 13, 0, 0, 999, tzinfo=timezone(timedelta(hours=1)))
-        text = mark_value("u-1", now)
+        text = ownership_mark_value("u-1", now)
         assert text == '{"uid":"u-1","time":"2026-01-31T12:00:00Z"}'
-        assert parse_mark(text) == Mark("u-1", datetime(2026, 1, 31, 12, tzinfo=UTC))
+        assert parse_ownership_mark(text) == OwnershipMark("u-1", datetime(2026, 1, 31, 12, tzinfo=UTC))
 
     @pytest.mark.parametrize(
         "text",
@@ -415,10 +415,10 @@ class TestMark:
     )
     def test_not_a_mark(self, text: str | None) -> None:
         """What splitter did not write is no mark, and no error."""
-        assert parse_mark(text) is None
+        assert parse_ownership_mark(text) is None
 
     @given(st.text())
     def test_any_text(self, text: str) -> None:
         """No text raises."""
-        parse_mark(text)
-        parse_mark(json.dumps({"uid": "u", "time": text}))
+        parse_ownership_mark(text)
+        parse_ownership_mark(json.dumps({"uid": "u", "time": text}))

@@ -8,32 +8,32 @@ import pytest
 
 from builders import NOW, ago, free_source, observation, pod, replica_set, split
 from splitter.core.actions import (
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteSplit,
     DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
-    HoldRoom,
-    LetRoomGo,
     PlaceOrdinals,
     describe,
 )
 from splitter.core.desired import NodePresets
 from splitter.core.handover import Step
 from splitter.core.model import (
-    Neighbours,
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     PodView,
     Policy,
     Pool,
+    RelatedObjects,
     SourceView,
-    Standing,
-    Tie,
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Reach
-from splitter.core.placement import RoomRules, placeholder_manifest, room_hash
+from splitter.core.placement import ReservationRules, placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -44,7 +44,7 @@ NO_TWINS = Note(Reason.TEMPLATE_INVALID, "nobody needs twins here", warning=True
 SPOT = {"matchExpressions": [{"key": "capacity", "operator": "In", "values": ["spot"]}]}
 ON_DEMAND = {"matchExpressions": [{"key": "capacity", "operator": "NotIn", "values": ["spot"]}]}
 TOLERATED = {"key": "spot", "operator": "Exists"}
-ROOM = RoomRules(NodePresets((SPOT,), (ON_DEMAND,), (TOLERATED,)), "pause:1")
+RESERVATIONS = ReservationRules(NodePresets((SPOT,), (ON_DEMAND,), (TOLERATED,)), "pause:1")
 MANIFEST = {
     "spec": {
         "template": {
@@ -88,13 +88,17 @@ def members(changes: Mapping[int, PodView | None] | None = None, replicas: int =
     return tuple(found for found in at_rest.values() if found is not None)
 
 
-def one(ordinal: int, *, on_spot: bool, standing: Standing = Standing.SOUND, **fields: object) -> PodView:
+def one(
+    ordinal: int, *, on_spot: bool, node_status: NodeStatus = NodeStatus.SOUND, **fields: object
+) -> PodView:
     """Return one of its pods, on a node of its own."""
     node = f"{'spot' if on_spot else 'od'}-{ordinal}"
     fields = (
-        {"node": node, "node_uid": f"uid-{node}"} | fields if standing is not Standing.UNBOUND else fields
+        {"node": node, "node_uid": f"uid-{node}"} | fields
+        if node_status is not NodeStatus.UNBOUND
+        else fields
     )
-    return pod(f"db-{ordinal}", standing, on_spot=on_spot, ordinal=ordinal, **fields)  # type: ignore[arg-type]
+    return pod(f"db-{ordinal}", node_status, on_spot=on_spot, ordinal=ordinal, **fields)  # type: ignore[arg-type]
 
 
 def seen(
@@ -105,7 +109,7 @@ def seen(
     **fields: object,
 ) -> Observation:
     """Return a StatefulSet that is split by placement."""
-    itself = replica_set("db", of=pods, tie=Tie.PARKED)
+    itself = replica_set("db", of=pods, attachment=Attachment.PARKED)
     made = observation(
         source or db(),
         [replace(itself, first_ordinal=0)],
@@ -117,7 +121,7 @@ def seen(
 
 def planned(observed: Observation, policy: Policy | None = None, rules: Rules | None = None) -> Plan:
     """Return the plan of one pass; no twin is ever rendered for it."""
-    rules = rules or Rules(defaults=policy or Policy(), room=ROOM)
+    rules = rules or Rules(defaults=policy or Policy(), reservations=RESERVATIONS)
     return plan(observed, policy_in_force(observed, rules.defaults), NO_TWINS, rules)
 
 
@@ -136,41 +140,42 @@ class TestTaking:
 
     def test_without_the_policy_it_is_refused(self) -> None:
         """Said with what to do; a Split that only reports, and a look again as the settings say."""
-        around = Neighbours(unplaceable="the policy is not there")
-        found = planned(seen(members(), split=None, neighbours=around))
+        around = RelatedObjects(unplaceable="the policy is not there")
+        found = planned(seen(members(), split=None, related=around))
         assert found.actions == (EnsureSplit(takes_over=False),)
         assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
-        assert found.wake_after_s == 60
+        assert found.requeue_after_s == 60
         sooner = planned(
-            seen(members(), split=None, neighbours=around), rules=Rules(room=ROOM, look_again_s=7)
+            seen(members(), split=None, related=around),
+            rules=Rules(reservations=RESERVATIONS, look_again_s=7),
         )
-        assert sooner.wake_after_s == 7
+        assert sooner.requeue_after_s == 7
 
     def test_a_refusal_is_written_once(self) -> None:
         """The Split that reports it is there already."""
         reported = split(owner_uids=("uid-db",), takes_over=False)
-        around = Neighbours(unplaceable="the policy is not there")
-        assert planned(seen(members(), split=reported, neighbours=around)).actions == ()
+        around = RelatedObjects(unplaceable="the policy is not there")
+        assert planned(seen(members(), split=reported, related=around)).actions == ()
 
     def test_volumes_that_none_can_take_along(self) -> None:
         """Refused; where some can, those are chosen and the others named."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
         found = planned(
-            seen(members(), split=None, neighbours=Neighbours(reach=dict.fromkeys(range(5), stuck)))
+            seen(members(), split=None, related=RelatedObjects(reach=dict.fromkeys(range(5), stuck)))
         )
         assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.VOLUME_ZONE_CONFLICT)
-        some = planned(seen(members(), split=None, neighbours=Neighbours(reach={0: stuck})))
+        some = planned(seen(members(), split=None, related=RelatedObjects(reach={0: stuck})))
         assert some.actions == (PlaceOrdinals((1, 2, 3)),)
         assert [note.message for note in some.notes[1:]] == [
             "db-0 is not moved: volume v can be attached in zone b only"
         ]
 
-    @pytest.mark.parametrize(("replicas", "told"), [(0, False), (1, True), (2, True), (3, False)])
-    def test_few_are_told_that_they_are_never_moved(self, replicas: int, told: bool) -> None:
+    @pytest.mark.parametrize(("replicas", "published"), [(0, False), (1, True), (2, True), (3, False)])
+    def test_few_are_told_that_they_are_never_moved(self, replicas: int, published: bool) -> None:
         """Once, as an Event beside the take-over, with what to do."""
         found = planned(seen(members(replicas=replicas), source=db(replicas), split=None))
-        assert (Reason.QUORUM_HELD in {note.reason for note in found.notes}) is told
-        if told:
+        assert (Reason.QUORUM_HELD in {note.reason for note in found.notes}) is published
+        if published:
             assert found.notes[1].message == (
                 f"of {replicas} no majority is left while one restarts: none is moved, not even on notice; it"
                 " is born where it is wanted when it is made anew. To have it moved, scale it to 3 members or"
@@ -222,7 +227,7 @@ class TestKeeping:
     def test_who_cannot_move_is_named_at_rest(self) -> None:
         """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
-        found = planned(seen(members(), neighbours=Neighbours(reach={4: stuck})))
+        found = planned(seen(members(), related=RelatedObjects(reach={4: stuck})))
         assert (found.state, found.actions, found.notes) == (State.STEADY, (), ())
         assert [(note.reason, note.message) for note in found.advice] == [
             (
@@ -231,20 +236,20 @@ class TestKeeping:
             )
         ]
 
-    @pytest.mark.parametrize("told", [None, (), ((0, 1),)])
-    def test_the_policy_is_told_before_anybody_moves(self, told: object) -> None:
+    @pytest.mark.parametrize("published", [None, (), ((0, 1),)])
+    def test_the_policy_is_told_before_anybody_moves(self, published: object) -> None:
         """What the API server goes by is not what the Split says: somebody edited it, or we crashed."""
-        found = planned(seen(members({1: one(1, on_spot=True)}), told=told))
+        found = planned(seen(members({1: one(1, on_spot=True)}), published=published))
         assert found.actions == (PlaceOrdinals((0, 1, 2)),)
 
     def test_ordinals_alone_in_one_pass(self) -> None:
         """A pod that ended in the same breath could be born by the old ones."""
-        lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
+        lost = one(4, on_spot=True, node_status=NodeStatus.LOST, vanished=True)
         assert planned(seen(members({4: lost}))).actions == (PlaceOrdinals((0, 1, 2, 4)),)
 
     def test_then_what_has_vanished_goes_by_force(self) -> None:
         """Nothing of it runs: its Node object is gone, which is looked up once more before."""
-        lost = one(4, on_spot=True, standing=Standing.LOST, vanished=True)
+        lost = one(4, on_spot=True, node_status=NodeStatus.LOST, vanished=True)
         found = planned(seen(members({4: lost}), in_force=(0, 1, 2, 4)))
         assert found.actions == (DeleteVanishedPod("db-4", "uid-db-4", "spot-4", at_once=True),)
         assert found.verdict.message == (
@@ -254,15 +259,15 @@ class TestKeeping:
 
     def test_the_doomed_are_evicted(self) -> None:
         """By the eviction API."""
-        doomed = one(4, on_spot=True, standing=Standing.DOOMED)
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED)
         found = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
         assert found.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
         assert describe(found.actions[0]) == "evict pod db-4, to start anew on on-demand"
 
     def test_nobody_ends_on_an_old_view_and_none_is_counted(self) -> None:
         """A watch fails: what would be ended stays, and is no restart of it."""
-        doomed = one(4, on_spot=True, standing=Standing.DOOMED)
-        lost = one(3, on_spot=True, standing=Standing.LOST, vanished=True)
+        doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED)
+        lost = one(3, on_spot=True, node_status=NodeStatus.LOST, vanished=True)
         for changed in ({4: doomed}, {3: lost}):
             observed = seen(members(changed), in_force=(0, 1, 2, *changed))
             found = planned(observed)
@@ -279,7 +284,7 @@ class TestKeeping:
         """It may take a member in this very moment: of three that is one too many, of five it is not."""
         for replicas, moved in ((3, False), (5, True)):
             last = replicas - 1
-            doomed = one(last, on_spot=True, standing=Standing.DOOMED)
+            doomed = one(last, on_spot=True, node_status=NodeStatus.DOOMED)
             rest = {k: one(k, on_spot=False) for k in range(last)}
             observed = seen(
                 members({**rest, last: doomed}, replicas),
@@ -294,35 +299,39 @@ class TestKeeping:
         """A placeholder with what the member asks for."""
         found = planned(seen(members({4: one(4, on_spot=False)})))
         (action,) = found.actions
-        assert isinstance(action, HoldRoom)
-        assert (action.pool, action.ordinal, action.made_of) == (Pool.SPOT, 4, room_hash(MANIFEST, ROOM))
+        assert isinstance(action, CreatePlaceholder)
+        assert (action.pool, action.ordinal, action.made_of) == (
+            Pool.SPOT,
+            4,
+            reservation_hash(MANIFEST, RESERVATIONS),
+        )
         assert found.state is State.HELD
 
     def test_it_is_let_go_when_its_member_moves(self) -> None:
         """Right after the eviction."""
-        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
         assert found.actions == (
             EvictPod("db-4", "uid-db-4", Pool.SPOT),
-            LetRoomGo("held", "uid-held"),
+            DeletePlaceholder("held", "uid-held"),
         )
 
     @pytest.mark.parametrize(
-        ("held_for", "standing"),
-        [("spot/4/other", Standing.SOUND), ("on-demand/4/x", Standing.SOUND), ("", Standing.DOOMED)],
+        ("held_for", "node_status"),
+        [("spot/4/other", NodeStatus.SOUND), ("on-demand/4/x", NodeStatus.SOUND), ("", NodeStatus.DOOMED)],
     )
-    def test_one_that_is_of_no_use_goes(self, held_for: str, standing: Standing) -> None:
+    def test_one_that_is_of_no_use_goes(self, held_for: str, node_status: NodeStatus) -> None:
         """Made of another template, in another pool, or on a node that goes."""
-        held = placeholder(held_for or f"spot/4/{room_hash(MANIFEST, ROOM)}", standing)
+        held = placeholder(held_for or f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}", node_status)
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert found.actions == (LetRoomGo("held", "uid-held"),)
+        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
 
     @pytest.mark.parametrize("number", ["9" * 5000, "01", "-1", "\u0663", ""])
     def test_one_for_nobody_holds_no_room(self, number: str) -> None:
         """What no member is called is nobody's room, however many digits it has."""
-        held = placeholder(f"spot/{number}/{room_hash(MANIFEST, ROOM)}")
+        held = placeholder(f"spot/{number}/{reservation_hash(MANIFEST, RESERVATIONS)}")
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert [type(one) for one in found.actions] == [HoldRoom]
+        assert [type(one) for one in found.actions] == [CreatePlaceholder]
 
     def test_none_can_be_made_of_too_much(self) -> None:
         """Nobody moves, and it is said what is too much, how much it is and how much it may be."""
@@ -340,14 +349,14 @@ class TestKeeping:
 
     def test_one_that_has_failed_is_deleted(self) -> None:
         """Evicted by its kubelet, or out of CPU: nobody else deletes it, and its name is taken."""
-        failed = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        failed = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         failed = replace(failed, finished=True, ready_since=None)
         found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(failed,)))
-        assert found.actions == (LetRoomGo("held", "uid-held"),)
+        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
         at_rest = planned(seen(members(), placeholders=(failed,)))
-        assert at_rest.actions == (LetRoomGo("held", "uid-held"),)
+        assert at_rest.actions == (DeletePlaceholder("held", "uid-held"),)
         gone = planned(seen(members(), source=db(labelled=False), placeholders=(failed,)))
-        assert gone.actions == (LetRoomGo("held", "uid-held"), DeleteSplit())
+        assert gone.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
 
     def test_none_is_made_while_the_last_one_ends(self) -> None:
         """They have the same name."""
@@ -356,14 +365,16 @@ class TestKeeping:
 
     def test_what_waits_for_the_wrong_pool_is_deleted(self) -> None:
         """It has never run."""
-        waits = one(4, on_spot=False, standing=Standing.UNBOUND, ready=False, born=Pool.ON_DEMAND)
+        waits = one(4, on_spot=False, node_status=NodeStatus.UNBOUND, ready=False, born=Pool.ON_DEMAND)
         waits = replace(waits, unschedulable_since=ago(10))
         assert DeleteUnboundPod("db-4", "uid-db-4") in planned(seen(members({4: waits}))).actions
 
     def test_a_dry_run_only_reports(self) -> None:
         """With what would be done."""
         source = db(annotations={"splitter.io/dry-run": "true"})
-        found = planned(seen(members({4: one(4, on_spot=True, standing=Standing.DOOMED)}), source=source))
+        found = planned(
+            seen(members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)}), source=source)
+        )
         assert found.actions == ()
         assert found.verdict.message.startswith("would now do: db-4 will be born on on-demand")
 
@@ -371,16 +382,16 @@ class TestKeeping:
         """As the StatefulSet itself does; it is looked at again when they are over."""
         source = db()
         source = replace(source, stateful=replace(source.stateful, min_ready_s=600.0))  # type: ignore[type-var]
-        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         pods = members({0: one(0, on_spot=False, ready_since=ago(1)), 4: one(4, on_spot=False)})
         found = planned(seen(pods, source=source, placeholders=(held,)))
         assert (found.actions, found.verdict.reason) == ((), Reason.WAITING_FOR_REPLICAS)
-        assert found.wake_after_s == 599
+        assert found.requeue_after_s == 599
         assert EvictPod in map(type, planned(seen(pods, placeholders=(held,))).actions)
 
     def test_a_planned_move_hands_out_no_template_that_is_kept_back(self) -> None:
         """OnDelete: the user ends pods when he wants them to have it; one that has it moves."""
-        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         source = db()
         stateful = replace(source.stateful, on_delete=True, revision="v2")  # type: ignore[type-var]
         source = replace(source, stateful=stateful)
@@ -393,7 +404,7 @@ class TestKeeping:
         assert [str(one_) for one_ in planned(seen(pods, source=source)).outlook[3:4]] == [
             "db-3: on on-demand node od-3; wanted on spot: moves next (WaitingForRoom)"
         ]
-        doomed = members({4: one(4, on_spot=True, standing=Standing.DOOMED, revision="v1")})
+        doomed = members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED, revision="v1")})
         urgent = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
         assert EvictPod in map(type, urgent.actions)
 
@@ -411,7 +422,7 @@ class TestKeeping:
         refused = planned(seen(members(), source=source, split=None))
         assert (refused.state, refused.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
         assert said in refused.verdict.message
-        doomed = members({4: one(4, on_spot=True, standing=Standing.DOOMED)})
+        doomed = members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)})
         found = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
         assert (found.actions, found.verdict.reason) == ((), Reason.PLACEMENT_UNSUPPORTED)
         assert found.objection is not None
@@ -419,15 +430,15 @@ class TestKeeping:
 
     def test_without_the_policy_nobody_is_moved(self) -> None:
         """What splitter knows stops it: a pod that is born now would land anywhere."""
-        around = Neighbours(unplaceable="the policy is not there")
-        held = placeholder(f"spot/4/{room_hash(MANIFEST, ROOM)}")
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,), neighbours=around))
-        assert found.actions == (LetRoomGo("held", "uid-held"),)
+        around = RelatedObjects(unplaceable="the policy is not there")
+        held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
+        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,), related=around))
+        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
         assert found.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
 
     def test_a_policy_that_went_is_reported_and_nothing_else(self) -> None:
         """It stays split: pods that are born meanwhile are born unsplit."""
-        found = planned(seen(members(), neighbours=Neighbours(unplaceable="the policy is not there")))
+        found = planned(seen(members(), related=RelatedObjects(unplaceable="the policy is not there")))
         assert found.state is State.STEADY
         assert found.objection is not None
         assert found.objection.reason is Reason.PLACEMENT_UNSUPPORTED
@@ -447,11 +458,11 @@ class TestLettingGo:
     def test_room_goes_first(self) -> None:
         """Without a Split nobody would find it."""
         found = planned(seen(members(), source=db(labelled=False), placeholders=(placeholder("spot/4/x"),)))
-        assert found.actions == (LetRoomGo("held", "uid-held"), DeleteSplit())
+        assert found.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
 
     def test_then_nothing_is_left(self) -> None:
         """As of a workload that was never split."""
-        assert planned(seen(members(), source=db(labelled=False), split=None, told=None)).actions == ()
+        assert planned(seen(members(), source=db(labelled=False), split=None, published=None)).actions == ()
 
     def test_a_split_deleted_by_hand(self) -> None:
         """The policy is told that it ended, though nothing else is left of it."""
@@ -464,7 +475,7 @@ class TestPlaceholder:
 
     def test_asks_for_what_the_member_asks_for(self) -> None:
         """Containers and sidecars, where the user's pods may be; it runs nothing of theirs."""
-        spec = placeholder_manifest(MANIFEST, Pool.SPOT, ROOM)
+        spec = placeholder_manifest(MANIFEST, Pool.SPOT, RESERVATIONS)
         containers = spec["containers"]
         assert isinstance(containers, list)
         assert [one_["resources"] for one_ in containers] == [
@@ -495,25 +506,27 @@ class TestPlaceholder:
             ],
         }
         source = {"spec": {"template": {"spec": spec}}}
-        made = json.loads(json.dumps(placeholder_manifest(source, Pool.ON_DEMAND, ROOM)))
+        made = json.loads(json.dumps(placeholder_manifest(source, Pool.ON_DEMAND, RESERVATIONS)))
         assert (made["resources"], made["resourceClaims"]) == (spec["resources"], spec["resourceClaims"])
         assert made["containers"][0]["ports"] == [{"containerPort": 1, "hostPort": 5432}]
         assert made["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
         larger = {**spec, "resources": {"requests": {"cpu": "16"}}}
-        assert room_hash(source, ROOM) != room_hash({"spec": {"template": {"spec": larger}}}, ROOM)
+        assert reservation_hash(source, RESERVATIONS) != reservation_hash(
+            {"spec": {"template": {"spec": larger}}}, RESERVATIONS
+        )
 
     def test_is_pulled_with_the_secrets_of_the_settings(self) -> None:
         """Without any the pod names none; with other ones it is made anew."""
-        pulled = replace(ROOM, pull_secrets=("pull", "mirror"))
+        pulled = replace(RESERVATIONS, pull_secrets=("pull", "mirror"))
         spec = placeholder_manifest(MANIFEST, Pool.SPOT, pulled)
         assert spec["imagePullSecrets"] == [{"name": "pull"}, {"name": "mirror"}]
-        assert "imagePullSecrets" not in placeholder_manifest(MANIFEST, Pool.SPOT, ROOM)
-        assert room_hash(MANIFEST, pulled) != room_hash(MANIFEST, ROOM)
+        assert "imagePullSecrets" not in placeholder_manifest(MANIFEST, Pool.SPOT, RESERVATIONS)
+        assert reservation_hash(MANIFEST, pulled) != reservation_hash(MANIFEST, RESERVATIONS)
 
     def test_heeds_the_volumes_of_the_member(self) -> None:
         """Room in another zone is none."""
         zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
-        spec = placeholder_manifest(MANIFEST, Pool.ON_DEMAND, ROOM, json.dumps([zone]))
+        spec = placeholder_manifest(MANIFEST, Pool.ON_DEMAND, RESERVATIONS, json.dumps([zone]))
         assert terms(spec) == [
             {"matchExpressions": [*ON_DEMAND["matchExpressions"], *zone["matchExpressions"]]}
         ]
@@ -526,6 +539,6 @@ def terms(spec: Mapping[str, object]) -> object:
     return affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
 
 
-def placeholder(held_for: str, standing: Standing = Standing.SOUND) -> PodView:
+def placeholder(held_for: str, node_status: NodeStatus = NodeStatus.SOUND) -> PodView:
     """Return a placeholder that stands on a spot node."""
-    return pod("held", standing, on_spot=True, held_for=held_for, created=NOW)
+    return pod("held", node_status, on_spot=True, held_for=held_for, created=NOW)

@@ -42,9 +42,9 @@ def status(*backed_off: str, fine: tuple[str, ...] = (), age_s: float = 5.0) -> 
     return AutoscalerStatus(NOW - timedelta(seconds=age_s), tuple(groups))
 
 
-def why(*nodes: NodeState, told: AutoscalerStatus | None, pod: PodRequest = POD) -> str:
+def why(*nodes: NodeState, reported: AutoscalerStatus | None, pod: PodRequest = POD) -> str:
     """Return why spot cannot be had, empty when it may be."""
-    found = spot_blocked(pod, nodes, told, (), NOW)
+    found = spot_blocked(pod, nodes, reported, (), NOW)
     return found.why if found is not None else ""
 
 
@@ -68,60 +68,60 @@ class TestBackoff:
 
     def test_of_a_group_without_nodes_is_told_by_its_name(self) -> None:
         """After an outage there may be no spot node left to read labels from."""
-        assert "eks-spot-b" in why(told=status("eks-spot-b"))
-        assert not why(told=status("eks-workers-b"))
+        assert "eks-spot-b" in why(reported=status("eks-spot-b"))
+        assert not why(reported=status("eks-workers-b"))
 
     def test_of_an_on_demand_group_says_nothing(self) -> None:
         """Its nodes count more than its name."""
-        assert not why(node("spotless", spot=False), told=status("aks-spotless-1-vmss"))
+        assert not why(node("spotless", spot=False), reported=status("aks-spotless-1-vmss"))
 
     def test_of_some_groups_says_nothing(self) -> None:
         """Another group may still get machines."""
         nodes = (node("a"), node("b"))
-        assert not why(*nodes, told=status("aks-a-1-vmss", fine=("aks-b-1-vmss",)))
-        assert why(*nodes, told=status("aks-a-1-vmss", "aks-b-1-vmss"))
+        assert not why(*nodes, reported=status("aks-a-1-vmss", fine=("aks-b-1-vmss",)))
+        assert why(*nodes, reported=status("aks-a-1-vmss", "aks-b-1-vmss"))
 
     def test_counts_only_groups_that_could_host_it(self) -> None:
         """A pool of another architecture, or with a lasting taint, is no way out; a passing one is."""
         arm = node("b", {"kubernetes.io/arch": "arm64"})
-        told = status("aks-a-1-vmss", fine=("aks-b-1-vmss",))
-        assert why(node("a"), arm, told=told)
-        assert why(node("a"), replace(node("b"), taints=(Taint("gpu", "yes"),)), told=told)
+        reported = status("aks-a-1-vmss", fine=("aks-b-1-vmss",))
+        assert why(node("a"), arm, reported=reported)
+        assert why(node("a"), replace(node("b"), taints=(Taint("gpu", "yes"),)), reported=reported)
         leaving = replace(node("b"), taints=(Taint("karpenter.sh/disrupted"), Taint("node.kubernetes.io/x")))
-        assert not why(node("a"), leaving, told=told)
+        assert not why(node("a"), leaving, reported=reported)
 
     def test_follows_required_affinity(self) -> None:
         """A zone that the replica may not go to is no way out either."""
         zone = MatchExpression("zone", "In", ("z1",))
         pod = replace(POD, affinity=(NodeTerm((zone,)),))
         nodes = (node("a", {"zone": "z1"}), node("b", {"zone": "z2"}))
-        assert why(*nodes, told=status("aks-a-1-vmss", fine=("aks-b-1-vmss",)), pod=pod)
+        assert why(*nodes, reported=status("aks-a-1-vmss", fine=("aks-b-1-vmss",)), pod=pod)
 
     def test_spares_a_pool_with_one_zone_that_suits(self) -> None:
         """A pool has nodes of several kinds; any of them may be bought again."""
         pod = replace(POD, affinity=(NodeTerm((MatchExpression("zone", "In", ("z1",)),)),))
         nodes = (node("a", {"zone": "z2"}), node("a", {"zone": "z1"}))
-        assert not why(*nodes, told=status("spot-x", fine=("aks-a-1-vmss",)), pod=pod)
+        assert not why(*nodes, reported=status("spot-x", fine=("aks-a-1-vmss",)), pod=pod)
 
     def test_is_not_believed_for_ever(self) -> None:
         """A status that has not been renewed for ten minutes is that of a dead autoscaler."""
-        assert why(told=status("spot", age_s=599))
-        assert not why(told=status("spot", age_s=600))
+        assert why(reported=status("spot", age_s=599))
+        assert not why(reported=status("spot", age_s=600))
 
     def test_says_nothing_where_karpenter_buys_spot_too(self) -> None:
         """When in doubt, spot is not blocked."""
         karpenter = node("k", {"karpenter.sh/nodepool": "default"})
-        assert not why(karpenter, told=status("spot"))
+        assert not why(karpenter, reported=status("spot"))
 
     def test_names_two_groups(self) -> None:
         """The sentence is short in a cluster of many groups."""
-        assert why(told=status("spot-a", "spot-b", "spot-c", "spot-d")) == (
+        assert why(reported=status("spot-a", "spot-b", "spot-c", "spot-d")) == (
             "cluster-autoscaler backs off from spot-a (QUOTA_EXCEEDED), spot-b (QUOTA_EXCEEDED), 2 more"
         )
 
     def test_needs_a_status(self) -> None:
         """No ConfigMap, nothing known."""
-        assert not why(node("spot"), told=None)
+        assert not why(node("spot"), reported=None)
 
 
 class TestKinds:
@@ -181,6 +181,6 @@ class TestRefusals:
 
     def test_say_nothing_while_cluster_autoscaler_may_get_spot(self) -> None:
         """Both have to say no."""
-        told = status("spot-a", fine=("spot-b",))
-        assert spot_blocked(POD, (), told, [refused()], NOW) is None
+        reported = status("spot-a", fine=("spot-b",))
+        assert spot_blocked(POD, (), reported, [refused()], NOW) is None
         assert spot_blocked(POD, (), status("spot-a", "spot-b"), [refused()], NOW) is not None

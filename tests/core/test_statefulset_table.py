@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from splitter.core.handover import Mark, Step
+from splitter.core.handover import Ownership, Step
 from splitter.core.statefulset_table import Columns, next_step
 
 REST = Columns(
@@ -14,7 +14,7 @@ REST = Columns(
     conflict=False,
     split=True,
     report=False,
-    mark=Mark.OURS,
+    mark=Ownership.OURS,
     saved=True,
     written=False,
     zero=True,
@@ -30,7 +30,7 @@ FRESH = Columns(
     conflict=False,
     split=False,
     report=False,
-    mark=Mark.NONE,
+    mark=Ownership.NONE,
     saved=False,
     written=False,
     zero=False,
@@ -51,7 +51,7 @@ GIVING = {Step.HAND_BACK, Step.RELEASE}
 def every() -> Iterator[Columns]:
     """Yield every combination of the columns that an observation can give."""
     flags = [field.name for field in fields(Columns) if field.name != "mark"]
-    for mark, values in product(Mark, list(product([False, True], repeat=len(flags)))):
+    for mark, values in product(Ownership, list(product([False, True], repeat=len(flags)))):
         columns = replace(REST, mark=mark, **dict(zip(flags, values, strict=True)))
         is_reported = columns.split or columns.report
         if columns.split and columns.report:
@@ -81,13 +81,17 @@ class TestEveryRow:
             ("refused before", replace(FRESH, report=True), Step.CONSIDER),
             ("labelled at 0", replace(FRESH, zero=True), Step.CONSIDER),
             ("crashed after the Split", replace(FRESH, split=True), Step.CONSIDER),
-            ("a mark left over", replace(FRESH, mark=Mark.OURS), Step.CONSIDER),
-            ("kubectl replace dropped the marks", replace(REST, mark=Mark.NONE, saved=False), Step.ADOPT),
-            ("restored from a backup", replace(REST, mark=Mark.FOREIGN, split=False), Step.ADOPT),
+            ("a mark left over", replace(FRESH, mark=Ownership.OURS), Step.CONSIDER),
+            (
+                "kubectl replace dropped the marks",
+                replace(REST, mark=Ownership.NONE, saved=False),
+                Step.ADOPT,
+            ),
+            ("restored from a backup", replace(REST, mark=Ownership.FOREIGN, split=False), Step.ADOPT),
             ("a Split beside a source at 0", replace(FRESH, split=True, zero=True), Step.ADOPT),
             ("Split deleted", replace(REST, split=False, shown=False), Step.CREATE_SPLIT),
             ("deleted without what is ours", replace(REST, adrift=True), Step.CLAIM),
-            ("marked", replace(FRESH, split=True, mark=Mark.OURS), Step.SAVE),
+            ("marked", replace(FRESH, split=True, mark=Ownership.OURS), Step.SAVE),
             ("N lost", replace(REST, saved=False), Step.SAVE),
             ("somebody scaled the source", replace(REST, written=True, zero=False), Step.FOLLOW),
             ("the Split has no count yet", replace(REST, shown=False), Step.SHOW),
@@ -96,14 +100,14 @@ class TestEveryRow:
             ("ours", REST, Step.RUN),
             ("on the way", replace(REST, zero=False), Step.RUN),
             ("label gone", GIVEN, Step.HAND_BACK),
-            ("label gone before N was saved", replace(FRESH, label=False, mark=Mark.OURS), Step.RELEASE),
+            ("label gone before N was saved", replace(FRESH, label=False, mark=Ownership.OURS), Step.RELEASE),
             ("N lost on the way back", replace(GIVEN, saved=False), Step.SAVE),
             (
                 "replaced, it runs its own",
-                replace(GIVEN, saved=False, mark=Mark.NONE, zero=False),
+                replace(GIVEN, saved=False, mark=Ownership.NONE, zero=False),
                 Step.HAND_BACK,
             ),
-            ("replaced, and stands at 0", replace(GIVEN, saved=False, mark=Mark.NONE), Step.WAIT_COUNT),
+            ("replaced, and stands at 0", replace(GIVEN, saved=False, mark=Ownership.NONE), Step.WAIT_COUNT),
             ("scaled on the way back", replace(GIVEN, written=True, zero=False), Step.FOLLOW),
             ("Split scaled on the way back", replace(GIVEN, asked=True), Step.FOLLOW_SPLIT),
             ("home again", replace(GIVEN, zero=False, twins_at_zero=True, home=True), Step.RELEASE),

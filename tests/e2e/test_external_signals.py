@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from e2e.support.external_signals import Say, Status
 
 from e2e.support.controller import Controller
 from e2e.support.shop import Shop, manifest
-from e2e.support.voices import Say, Status
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -37,9 +37,9 @@ def busy(shop: Shop) -> str:
 @pytest.fixture
 def say(sandbox: Sandbox) -> Iterator[Say]:
     """Yield a cloud's voice; what it said is forgotten afterwards."""
-    voice = Say(sandbox)
-    yield voice
-    voice.take_back()
+    cloud = Say(sandbox)
+    yield cloud
+    cloud.take_back()
 
 
 def asked_of_on_demand(shop: Shop) -> int:
@@ -71,7 +71,7 @@ def test_an_event_moves_replicas_before_any_taint(
         shop.until(lambda: asked_of_on_demand(shop) >= 1 + doomed, "on-demand to be raised")
         shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
         assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
-        shop.told("SpotInterrupted", "doomed")
+        shop.reported("SpotInterrupted", "doomed")
         say.take_back()
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS
@@ -94,17 +94,17 @@ def one_a_node() -> dict[str, Any]:
     return found
 
 
-def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, told: Status) -> None:
+def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, reported: Status) -> None:
     """All spot groups in backoff: on-demand covers without the grace, spot keeps one probe; until it ends."""
     calm = {**ASKED, "splitter.io/grace": "1h"}
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=calm, template=one_a_node())
     shop.label()
     shop.wait_split(on_demand=1, spot=3)
-    told.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
+    reported.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
     shop.scale(8)  # one on on-demand and seven on spot, which has four machines
     shop.until(lambda: shop.twins() == (4, 5), "cover for three, and one probe")
-    shop.told("SpotBlocked", "cluster-autoscaler backs off from aks-spotpool-1-vmss")
-    told.remove()
+    shop.reported("SpotBlocked", "cluster-autoscaler backs off from aks-spotpool-1-vmss")
+    reported.remove()
     shop.until(lambda: (shop.twins() or (0, 0))[1] > 5, "all that fits to be asked of spot again")
     shop.until(lambda: shop.status()["reason"] != "SpotBlocked", "another reason")
     shop.scale(REPLICAS)

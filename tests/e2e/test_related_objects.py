@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
+from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
 from e2e.support.shop import JsonObject, Shop, manifest
 from splitter.demo.watching import Watch
 from splitter.sandbox.errors import SandboxError
@@ -232,7 +232,7 @@ class TestQuota:
         quota(shop, REPLICAS)
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", "web=web:2")
-            told(shop, "QuotaExceeded", "are refused by a quota")
+            reported(shop, "QuotaExceeded", "are refused by a quota")
             outlast_grace(shop)
             assert set(shop.images()) == {"web:1"}
             quota(shop, 20)
@@ -293,7 +293,7 @@ class TestLimitRange:
         self.apply(shop, max={"cpu": "50m"})
         with shop.watch() as watched:
             shop.label()
-            told(shop, "PodsRefused", "must be less than or equal to cpu limit of 50m")
+            reported(shop, "PodsRefused", "must be less than or equal to cpu limit of 50m")
             outlast_grace(shop)
             assert len(shop.pods()) == REPLICAS
             shop.kubectl("delete", "limitrange", "small")

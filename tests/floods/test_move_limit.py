@@ -4,7 +4,7 @@ from collections import Counter
 
 from bench.offline import deployment_status, pod_on, replica_set_of, source_deployment
 from floods.api import Api
-from floods.figures import told
+from floods.figures import reported
 from floods.process import lead, now, standing_by
 from leaping import passing
 from splitter.settings import Settings
@@ -43,13 +43,13 @@ async def test_a_thousand_wait() -> None:
     api = Api()
     for number in range(WAITING):
         label(api, number)
-    async with standing_by(api) as doorway:
-        await lead(doorway)
+    async with standing_by(api) as operator:
+        await lead(operator)
         await passing(30.0)
         assert reasons(api)["WaitingForTurn"] == WAITING - LIMIT
         began_s = now()
         await passing(240.0)
-        told(api, began_s, 240.0)
+        reported(api, began_s, 240.0)
         assert sum(api.rates(began_s).values()) < 240.0
 
         # Whoever does not get on has its turn for five minutes: the next ones are of a namespace each.
@@ -59,7 +59,7 @@ async def test_a_thousand_wait() -> None:
         assert len({path.split("/")[5] for path in taken(api) - before}) == LIMIT
         began_s = now()
         await passing(1200.0)
-        told(api, began_s, 1200.0)
+        reported(api, began_s, 1200.0)
         assert reasons(api)["WaitingForTurn"] == WAITING - 6 * LIMIT
         assert sum(api.rates(began_s).values()) < 5 * 1200.0
 
@@ -69,13 +69,13 @@ async def test_a_new_leader_knows_whose_turn_it_is() -> None:
     api = Api()
     for number in range(4 * LIMIT):
         label(api, number)
-    async with standing_by(api) as doorway:
-        await lead(doorway)
+    async with standing_by(api) as operator:
+        await lead(operator)
         before = taken(api)
         assert len(before) == LIMIT
     await passing(60.0)  # the lease of who stopped without a word runs out
     api.objects = dict(reversed(api.objects.items()))  # those that wait are looked at first
-    async with standing_by(api) as doorway:
-        await lead(doorway)
+    async with standing_by(api) as operator:
+        await lead(operator)
         assert taken(api) == before
         assert reasons(api)["WaitingForTurn"] == 3 * LIMIT

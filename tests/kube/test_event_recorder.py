@@ -1,4 +1,4 @@
-"""The herald: what is said again is counted on in its Event, and whatever fails holds up nobody."""
+"""the EventRecorder: what is said again is counted on in its Event, and whatever fails holds up nobody."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.reconciler import events
-from splitter.reconciler.events import Herald
+from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.queue import WorkQueue
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
@@ -31,12 +31,12 @@ LOST = Note(Reason.SPOT_LOST, "3 of 7 spot replicas are gone", warning=True)
 class Town:
     """A herald, and the server to which it runs."""
 
-    def __init__(self, crier: Herald, script: Script) -> None:
+    def __init__(self, crier: EventRecorder, script: Script) -> None:
         self.events = crier
         self.script = script
 
     async def say(self, after_s: float, *notes: Note) -> None:
-        """Tell what was done so many seconds after NOW, and let the herald run."""
+        """Tell what was done so many seconds after NOW, and let the EventRecorder run."""
         self.events.tell(source(), NOW + timedelta(seconds=after_s), notes)
         await self.events.flush()
 
@@ -77,7 +77,7 @@ async def town() -> AsyncIterator[Town]:
     script = Script().then(json({}))
     cache = Cache(_no_node, lambda *_, **__: None)
     async with connected(script) as client:
-        yield Town(Herald(Writer(client, cache), WorkQueue().calm), script)
+        yield Town(EventRecorder(Writer(client, cache), WorkQueue().calm), script)
 
 
 class TestSeries:
@@ -207,7 +207,9 @@ class TestEmergencies:
         script, queue = Script().then(json({})), WorkQueue()
         queue.add(source().key, urgent=True)
         async with connected(script) as client:
-            town = Town(Herald(Writer(client, Cache(_no_node, lambda *_, **__: None)), queue.calm), script)
+            town = Town(
+                EventRecorder(Writer(client, Cache(_no_node, lambda *_, **__: None)), queue.calm), script
+            )
             posting = asyncio.create_task(town.events.run())
             town.events.tell(source(), NOW, [LOST])
             await asyncio.wait([posting], timeout=0.05)

@@ -12,7 +12,7 @@ from splitter.core.names import Key
 from splitter.core.nodes import Health, PodRequest, assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
-from splitter.kube.external_signals import Sieve
+from splitter.kube.external_signals import ReasonFilter
 from splitter.settings import Settings
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -62,7 +62,7 @@ class Woken:
 
     def __init__(self) -> None:
         self.calls: list[tuple[Key, bool]] = []
-        self.cache = Cache(assess, self._wake)
+        self.cache = Cache(assess, self._enqueue)
         self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
         self.cache.splits.upsert({"metadata": metadata("web"), "spec": {"takeOver": True}})
         self.cache.replica_sets.upsert(replica_set(version=2))
@@ -77,7 +77,7 @@ class Woken:
         self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, status=BOUND, version=6))
         self.calls.clear()
 
-    def _wake(self, key: Key, *, urgent: bool) -> None:
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
         self.calls.append((key, urgent))
 
     def health(self, after_s: float = 1.0) -> Health:
@@ -143,7 +143,7 @@ class TestNodeEvents:
 
     def test_wake_the_owners_urgently(self, woken: Woken) -> None:
         """Just as a taint would."""
-        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
         assert woken.calls == [(WEB, True)]
         assert woken.health() is Health.DOOMED
 
@@ -153,7 +153,7 @@ class TestNodeEvents:
         raw = pod(spec={"nodeName": "spot-a"}, version=7)
         woken.cache.pods.upsert({**raw, "status": {**raw["status"], "phase": phase}})
         woken.calls.clear()
-        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
         assert woken.calls == []
 
     def test_wake_those_who_are_not_split_with_all_others(self, woken: Woken) -> None:
@@ -161,41 +161,41 @@ class TestNodeEvents:
         woken.cache.splits.replace((), None, 99)
         woken.cache.twins.remove(woken.twin)
         woken.calls.clear()
-        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
         assert woken.calls == [(WEB, False)]
 
     def test_grow_stale_by_themselves(self, woken: Woken) -> None:
         """A node that outlives its announced end was not interrupted; a pass is due just then."""
-        woken.cache.voices.events.upsert(event("SpotInterrupted"))
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
         assert woken.cache.silent_from(["spot-a"], NOW) == NOW + timedelta(seconds=420)
         assert woken.health(after_s=421) is Health.HEALTHY
         assert woken.cache.silent_from(["spot-a"], NOW + timedelta(seconds=421)) is None
 
     def test_of_a_recommendation_are_a_hint(self, woken: Woken) -> None:
         """It holds up returns, and dooms nobody."""
-        woken.cache.voices.events.upsert(event("SpotRebalanceRecommendation"))
+        woken.cache.external_signals.events.upsert(event("SpotRebalanceRecommendation"))
         assert woken.health() is Health.HINTED
 
     @pytest.mark.parametrize("uid", ["", "spot-a", "uid-spot-a"])
     def test_name_the_node_in_their_own_ways(self, woken: Woken, uid: str) -> None:
         """AWS's termination handler leaves the UID out, kubelets write the name."""
         about = {"kind": "Node", "name": "spot-a", "uid": uid}
-        woken.cache.voices.events.upsert(event("SpotInterruption", involvedObject=about))
+        woken.cache.external_signals.events.upsert(event("SpotInterruption", involvedObject=about))
         assert woken.health() is Health.DOOMED
 
     def test_about_an_earlier_node_of_the_name_say_nothing(self, woken: Woken) -> None:
         """Another UID, or older than the node: clouds use names again."""
         other = {"kind": "Node", "name": "spot-a", "uid": "uid-before"}
-        woken.cache.voices.events.upsert(event("SpotInterruption", involvedObject=other))
+        woken.cache.external_signals.events.upsert(event("SpotInterruption", involvedObject=other))
         anonymous = {"kind": "Node", "name": "spot-a"}
         before = event("SpotInterruption", version=21, involvedObject=anonymous, lastTimestamp=at(-7200))
-        woken.cache.voices.events.upsert(before)
+        woken.cache.external_signals.events.upsert(before)
         assert woken.health() is Health.HEALTHY
 
     def test_are_heard_before_their_node(self) -> None:
         """Watches come in any order."""
         found = Woken()
-        found.cache.voices.events.upsert(event("SpotInterrupted", "spot-b"))
+        found.cache.external_signals.events.upsert(event("SpotInterrupted", "spot-b"))
         assert found.calls == []
         raw = node(30)
         raw["metadata"] |= {"name": "spot-b", "uid": "uid-spot-b"}
@@ -207,8 +207,8 @@ class TestNodeEvents:
     def test_that_go_leave_no_trace(self, woken: Woken) -> None:
         """The API server forgets Events after an hour."""
         raw = event("SpotInterrupted")
-        woken.cache.voices.events.upsert(raw)
-        woken.cache.voices.events.remove(raw)
+        woken.cache.external_signals.events.upsert(raw)
+        woken.cache.external_signals.events.remove(raw)
         assert woken.health() is Health.HEALTHY
 
     @pytest.mark.parametrize(
@@ -236,27 +236,27 @@ class TestReflectors:
         cache = cache_of(Settings(hear_node_events=believed), lambda _key, *, urgent: None)  # noqa: ARG005
         script = Script().then(*(page(version=1) for _ in range(2 + followed)))
         async with connected(script) as client:
-            for reflector in cache.voices.reflectors(client, ""):
+            for reflector in cache.external_signals.reflectors(client, ""):
                 await reflector.list_once()
         asked = [one.query.get("fieldSelector") for one in script.asked]
         assert asked.count("involvedObject.kind=Node") == followed
         assert len(asked) == 2 + followed
 
 
-class TestSieve:
+class TestReasonFilter:
     """The API server selects Events by one reason at most."""
 
     def test_lets_through_what_matters(self, woken: Woken) -> None:
         """The hundreds of other Events about Nodes are dropped unread."""
-        events = woken.cache.voices.events
-        sieve = Sieve(events, frozenset({"SpotInterrupted"}))
-        sieve.replace(
-            map(sieve.read, [event("NodeReady"), event("SpotInterrupted", version=21)]), "default", 22
+        events = woken.cache.external_signals.events
+        reason_filter = ReasonFilter(events, frozenset({"SpotInterrupted"}))
+        reason_filter.replace(
+            map(reason_filter.read, [event("NodeReady"), event("SpotInterrupted", version=21)]), "default", 22
         )
-        sieve.upsert(event("Starting", version=23))
+        reason_filter.upsert(event("Starting", version=23))
         assert [record.event.reason for record in events.values()] == ["SpotInterrupted"]
-        sieve.remove(event("NodeReady"))
-        sieve.remove(event("SpotInterrupted", version=21))
+        reason_filter.remove(event("NodeReady"))
+        reason_filter.remove(event("SpotInterrupted", version=21))
         assert not list(events.values())
 
 
@@ -268,9 +268,9 @@ class TestNodeClaims:
         disrupted = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
         woken.cache.nodes.upsert(node(11, taints=[disrupted]))
         woken.calls.clear()
-        woken.cache.voices.claims.upsert(claim(version=12))
+        woken.cache.external_signals.claims.upsert(claim(version=12))
         assert woken.calls == []
-        woken.cache.voices.claims.upsert(claim(version=13, disrupted=True))
+        woken.cache.external_signals.claims.upsert(claim(version=13, disrupted=True))
         assert woken.calls == [(WEB, True)]
         record = woken.cache.nodes.one("name", "spot-a")
         assert record is not None
@@ -284,7 +284,7 @@ class TestNodeClaims:
         ends = "2026-01-05T10:02:00Z"
         leaving = claim(version=12)
         leaving["metadata"]["annotations"] = {"karpenter.sh/nodeclaim-termination-timestamp": ends}
-        woken.cache.voices.claims.upsert(leaving)
+        woken.cache.external_signals.claims.upsert(leaving)
         assert woken.calls == [(WEB, True)]
         record = woken.cache.nodes.one("name", "spot-a")
         assert record is not None
@@ -293,27 +293,29 @@ class TestNodeClaims:
 
     def test_tell_that_a_node_may_be_given_up(self, woken: Woken) -> None:
         """Karpenter says so long before it wants it: nobody is woken, whoever looks is told."""
-        voices, raw = woken.cache.voices, claim()
-        assert voices.consolidate({"spot-a"}) is None
-        voices.claims.upsert(raw)
-        assert voices.consolidate({"spot-a", "spot-b"}) is False
-        assert voices.consolidate({"spot-b"}) is None
+        external_signals, raw = woken.cache.external_signals, claim()
+        assert external_signals.consolidate({"spot-a"}) is None
+        external_signals.claims.upsert(raw)
+        assert external_signals.consolidate({"spot-a", "spot-b"}) is False
+        assert external_signals.consolidate({"spot-b"}) is None
         woken.calls.clear()
         raw["metadata"]["resourceVersion"] = "12"
         raw["status"]["conditions"] = [{"type": "Consolidatable", "status": "True"}]
-        voices.claims.upsert(raw)
-        assert voices.consolidate({"spot-a"}) is True
+        external_signals.claims.upsert(raw)
+        assert external_signals.consolidate({"spot-a"}) is True
         assert woken.calls == []
 
     @pytest.mark.parametrize("spot", [True, False])
     @pytest.mark.parametrize("gone", [True, False])
     def test_tell_what_could_not_be_had(self, woken: Woken, spot: bool, gone: bool) -> None:
         """The claim is deleted in the moment in which the Event says that it got nothing."""
-        voices, raw = woken.cache.voices, claim(spot=spot)
-        voices.claims.upsert(raw)
+        external_signals, raw = woken.cache.external_signals, claim(spot=spot)
+        external_signals.claims.upsert(raw)
         if gone:
-            voices.claims.remove(raw)
-        voices.refusals.upsert(event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message="no"))
+            external_signals.claims.remove(raw)
+        external_signals.refusals.upsert(
+            event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message="no")
+        )
         assert (woken.cache.spot_blocked(PodRequest(), NOW) is not None) is spot
 
 
@@ -390,14 +392,14 @@ class TestStatusOfClusterAutoscaler:
         )
         woken.cache.twins.upsert(twin)
         woken.calls.clear()
-        shelf = woken.cache.voices.autoscaler
-        shelf.upsert(config_map("time: x", 20))
+        indexer = woken.cache.external_signals.autoscaler
+        indexer.upsert(config_map("time: x", 20))
         assert woken.calls == []
-        shelf.upsert(config_map(STATUS, 21))
+        indexer.upsert(config_map(STATUS, 21))
         assert woken.calls == [(WEB, False)]
-        shelf.upsert(config_map(STATUS.replace("09:59:50", "09:59:59"), 22))
+        indexer.upsert(config_map(STATUS.replace("09:59:50", "09:59:59"), 22))
         assert woken.calls == [(WEB, False)]
-        shelf.remove(config_map(STATUS, 23))
+        indexer.remove(config_map(STATUS, 23))
         assert woken.calls == [(WEB, False), (WEB, False)]
 
 

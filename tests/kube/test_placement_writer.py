@@ -20,7 +20,7 @@ from splitter.core.stateful import StatefulView
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
-from splitter.kube.payloads import placing_split
+from splitter.kube.payloads import placement_split
 
 SET = {"kind": STATEFUL_SET}
 OURS = "/apis/splitter.io/v1alpha1/namespaces/shop"
@@ -66,7 +66,7 @@ class Store:
         return web.json_response(body)
 
     @property
-    def told(self) -> dict[str, list[tuple[int, int]]]:
+    def published(self) -> dict[str, list[tuple[int, int]]]:
         """Return the ordinals of each StatefulSet, by its name, that the policy goes by."""
         placement = self.objects.get(PLACEMENT, {"spec": {"statefulSets": {}}})
         sets = placement["spec"]["statefulSets"]
@@ -126,8 +126,8 @@ class TestTelling:
         """So what a Split says has been told, wherever the process ends."""
         await desk.place("db", 0, 1, 2, 4)
         assert desk.store.writes == [("PATCH", "placements/splitter-placement"), ("PATCH", "splits/db-sts")]
-        assert desk.store.told == {"db": [(0, 2), (4, 4)]}
-        assert desk.cache.placements.told("shop", "uid-db") == ((0, 2), (4, 4))
+        assert desk.store.published == {"db": [(0, 2), (4, 4)]}
+        assert desk.cache.placements.published("shop", "uid-db") == ((0, 2), (4, 4))
 
     async def test_goes_with_its_statefulsets(self, desk: Desk) -> None:
         """Each owns it and none controls it, so Kubernetes collects it after the last."""
@@ -143,7 +143,7 @@ class TestTelling:
         """Whoever writes at the same moment, none is lost; an empty set is a set."""
         names = {f"db-{k}": k for k in range(8)}
         await asyncio.gather(*(desk.place(name, *range(k)) for name, k in names.items()))
-        assert desk.store.told == {name: [(0, k - 1)] if k else [] for name, k in names.items()}
+        assert desk.store.published == {name: [(0, k - 1)] if k else [] for name, k in names.items()}
 
     async def test_together(self, desk: Desk) -> None:
         """Who waits while the policy is told something is told of in the next breath, with all who wait."""
@@ -155,7 +155,7 @@ class TestTelling:
 
         await asyncio.gather(*(place(f"db-{k}") for k in range(40)))
         assert desk.store.writes.count(("PATCH", "placements/splitter-placement")) <= 12
-        assert desk.store.told == {f"db-{k}": [(0, 1)] for k in range(40)}
+        assert desk.store.published == {f"db-{k}": [(0, 1)] for k in range(40)}
 
     async def test_one_of_many_that_could_not_be_written(self, desk: Desk) -> None:
         """What it wanted is told until its write has failed, and then what its Split says."""
@@ -163,7 +163,12 @@ class TestTelling:
         found = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
         assert [k for k, one in enumerate(found) if isinstance(one, ApiError)] == [3]
         await desk.place("db-4", 0, 1)
-        assert desk.store.told == {"db-0": [(0, 0)], "db-1": [(0, 0)], "db-2": [(0, 0)], "db-4": [(0, 1)]}
+        assert desk.store.published == {
+            "db-0": [(0, 0)],
+            "db-1": [(0, 0)],
+            "db-2": [(0, 0)],
+            "db-4": [(0, 1)],
+        }
 
     async def test_a_split_that_could_not_be_written(self, desk: Desk) -> None:
         """It was told too early; the next pass tells the same, and somebody else's what its Split says."""
@@ -171,12 +176,12 @@ class TestTelling:
         desk.store.denied = f"{OURS}/splits/db-sts"
         with pytest.raises(ApiError):
             await desk.place("db", 0, 1)
-        assert desk.store.told == {"db": [(0, 1)]}
+        assert desk.store.published == {"db": [(0, 1)]}
         desk.store.denied = ""
         await desk.place("cache", 0)
-        assert desk.store.told == {"db": [(0, 0)], "cache": [(0, 0)]}
+        assert desk.store.published == {"db": [(0, 0)], "cache": [(0, 0)]}
         await desk.place("db", 0, 1)
-        assert desk.store.told == {"db": [(0, 1)], "cache": [(0, 0)]}
+        assert desk.store.published == {"db": [(0, 1)], "cache": [(0, 0)]}
 
     async def test_what_is_told_already(self, desk: Desk) -> None:
         """Is not written again: it was the Split that was missing."""
@@ -192,19 +197,19 @@ class TestTelling:
         [gone] = [one for one in desk.cache.splits.values() if one.source.name == "old"]
         desk.cache.splits.forget(gone.uid)
         await desk.place("db", 0, 1)
-        assert desk.store.told == {"db": [(0, 1)]}
+        assert desk.store.published == {"db": [(0, 1)]}
 
     async def test_an_owner_that_a_split_invents(self, desk: Desk) -> None:
         """Is not named: whoever may write Splits may write any UID there. One without a label stays named."""
         await desk.place("db", 0)
         assert desk.cache.sources.get("shop", "uid-db") is None
-        forged = placing_split(stateful("forged"), (0,))
+        forged = placement_split(stateful("forged"), (0,))
         forged["metadata"] |= {"uid": "uid-split", "resourceVersion": "7"}
         forged["metadata"]["creationTimestamp"] = "2026-01-05T09:00:00Z"
         forged["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another-tenants"
         desk.cache.splits.upsert(forged)
         await desk.place("cache", 0)
-        assert set(desk.store.told) == {"db", "cache"}
+        assert set(desk.store.published) == {"db", "cache"}
 
 
 KARPENTER, GKE = "karpenter.sh/capacity-type", "cloud.google.com/gke-spot"
@@ -225,10 +230,10 @@ class TestTwoLeaders:
             await desk.place("cache", 0)
             with pytest.raises(ApiError, match="modified"):
                 await before.place("db", 0, 3)
-        assert desk.store.told == {"db": [(0, 2)], "cache": [(0, 0)]}
+        assert desk.store.published == {"db": [(0, 2)], "cache": [(0, 0)]}
         assert desk.store.objects[f"{OURS}/splits/db-sts"]["spec"]["onDemandOrdinals"] == [0, 1, 2]
         await desk.place("db", 0, 1)
-        assert desk.store.told == {"db": [(0, 1)], "cache": [(0, 0)]}
+        assert desk.store.published == {"db": [(0, 1)], "cache": [(0, 0)]}
 
 
 class TestSpotLabels:
@@ -272,9 +277,9 @@ class TestSpotLabels:
 
     async def test_one_more_process(self, desk: Desk) -> None:
         """What another one was told, from nodes that are gone, is not forgotten."""
-        told = {"spotLabels": [GKE], "statefulSets": {"uid-db": {"name": "db", "onDemandOrdinals": []}}}
-        heard = {"metadata": metadata("splitter-placement", version=5), "spec": told}
-        desk.cache.placements.written(heard, frozenset({GKE}))
+        published = {"spotLabels": [GKE], "statefulSets": {"uid-db": {"name": "db", "onDemandOrdinals": []}}}
+        received = {"metadata": metadata("splitter-placement", version=5), "spec": published}
+        desk.cache.placements.written(received, frozenset({GKE}))
         desk.node("a", **{KARPENTER: "spot"})
         await desk.place("db", 0)
         assert self.labels(desk) == [GKE, KARPENTER]
@@ -314,7 +319,7 @@ class TestEnding:
         desk.store.writes.clear()
         await desk.end("db")
         assert desk.store.writes == [("PATCH", "placements/splitter-placement"), ("DELETE", "splits/db-sts")]
-        assert desk.store.told == {"cache": [(0, 0)]}
+        assert desk.store.published == {"cache": [(0, 0)]}
         await desk.end("cache")
         assert desk.store.objects == {}
 
@@ -332,9 +337,9 @@ class TestHearing:
 
     def placement(self, version: int, **sets: list[dict[str, int]]) -> dict[str, Any]:
         """Return it as the API server shows it."""
-        told = {f"uid-{name}": {"name": name, "onDemandOrdinals": runs} for name, runs in sets.items()}
+        published = {f"uid-{name}": {"name": name, "onDemandOrdinals": runs} for name, runs in sets.items()}
         meta = metadata("splitter-placement", version=version)
-        return {"kind": "Placement", "metadata": meta, "spec": {"statefulSets": told}}
+        return {"kind": "Placement", "metadata": meta, "spec": {"statefulSets": published}}
 
     async def test_wakes_whom_it_concerns(self, desk: Desk) -> None:
         """Just those of whom it says something else, and who are there: anybody can name others."""
@@ -361,7 +366,7 @@ class TestHearing:
         record = desk.cache.splits.upsert(forged)
         assert record is not None
         await desk.place("db", 0)
-        assert desk.store.told == {"db": [(0, 0)]}
+        assert desk.store.published == {"db": [(0, 0)]}
         assert len(record.view.owner_uids) <= 4
         assert len(record.view.ordinals or ()) <= 1000
 
@@ -375,4 +380,4 @@ class TestHearing:
         copy = self.placement(5, db=[])
         copy["metadata"]["name"] = "backup"
         desk.cache.placements.written(copy, frozenset())
-        assert desk.cache.placements.told("shop", "uid-db") is None
+        assert desk.cache.placements.published("shop", "uid-db") is None

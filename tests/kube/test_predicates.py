@@ -8,7 +8,7 @@ from kube.raw import condition, deployment, metadata, owner, pod, replica_set
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 
 Raw = dict[str, Any]
 WEB = Key(DEPLOYMENT, "shop", "web")
@@ -21,7 +21,7 @@ class World:
 
     def __init__(self) -> None:
         self.woken: list[Key] = []
-        self.cache = Cache(assess, self._wake)
+        self.cache = Cache(assess, self._enqueue)
         self.cache.sources.upsert(deployment(status=COUNTS))
         self.cache.twins.upsert(twin(COUNTS))
         self.cache.replica_sets.upsert(replica_set(status=COUNTS))
@@ -30,19 +30,19 @@ class World:
         assert WEB in self.woken
         self.woken.clear()
 
-    def _wake(self, key: Key, *, urgent: bool) -> None:
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
         assert not urgent
         self.woken.append(key)
 
-    def shelf(self, kind: str) -> Shelf[Any]:
-        """Return the shelf of a kind."""
-        found: Shelf[Any] = getattr(self.cache, kind)
+    def indexer(self, kind: str) -> Indexer[Any]:
+        """Return the indexer of a kind."""
+        found: Indexer[Any] = getattr(self.cache, kind)
         return found
 
     def hears(self, kind: str, raw: Raw) -> bool:
         """Take a change that the watch tells, and return whether the workload was woken."""
         self.woken.clear()
-        kept = self.shelf(kind).upsert(raw)
+        kept = self.indexer(kind).upsert(raw)
         assert kept is not None
         assert kept.version == int(raw["metadata"]["resourceVersion"])
         return self.woken == [WEB]
@@ -70,7 +70,7 @@ def world() -> World:
     return World()
 
 
-class TestNoNews:
+class TestNeedsNoReconcile:
     """A change that no pass can see wakes nobody, and the record has the version of today."""
 
     def test_a_status_that_counts_what_nobody_counts(self, world: World) -> None:
@@ -103,7 +103,7 @@ class TestNoNews:
     @pytest.mark.parametrize("kind", ["sources", "twins", "replica_sets", "pods", "splits"])
     def test_what_goes_and_comes_is_news(self, world: World, kind: str) -> None:
         """An object that is no longer there, and one of its name that is there anew."""
-        [record] = world.shelf(kind).values()
+        [record] = world.indexer(kind).values()
         raw = {
             "sources": deployment(version=2),
             "twins": twin({}, version=2),
@@ -112,7 +112,7 @@ class TestNoNews:
             "splits": split({}, version=2),
         }[kind]
         assert raw["metadata"]["uid"] == record.uid
-        world.shelf(kind).remove(raw)
+        world.indexer(kind).remove(raw)
         assert world.woken == [WEB]
         raw["metadata"]["resourceVersion"] = "3"
         assert world.hears(kind, raw)

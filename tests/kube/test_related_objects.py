@@ -7,10 +7,10 @@ from aiohttp import web
 from builders import NOW, free_source
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import Neighbours, SourceView
+from splitter.core.model import RelatedObjects, SourceView
 from splitter.kube.parse import source as parse_source
 from splitter.kube.related_objects import look_around
-from splitter.kube.workload_autoscalers import Autoscalers
+from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/shop/deployments"
 HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
@@ -42,7 +42,7 @@ async def seen(
     source: SourceView | None = None,
     missing: int = 404,
     twins_seen: Collection[str] = (),
-) -> Neighbours:
+) -> RelatedObjects:
     """Return what is found in a namespace that holds these objects, by path."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -54,14 +54,14 @@ async def seen(
 
     async with connected(Script().then(answer)) as client:
         source = source or free_source()
-        scaling = await Autoscalers(client).of("shop", NOW, 0, resources=source.stateful is not None)
+        scaling = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=source.stateful is not None)
         return await look_around(client, source, scaling, (), twins_seen)
 
 
 class TestNames:
     async def test_nobody_there(self) -> None:
         """Nothing stands in the way."""
-        assert await seen({}) == Neighbours()
+        assert await seen({}) == RelatedObjects()
 
     async def test_a_foreign_deployment(self) -> None:
         """It has a twin's name and is not ours."""
@@ -93,7 +93,7 @@ class TestAutoscalers:
         """A StatefulSet of that name, or another Deployment, is none of our business."""
         other = autoscaler("extra", "web-spot")
         other["spec"]["scaleTargetRef"]["kind"] = "StatefulSet"
-        assert await seen({HPAS: {"items": [other, autoscaler("cart", "cart")]}}) == Neighbours()
+        assert await seen({HPAS: {"items": [other, autoscaler("cart", "cart")]}}) == RelatedObjects()
 
     async def test_that_loses_its_tolerance(self) -> None:
         """The average of an external or object metric is divided by a status that shows 0 replicas."""
@@ -129,7 +129,7 @@ class TestClaims:
         """What cannot be known stands in nobody's way."""
         mounts = free_source(claims=("uploads",))
         for status in (403, 404):
-            assert await seen({}, mounts, missing=status) == Neighbours()
+            assert await seen({}, mounts, missing=status) == RelatedObjects()
 
 
 class TestTemplate:

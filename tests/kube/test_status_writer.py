@@ -20,7 +20,7 @@ from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.reconciler.queue import WorkQueue
-from splitter.reconciler.status_writer import StatusBoard, pause_s
+from splitter.reconciler.status_writer import StatusWriter, pause_s
 
 PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
 
@@ -56,9 +56,9 @@ class Desk:
     """A board that writes to a scripted server, and what arrives there."""
 
     def __init__(
-        self, board: StatusBoard, cache: Cache, script: Script, again: list[tuple[Key, float]]
+        self, writer: StatusWriter, cache: Cache, script: Script, again: list[tuple[Key, float]]
     ) -> None:
-        self.board = board
+        self.writer = writer
         self.cache = cache
         self.script = script
         self.again = again
@@ -85,47 +85,52 @@ async def desk() -> AsyncIterator[Desk]:
     cache.splits.upsert(as_stored(5, {"state": "TakingOver"}))
     async with connected(script) as client:
         again: list[tuple[Key, float]] = []
-        board = StatusBoard(
+        writer = StatusWriter(
             Writer(client, cache), WorkQueue().calm, lambda key, delay_s: again.append((key, delay_s))
         )
-        yield Desk(board, cache, script, again)
+        yield Desk(writer, cache, script, again)
 
 
 class TestOverlay:
     async def test_nothing_posted(self, desk: Desk) -> None:
         """Without a decision on its way the observation is what was observed."""
         observed = observation()
-        assert desk.board.overlay(observed) is observed
+        assert desk.writer.overlay(observed) is observed
 
     async def test_next_pass_sees_it(self, desk: Desk) -> None:
         """What was decided counts in the next pass, although nothing is written yet."""
         decided = status(
             "Moving",
-            fights=["2026-01-05T09:59:00Z"],
+            write_conflicts=["2026-01-05T09:59:00Z"],
             conflict=True,
             rebalance={"lost": True},
             policyAnnotations={"splitter.io/soak": "5m"},
         )
-        desk.board.post(observation(), decided)
-        seen = desk.board.overlay(observation()).split
+        desk.writer.post(observation(), decided)
+        seen = desk.writer.overlay(observation()).split
         assert seen is not None
-        assert (seen.state, seen.conflict, seen.fights) == ("Moving", True, (ago(60),))
+        assert (seen.state, seen.conflict, seen.write_conflicts) == ("Moving", True, (ago(60),))
         assert (seen.rebalance, seen.good_annotations) == ({"lost": True}, {"splitter.io/soak": "5m"})
         assert unpacked(seen.status) == decided
         assert desk.script.asked == []
 
     async def test_what_a_status_may_lack(self, desk: Desk) -> None:
         """A status without fights, conflict and annotations is one of a quiet life."""
-        desk.board.post(observation(), status("Steady"))
-        seen = desk.board.overlay(observation(split=split(conflict=True, fights=(NOW,)))).split
+        desk.writer.post(observation(), status("Steady"))
+        seen = desk.writer.overlay(observation(split=split(conflict=True, write_conflicts=(NOW,)))).split
         assert seen is not None
-        assert (seen.conflict, seen.fights, seen.rebalance, seen.good_annotations) == (False, (), {}, None)
+        assert (seen.conflict, seen.write_conflicts, seen.rebalance, seen.good_annotations) == (
+            False,
+            (),
+            {},
+            None,
+        )
 
     async def test_the_rest_stays_observed(self, desk: Desk) -> None:
         """Only the Split is overlaid."""
-        desk.board.post(observation(), status())
+        desk.writer.post(observation(), status())
         observed = observation(now=ago(-5))
-        assert replace(desk.board.overlay(observed), split=observed.split) == observed
+        assert replace(desk.writer.overlay(observed), split=observed.split) == observed
 
     @pytest.mark.parametrize(
         "observed",
@@ -138,15 +143,15 @@ class TestOverlay:
     )
     async def test_not_for_another(self, desk: Desk, observed: Observation) -> None:
         """A decision about one Split says nothing about another, were it of the same name."""
-        desk.board.post(observation(), status())
-        assert desk.board.overlay(observed) is observed
+        desk.writer.post(observation(), status())
+        assert desk.writer.overlay(observed) is observed
 
     async def test_until_it_is_written(self, desk: Desk) -> None:
         """Once written it is in the cache, and observed from there."""
-        desk.board.post(observation(), status("Moving"))
-        await desk.board.flush()
+        desk.writer.post(observation(), status("Moving"))
+        await desk.writer.flush()
         observed = observation()
-        assert desk.board.overlay(observed) is observed
+        assert desk.writer.overlay(observed) is observed
         [record] = desk.cache.splits.values()
         assert (record.view.state, record.version) == ("Moving", 7)
 
@@ -154,8 +159,8 @@ class TestOverlay:
 class TestWriting:
     async def test_one_write(self, desk: Desk) -> None:
         """A status is written whole, by server-side apply, to the status subresource."""
-        desk.board.post(observation(), status("Moving", ready=3))
-        await desk.board.flush()
+        desk.writer.post(observation(), status("Moving", ready=3))
+        await desk.writer.flush()
         [asked] = desk.script.asked
         assert (asked.method, asked.path) == ("PATCH", PATH)
         assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
@@ -166,51 +171,51 @@ class TestWriting:
 
     async def test_only_onto_its_own_split(self, desk: Desk) -> None:
         """The Split may be another one of the same name by now: what we know of it is the precondition."""
-        desk.board.post(observation(), status("Conflict", conflict=True))
-        await desk.board.flush()
+        desk.writer.post(observation(), status("Conflict", conflict=True))
+        await desk.writer.flush()
         [asked] = desk.script.asked
         assert asked.body["metadata"]["resourceVersion"] == "5"  # type: ignore[index]
 
     async def test_not_when_its_split_is_gone(self, desk: Desk) -> None:
         """A Split that was deleted meanwhile takes its status with it."""
-        desk.board.post(observation(), status("Moving"))
+        desk.writer.post(observation(), status("Moving"))
         desk.cache.splits.forget("uid-split")
-        await desk.board.flush()
+        await desk.writer.flush()
         assert desk.script.asked == []
 
     async def test_coalesced(self, desk: Desk) -> None:
         """Of several decisions in a row only the last is written, once."""
         for state in ("Moving", "Rolling", "Steady"):
-            desk.board.post(desk.board.overlay(observation()), status(state))
-        await desk.board.flush()
-        await desk.board.flush()
+            desk.writer.post(desk.writer.overlay(observation()), status(state))
+        await desk.writer.flush()
+        await desk.writer.flush()
         assert desk.written() == ["Steady"]
 
     async def test_unchanged(self, desk: Desk) -> None:
         """What is known already is not written, whatever the order of its keys."""
         known = split(status=packed({"ready": 3, "state": "Steady"}))
-        desk.board.post(observation(split=known), {"state": "Steady", "ready": 3})
-        await desk.board.flush()
+        desk.writer.post(observation(split=known), {"state": "Steady", "ready": 3})
+        await desk.writer.flush()
         assert desk.written() == []
 
     async def test_unchanged_since_posted(self, desk: Desk) -> None:
         """Decided the same again while it waits, it is written once."""
         for _ in range(3):
-            desk.board.post(desk.board.overlay(observation()), status("Moving"))
-        await desk.board.flush()
+            desk.writer.post(desk.writer.overlay(observation()), status("Moving"))
+        await desk.writer.flush()
         assert desk.written() == ["Moving"]
 
     async def test_without_split(self, desk: Desk) -> None:
         """Without a Split there is nowhere to write."""
-        desk.board.post(observation(split=None), status())
-        await desk.board.flush()
+        desk.writer.post(observation(split=None), status())
+        await desk.writer.flush()
         assert desk.written() == []
 
     async def test_each_workload(self, desk: Desk) -> None:
         """Every workload's status is written."""
         for name in ("web", "cart"):
-            desk.board.post(observation(key=replace(KEY, name=name)), status())
-        await desk.board.flush()
+            desk.writer.post(observation(key=replace(KEY, name=name)), status())
+        await desk.writer.flush()
         assert {asked.path.split("/")[-2] for asked in desk.script.asked} == {"web", "cart"}
 
     async def test_posted_while_writing(self, desk: Desk) -> None:
@@ -223,16 +228,16 @@ class TestWriting:
             return await stored()(request)
 
         desk.script.answers.appendleft(slow)
-        desk.board.post(observation(), status("Moving"))
-        flushing = asyncio.create_task(desk.board.flush())
+        desk.writer.post(observation(), status("Moving"))
+        flushing = asyncio.create_task(desk.writer.flush())
         await arrived.wait()
-        desk.board.post(desk.board.overlay(observation()), status("Steady"))
+        desk.writer.post(desk.writer.overlay(observation()), status("Steady"))
         go_on.set()
         await flushing
-        seen = desk.board.overlay(observation()).split
+        seen = desk.writer.overlay(observation()).split
         assert seen is not None
         assert seen.state == "Steady"
-        await desk.board.flush()
+        await desk.writer.flush()
         assert desk.written() == ["Moving", "Steady"]
 
     async def test_by_itself(self, desk: Desk) -> None:
@@ -244,8 +249,8 @@ class TestWriting:
             return await stored()(request)
 
         desk.script.answers[0] = note
-        running = asyncio.create_task(desk.board.run())
-        desk.board.post(observation(), status())
+        running = asyncio.create_task(desk.writer.run())
+        desk.writer.post(observation(), status())
         async with asyncio.timeout(20):
             await arrived.wait()
         running.cancel()
@@ -268,18 +273,18 @@ class TestFailures:
         """What cannot be written counts in the next pass, which posts it again. A race is not told."""
         desk.script.answers.appendleft(answer)
         with caplog.at_level(logging.WARNING, logger="splitter.status"):
-            desk.board.post(observation(), status("Moving", rebalance={"lost": True}))
-            await desk.board.flush()
+            desk.writer.post(observation(), status("Moving", rebalance={"lost": True}))
+            await desk.writer.flush()
         assert bool(caplog.records) is loud
-        observed = desk.board.overlay(observation())
+        observed = desk.writer.overlay(observation())
         assert observed.split is not None
         assert observed.split.rebalance == {"lost": True}
-        await desk.board.flush()
+        await desk.writer.flush()
         assert desk.written() == ["Moving"]
-        desk.board.post(observed, status("Moving", rebalance={"lost": True}))
-        await desk.board.flush()
+        desk.writer.post(observed, status("Moving", rebalance={"lost": True}))
+        await desk.writer.flush()
         assert desk.written() == ["Moving", "Moving"]
-        assert desk.board.overlay(observation()) == observation()
+        assert desk.writer.overlay(observation()) == observation()
 
     async def test_a_pass_is_asked_for(self, desk: Desk) -> None:
         """No event need come that makes a pass: what stands in the status would stay for minutes."""
@@ -289,31 +294,31 @@ class TestFailures:
             refusal(500, "InternalError", "etcd"),
         ):
             desk.script.answers.appendleft(answer)
-            desk.board.post(observation(), status())
-            await desk.board.flush()
+            desk.writer.post(observation(), status())
+            await desk.writer.flush()
         assert desk.again == [(KEY, 2.0), (KEY, 4.0), (KEY, 8.0)]
-        desk.board.post(observation(), status())
-        await desk.board.flush()
+        desk.writer.post(observation(), status())
+        await desk.writer.flush()
         desk.script.answers.appendleft(refusal(403, "Forbidden", "you may not"))
-        desk.board.post(observation(), status())
-        await desk.board.flush()
+        desk.writer.post(observation(), status())
+        await desk.writer.flush()
         assert desk.again[3:] == [(KEY, 2.0)]
 
     async def test_not_of_a_split_that_is_gone(self, desk: Desk) -> None:
         """Nobody reads it, and nothing is remembered of it."""
         desk.script.answers.appendleft(refusal(404, "NotFound", "the Split is gone"))
-        desk.board.post(observation(), status())
-        await desk.board.flush()
+        desk.writer.post(observation(), status())
+        await desk.writer.flush()
         assert desk.again == []
         observed = observation()
-        assert desk.board.overlay(observed) is observed
+        assert desk.writer.overlay(observed) is observed
 
     async def test_one_of_many(self, desk: Desk) -> None:
         """One that fails keeps no other from being written."""
         desk.script.answers.appendleft(refusal(403, "Forbidden", "not this one"))
         for name in "abcdef":
-            desk.board.post(observation(key=replace(KEY, name=name)), status())
-        await desk.board.flush()
+            desk.writer.post(observation(key=replace(KEY, name=name)), status())
+        await desk.writer.flush()
         assert len(desk.script.asked) == 6
         assert len({asked.path for asked in desk.script.asked}) == 6
 
@@ -335,14 +340,14 @@ class TestBefore:
         desk.script.answers.appendleft(refusal(409, "Conflict", "the object has been modified"))
         seen = replace(observation(), split=split(resource_version="4"))
         with pytest.raises(ApiError, match="modified"):
-            await desk.board.write(seen, status("Held"))
+            await desk.writer.write(seen, status("Held"))
         assert desk.script.asked[-1].body["metadata"]["resourceVersion"] == "4"  # type: ignore[index]
-        assert desk.board.overlay(seen) == seen
+        assert desk.writer.overlay(seen) == seen
 
     async def test_that_cannot_be_written(self, desk: Desk) -> None:
         """It is kept in mind: somebody's webhook on Splits is no reason to leave a doomed member."""
         desk.script.answers.appendleft(refusal(500, "InternalError", "failed calling webhook"))
-        await desk.board.write(observation(), status("Held"))
-        overlaid = desk.board.overlay(observation()).split
+        await desk.writer.write(observation(), status("Held"))
+        overlaid = desk.writer.overlay(observation()).split
         assert overlaid is not None
         assert overlaid.state == "Held"

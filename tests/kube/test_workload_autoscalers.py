@@ -11,7 +11,7 @@ from builders import NOW
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.kube.client import ApiError
-from splitter.kube.workload_autoscalers import Autoscaler, Autoscalers
+from splitter.kube.workload_autoscalers import Autoscaler, WorkloadAutoscalers
 
 HPAS = "horizontalpodautoscalers"
 
@@ -43,7 +43,7 @@ class Namespaces:
         return self.asked.count(f"autoscaling/v2/namespaces/{namespace}/{HPAS}")
 
 
-async def names(autoscalers: Autoscalers, after_s: float, at_most_s: float = 5) -> list[str]:
+async def names(autoscalers: WorkloadAutoscalers, after_s: float, at_most_s: float = 5) -> list[str]:
     """Return who is there, asked so many seconds after NOW."""
     found = await autoscalers.of("shop", NOW + timedelta(seconds=after_s), at_most_s, resources=False)
     return [one.aim for one in found]
@@ -53,7 +53,7 @@ async def test_many_at_once() -> None:
     """A hundred workloads ask at the same time: one list, and all get it."""
     there = Namespaces()
     async with connected(Script().then(there.answer)) as client:
-        autoscalers = Autoscalers(client)
+        autoscalers = WorkloadAutoscalers(client)
         found = await asyncio.gather(*(names(autoscalers, index / 1000) for index in reversed(range(100))))
     assert found == [["web"]] * 100
     assert there.lists() == 1
@@ -63,7 +63,7 @@ async def test_no_older_than_asked_for() -> None:
     """What is kept is given until it is too old, also by a clock that was set back."""
     there = Namespaces()
     async with connected(Script().then(there.answer)) as client:
-        autoscalers = Autoscalers(client)
+        autoscalers = WorkloadAutoscalers(client)
         assert await names(autoscalers, 0) == ["web"]
         there.names = ["web", "cart"]
         assert await names(autoscalers, 5) == ["web"]
@@ -79,7 +79,7 @@ async def test_each_namespace_for_itself() -> None:
     """And resources only when they are asked for."""
     there = Namespaces()
     async with connected(Script().then(there.answer)) as client:
-        autoscalers = Autoscalers(client)
+        autoscalers = WorkloadAutoscalers(client)
         for namespace in ("shop", "bank", "shop"):
             await autoscalers.of(namespace, NOW, 5, resources=False)
         assert (there.lists("shop"), there.lists("bank")) == (1, 1)
@@ -94,7 +94,7 @@ async def test_a_refusal_is_not_kept() -> None:
     there = Namespaces()
     there.refused = True
     async with connected(Script().then(there.answer)) as client:
-        autoscalers = Autoscalers(client)
+        autoscalers = WorkloadAutoscalers(client)
         for _ in range(2):
             with pytest.raises(ApiError) as refused:
                 await names(autoscalers, 0)
@@ -116,6 +116,6 @@ async def test_who_restarts_pods(mode: str | None, acts: bool) -> None:
         return await json({"items": found})(request)
 
     async with connected(Script().then(answer)) as client:
-        found = await Autoscalers(client).of("shop", NOW, 0, resources=True)
+        found = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=True)
     expected = Autoscaler("VerticalPodAutoscaler/db", "StatefulSet", "db", resizes=True)
     assert found == ((expected,) if acts else ())

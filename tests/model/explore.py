@@ -129,7 +129,7 @@ class Explorer:
 
     def _check_alarm(self, number: int, world: World) -> None:
         """What time alone lets splitter do, it must have asked to be woken for."""
-        if not concerns(world) or planned(world).wake_after_s is not None:
+        if not concerns(world) or planned(world).requeue_after_s is not None:
             return
         for move in TIME_MOVES:
             after = next_world(world, move, self.config)

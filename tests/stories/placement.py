@@ -14,29 +14,29 @@ from datetime import timedelta
 from builders import NOW, free_source, observation, pod, replica_set, split
 from splitter.core.actions import (
     Action,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteSplit,
     DeleteUnboundPod,
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
-    HoldRoom,
-    LetRoomGo,
     PlaceOrdinals,
     describe,
 )
 from splitter.core.desired import NodePresets
 from splitter.core.model import (
-    Neighbours,
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     PodView,
     Pool,
-    Standing,
-    Tie,
+    RelatedObjects,
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import EvictionRefusal, Restart, runs
-from splitter.core.placement import RoomRules
+from splitter.core.placement import ReservationRules
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -49,7 +49,7 @@ REPORTS_S = 5  # until a kubelet that registers has said how the pods of its nam
 COLLECTED_S = 60  # until Kubernetes itself deletes the pods of a Node that is gone
 RESTARTS_AN_HOUR = 4  # as docs/limits.md says
 _TERM = {"matchExpressions": [{"key": "spot", "operator": "Exists"}]}
-RULES = Rules(room=RoomRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
+RULES = Rules(reservations=ReservationRules(NodePresets((_TERM,), (_TERM,)), "pause:1"))
 MANIFEST = json.dumps({"spec": {"template": {"spec": {"containers": [{"name": "db"}]}}}})
 
 
@@ -80,7 +80,7 @@ class Member:
 
 
 @dataclass
-class Placing:
+class PlacementStory:
     """The cluster, the clock and the story so far."""
 
     replicas: int = 5
@@ -91,13 +91,13 @@ class Placing:
     ordinals: tuple[int, ...] | None = None
     state: RebalanceState = field(default_factory=RebalanceState)
     held: tuple[str, Member] | None = None
-    on_demand_room: int = 99
+    on_demand_headroom: int = 99
     blocked: str = ""
     lines: list[str] = field(default_factory=list)
     fewest: int = 99
     policy_acts: bool = True  # else pods are born without label and affinity
     cordoned: bool = True  # else the scheduler takes a doomed node as any other
-    room_lies: bool = False  # on-demand has room for a placeholder, and for no member
+    headroom_lies: bool = False  # on-demand has room for a placeholder, and for no member
     quota: bool = False  # the API server takes no more pods
     budget: bool = True  # the PodDisruptionBudget allows evictions
     answers: bool = True  # else the API server does what it is asked for, and nobody hears of it
@@ -231,10 +231,10 @@ class Placing:
         takes = {"up"} if self.cordoned else {"up", "doomed"}
         spot = [name for name, node in self.nodes.items() if node.spot and node.state in takes]
         taken = sum(other.node == "od" for other in self.members.values())
-        lies = self.room_lies and only is None and wanted is not None
+        lies = self.headroom_lies and only is None and wanted is not None
         if wanted in {Pool.SPOT, None} and spot:  # without a wish, the empty machines look best
             one.node = spot[0]
-        elif only is not Pool.SPOT and taken < self.on_demand_room and not lies:
+        elif only is not Pool.SPOT and taken < self.on_demand_headroom and not lies:
             one.node = "od"
         if one.node:
             one.bound_at, one.waits_since = self.now_s, None
@@ -271,7 +271,9 @@ class Placing:
             self.restarts = found.rebalance.restarts
             if self.remembers and (self.answers or not found.actions):
                 self.state = found.rebalance
-        self._due_s = 10**9 if found.wake_after_s is None else self.now_s + math.ceil(found.wake_after_s)
+        self._due_s = (
+            10**9 if found.requeue_after_s is None else self.now_s + math.ceil(found.requeue_after_s)
+        )
         said = f"{found.state}: {found.verdict.message} ({found.verdict.reason})"
         if found.actions or said != self._said:
             self.tell(f"{self.serving} of {self.replicas} ready  {said}")
@@ -305,7 +307,7 @@ class Placing:
         if not self.labelled:
             source = replace(source, labels={"app": "db"})
         pods = tuple(self._seen(f"db-{k}", one, k) for k, one in sorted(self.members.items()))
-        itself = replace(replica_set("db", of=pods, tie=Tie.PARKED), first_ordinal=0)
+        itself = replace(replica_set("db", of=pods, attachment=Attachment.PARKED), first_ordinal=0)
         ours = split(owner_uids=("uid-db",), ordinals=self.ordinals, rebalance=self.state.to_json())
         reporting = split(owner_uids=("uid-db",), takes_over=False)
         held: tuple[PodView, ...] = ()
@@ -321,29 +323,31 @@ class Placing:
             placeholders=held,
             blocked=self.blocked,
         )
-        told = runs(self.ordinals) if self.ordinals is not None else None
-        around = Neighbours(unplaceable=self.unplaceable)
-        return replace(seen, told=told, neighbours=around, refused=self.turned_down, restarts=self.restarts)
+        published = runs(self.ordinals) if self.ordinals is not None else None
+        around = RelatedObjects(unplaceable=self.unplaceable)
+        return replace(
+            seen, published=published, related=around, refused=self.turned_down, restarts=self.restarts
+        )
 
     def _seen(self, name: str, one: Member, ordinal: int | None) -> PodView:
         node = self.nodes.get(one.node)
-        standing = {
-            None: Standing.UNBOUND,
-            "up": Standing.SOUND,
-            "doomed": Standing.DOOMED,
-            "silent": Standing.LOST,
-            "gone": Standing.LOST,
+        node_status = {
+            None: NodeStatus.UNBOUND,
+            "up": NodeStatus.SOUND,
+            "doomed": NodeStatus.DOOMED,
+            "silent": NodeStatus.LOST,
+            "gone": NodeStatus.LOST,
         }[node.state if node is not None else None]
         is_new = node is not None and node.anew_s is not None and self.now_s < node.anew_s + REPORTS_S
         of_old = is_new and node is not None and one.made_at < (node.anew_s or 0)
         if of_old:
-            standing = Standing.LOST
+            node_status = NodeStatus.LOST
         ready_at: int | None = max(one.bound_at + (1 if ordinal is None else START_S), one.unready_until)
         if node is None or (self.now_s < (ready_at or 0) and not of_old) or one.failed:
             ready_at = None
         return pod(
             name,
-            standing,
+            node_status,
             uid=one.uid,
             node=one.node or None,
             node_uid=f"uid-{one.node}" if one.node else None,
@@ -376,13 +380,13 @@ class Placing:
                 self._end(action)
             case DeleteVanishedPod() | DeleteUnboundPod():
                 self._remove(action.pod, action.uid)
-            case HoldRoom():
+            case CreatePlaceholder():
                 if self.quota:
                     return
                 made = Member("uid-held", None, self.now_s)
                 self.held = (f"{action.pool}/{action.ordinal}/{action.made_of}", made)
                 self._schedule(made, only=action.pool)
-            case LetRoomGo():
+            case DeletePlaceholder():
                 self.held = None
             case EnsureSplit():
                 self.reports = True

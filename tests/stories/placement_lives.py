@@ -8,7 +8,7 @@ ready, where the policy wants it, and nobody is restarted any more.
 from random import Random
 
 from splitter.core.placeable import FEWEST
-from stories.placement import Node, Placing
+from stories.placement import Node, PlacementStory
 
 HOUR_S = 3600
 EVENTS = (
@@ -20,10 +20,10 @@ EVENTS = (
 PAUSES_S = (1, 3, 20, 60, 200, 700)
 
 
-def live(seed: int, events: int = 14) -> Placing:
+def live(seed: int, events: int = 14) -> PlacementStory:
     """Play one life; raises AssertionError with its last lines."""
     dice = Random(seed)
-    story = Placing(replicas=dice.choice([1, 2, 3, 4, 5, 7]))
+    story = PlacementStory(replicas=dice.choice([1, 2, 3, 4, 5, 7]))
     happened = []
     try:
         for _ in range(events):
@@ -37,7 +37,7 @@ def live(seed: int, events: int = 14) -> Placing:
     return story
 
 
-def _happens(story: Placing, dice: Random) -> str:  # noqa: C901, PLR0912 - a line or two an event
+def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912 - a line or two an event
     event = dice.choice(EVENTS)
     spot = [name for name, node in story.nodes.items() if node.spot]
     node = dice.choice(spot)
@@ -57,7 +57,7 @@ def _happens(story: Placing, dice: Random) -> str:  # noqa: C901, PLR0912 - a li
         case "scale":
             story.scale(dice.choice([1, 2, 3, 4, 5, 6, 7]))
         case "room":
-            story.on_demand_room = dice.choice([0, 1, 2, 3, 99])
+            story.on_demand_headroom = dice.choice([0, 1, 2, 3, 99])
         case "base" | "freeze":
             base, frozen = (
                 dice.choice(["majority", "0", "1", "2", "4"]),
@@ -76,7 +76,7 @@ def _happens(story: Placing, dice: Random) -> str:  # noqa: C901, PLR0912 - a li
         case "uncordoned" | "room-lies" | "quota" | "budget" | "silence" | "forgets":
             switch = {
                 "uncordoned": "cordoned",
-                "room-lies": "room_lies",
+                "room-lies": "headroom_lies",
                 "silence": "answers",
                 "forgets": "remembers",
             }.get(event, event)
@@ -97,13 +97,13 @@ def _happens(story: Placing, dice: Random) -> str:  # noqa: C901, PLR0912 - a li
     return event
 
 
-def _heals(story: Placing) -> None:
+def _heals(story: PlacementStory) -> None:
     story.refused("")
-    story.annotations, story.on_demand_room = {}, 99
+    story.annotations, story.on_demand_headroom = {}, 99
     story.policy_acts = story.cordoned = story.budget = story.answers = story.remembers = story.labelled = (
         True
     )
-    story.unplaceable, story.room_lies, story.quota = "", False, False
+    story.unplaceable, story.headroom_lies, story.quota = "", False, False
     for member in story.members.values():
         member.unready_until = 0
     for name, node in story.nodes.items():
@@ -113,7 +113,7 @@ def _heals(story: Placing) -> None:
     story.wait(26 * HOUR_S)
 
 
-def _comes_to_rest(story: Placing) -> None:
+def _comes_to_rest(story: PlacementStory) -> None:
     base = story.replicas // 2 + 1
     assert story.serving == story.replicas, f"{story.serving} of {story.replicas} are ready"
     assert set(story.ordinals or ()) == set(range(base)), f"{story.ordinals} in force"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stories.placement import Placing
+from stories.placement import PlacementStory
 
 BOTH = ("spot-a", "spot-b")
 
@@ -22,7 +22,7 @@ def golden(name: str, lines: list[str]) -> None:
     assert text == path.read_text(encoding="utf-8")
 
 
-def returned(story: Placing) -> None:
+def returned(story: PlacementStory) -> None:
     """Let spot come back, and wait until all is as it was."""
     story.nodes_are("up", *BOTH)
     story.wait(1800)
@@ -30,7 +30,7 @@ def returned(story: Placing) -> None:
 
 def test_notice() -> None:
     """Doomed members move one at a time, 4 of 5 ready throughout; after the soak they return."""
-    story = Placing()
+    story = PlacementStory()
     story.nodes_are("doomed", *BOTH)
     story.wait(110)
     story.nodes_are("gone", *BOTH)
@@ -42,7 +42,7 @@ def test_notice() -> None:
 
 def test_loss() -> None:
     """Without a notice the three on on-demand serve; those that were lost are made anew at once."""
-    story = Placing()
+    story = PlacementStory()
     story.nodes_are("gone", *BOTH)
     story.wait(60)
     returned(story)
@@ -52,7 +52,7 @@ def test_loss() -> None:
 
 def test_flapping() -> None:
     """Each loss soon after the last doubles the soak."""
-    story = Placing()
+    story = PlacementStory()
     for _ in range(3):
         story.nodes_are("gone", *BOTH)
         story.wait(60)
@@ -65,7 +65,7 @@ def test_flapping() -> None:
 
 def test_silent() -> None:
     """A node that says nothing keeps its pod until it is gone."""
-    story = Placing()
+    story = PlacementStory()
     story.nodes_are("silent", "spot-a")
     story.wait(60)
     story.nodes_are("gone", "spot-a")
@@ -76,7 +76,7 @@ def test_silent() -> None:
 
 def test_scaled() -> None:
     """3 -> 7 -> 3."""
-    story = Placing(replicas=3)
+    story = PlacementStory(replicas=3)
     story.scale(7)
     story.wait(300)
     story.scale(3)
@@ -86,12 +86,12 @@ def test_scaled() -> None:
 
 def test_on_demand_without_room() -> None:
     """A member that finds no room on on-demand yields after the grace, and joins again when there is some."""
-    story = Placing()
-    story.on_demand_room = 2
+    story = PlacementStory()
+    story.on_demand_headroom = 2
     story.members[1].ends_at = 0
     story.tell("db-1 ends by itself, and on-demand has room for no third member")
     story.wait(300)
-    story.on_demand_room = 99
+    story.on_demand_headroom = 99
     story.tell("on-demand has room again")
     story.wait(120)
     assert story.fewest == 4
@@ -101,7 +101,7 @@ def test_on_demand_without_room() -> None:
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_few(replicas: int) -> None:
     """One or two members are never moved, not even on notice; a loss is made good, and nothing more."""
-    story = Placing(replicas=replicas, annotations={"splitter.io/on-demand-base": "0"})
+    story = PlacementStory(replicas=replicas, annotations={"splitter.io/on-demand-base": "0"})
     story.wait(60)
     for k in range(replicas):
         story.members[k].ends_at = story.now_s
@@ -117,7 +117,7 @@ def test_few(replicas: int) -> None:
 
 def test_refused() -> None:
     """While nobody can get a spot machine no room is asked for; when that ends, all is as ever."""
-    story = Placing()
+    story = PlacementStory()
     story.nodes_are("gone", *BOTH)
     story.refused("Karpenter finds no spot machine")
     story.wait(300)
@@ -130,7 +130,7 @@ def test_refused() -> None:
 
 def test_frozen() -> None:
     """In an outage too: only what no node has any more is removed."""
-    story = Placing(annotations={"splitter.io/freeze": "true"})
+    story = PlacementStory(annotations={"splitter.io/freeze": "true"})
     story.nodes_are("doomed", *BOTH)
     story.wait(30)
     story.nodes_are("gone", *BOTH)

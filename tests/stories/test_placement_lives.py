@@ -5,7 +5,7 @@ import os
 import pytest
 
 from splitter.core.placement import disruption
-from stories.placement import Placing
+from stories.placement import PlacementStory
 from stories.placement_lives import live
 
 LIVES = int(os.environ.get("LIVES", "60"))
@@ -24,7 +24,7 @@ def test_a_life_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.Monkey
     monkeypatch.setattr(disruption, "_too_often", lambda *_: None)
     monkeypatch.setattr(disruption, "_failed_before", lambda *_: None)
     monkeypatch.setattr(disruption, "_unplaceable", lambda *_: None)
-    story = Placing()
+    story = PlacementStory()
     story.policy_acts = story.cordoned = False
     story.nodes_are("doomed", "spot-a")
     with pytest.raises(AssertionError, match="was ended 5 times within an hour"):

@@ -3,7 +3,7 @@
 The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
 the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
 workload that is split: it is kept as it is, and the objection is reported. `advice` says what is allowed,
-but better known. Source of the rules: handover.md, "Eligibility" and "Neighbours".
+but better known. Source of the rules: handover.md, "Eligibility" and "RelatedObjects".
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def refusal(
             " change excluded_namespaces in its settings"
         )
         return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True)
-    if (other := observed.neighbours.split_of) != "":
+    if (other := observed.related.split_of) != "":
         message = (
             f"{other} has a Split of the name that this one's would have, {split_name(source.key)};"
             " split only one of them, or rename one"
@@ -84,7 +84,7 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
             " Pending and moves wait for the grace; they are never forced"
         )
         found.append(Note(Reason.SURGE_MAY_PEND, message))
-    if who := observed.neighbours.untolerant_autoscaler:
+    if who := observed.related.untolerant_autoscaler:
         message = (
             f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
             " tolerance while the Deployment is split; set behavior.scaleUp.stabilizationWindowSeconds"

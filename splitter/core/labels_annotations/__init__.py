@@ -60,10 +60,10 @@ from splitter.core.labels_annotations.keys import (
 )
 from splitter.core.labels_annotations.label import (
     LabelState,
-    Mark,
+    OwnershipMark,
     SourceLabel,
-    mark_value,
-    parse_mark,
+    ownership_mark_value,
+    parse_ownership_mark,
     source_label_state,
 )
 from splitter.core.labels_annotations.policy import (
@@ -135,7 +135,7 @@ __all__ = [
     "Form",
     "LabelState",
     "Level",
-    "Mark",
+    "OwnershipMark",
     "ParsedPolicy",
     "SavedReplicas",
     "SourceLabel",
@@ -143,11 +143,11 @@ __all__ = [
     "guard_name",
     "has_names",
     "kept_name",
-    "mark_value",
     "name_problem",
     "nearest",
+    "ownership_mark_value",
     "parse_duration",
-    "parse_mark",
+    "parse_ownership_mark",
     "parse_policy",
     "parse_saved",
     "quoted",

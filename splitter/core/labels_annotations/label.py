@@ -58,14 +58,14 @@ def source_label_state(labels: Mapping[str, str]) -> SourceLabel:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class OwnershipMark:
     """The annotation `splitter.io/taken-over`: which object was taken over, and when."""
 
     uid: str
     time: datetime
 
 
-def mark_value(uid: str, now: datetime) -> str:
+def ownership_mark_value(uid: str, now: datetime) -> str:
     """Return the text of the mark, in JSON with the time in UTC, to the second.
 
     >>> mark_value("u-1", datetime(2026, 1, 31, 12, tzinfo=UTC))
@@ -75,7 +75,7 @@ def mark_value(uid: str, now: datetime) -> str:
     return json.dumps({"uid": uid, "time": f"{time}Z"}, separators=(",", ":"))
 
 
-def parse_mark(text: str | None) -> Mark | None:
+def parse_ownership_mark(text: str | None) -> OwnershipMark | None:
     """Return the mark, or None when there is none or nobody of ours wrote it.
 
     A mark that does not parse counts as no mark: beside twins or parked ReplicaSets the source is
@@ -94,4 +94,4 @@ def parse_mark(text: str | None) -> Mark | None:
         instant = datetime.fromisoformat(time)
     except ValueError:
         return None
-    return Mark(uid, instant if instant.tzinfo else instant.replace(tzinfo=UTC))
+    return OwnershipMark(uid, instant if instant.tzinfo else instant.replace(tzinfo=UTC))

@@ -147,17 +147,19 @@ Until then the last good policy stays in force.'
     return ParsedPolicy(None if refusals else policy, refusals + warnings, tuple(reader.levels))
 
 
-_UNKNOWN_TOLD: Final = 10
+_UNKNOWN_NAMED: Final = 10
 
 
 def _unknown(annotations: Mapping[str, str], level: Level) -> tuple[Note, ...]:
     """Return a warning for each annotation under our prefix that means nothing to us."""
     known = {*keys.USER_ANNOTATIONS, *keys.OWN_ANNOTATIONS}
     unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in known)
-    told = [_unknown_message(key, level) for key in unknown[:_UNKNOWN_TOLD]]
-    if more := unknown[_UNKNOWN_TOLD:]:
-        told.append(f"{len(more)} more annotations{_where(level)} begin with {keys.PREFIX} and are ignored.")
-    return tuple(Note(Reason.INVALID_ANNOTATION, message, warning=True) for message in told)
+    messages = [_unknown_message(key, level) for key in unknown[:_UNKNOWN_NAMED]]
+    if more := unknown[_UNKNOWN_NAMED:]:
+        messages.append(
+            f"{len(more)} more annotations{_where(level)} begin with {keys.PREFIX} and are ignored."
+        )
+    return tuple(Note(Reason.INVALID_ANNOTATION, message, warning=True) for message in messages)
 
 
 def _unknown_message(key: str, level: Level) -> str:

@@ -81,7 +81,7 @@ _HEALTH = {
 }
 
 
-_TOLD_BY_CONDITION = (
+_SIGNALLED_BY_CONDITION = (
     NOTICE_CONDITIONS
     | CORDON_CONDITIONS
     | HINT_CONDITIONS
@@ -96,7 +96,9 @@ def slim(facts: NodeFacts) -> NodeFacts:
         annotations={
             name: text for name, text in facts.annotations.items() if name == TERMINATION_ANNOTATION
         },
-        conditions=tuple(condition for condition in facts.conditions if condition.type in _TOLD_BY_CONDITION),
+        conditions=tuple(
+            condition for condition in facts.conditions if condition.type in _SIGNALLED_BY_CONDITION
+        ),
     )
 
 

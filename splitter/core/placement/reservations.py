@@ -44,7 +44,7 @@ _POD_SECURITY: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class RoomRules:
+class ReservationRules:
     """What the settings say about placeholders."""
 
     nodes: NodePresets
@@ -53,13 +53,13 @@ class RoomRules:
     """Names of Secrets in the namespace of the workload."""
 
 
-def room_hash(source: Manifest, rules: RoomRules) -> str:
+def reservation_hash(source: Manifest, rules: ReservationRules) -> str:
     """Return a hash of all that a placeholder of this StatefulSet is made of, its ordinal and pool apart."""
     return template_hash({"spec": _asked(source, rules)})
 
 
 def placeholder_manifest(
-    source: Manifest, pool: Pool, rules: RoomRules, volume_terms_json: str = ""
+    source: Manifest, pool: Pool, rules: ReservationRules, volume_terms_json: str = ""
 ) -> dict[str, object]:
     """Return the spec of a placeholder for a member of this StatefulSet in a pool.
 
@@ -75,7 +75,7 @@ def placeholder_manifest(
     return spec
 
 
-def _asked(source: Manifest, rules: RoomRules) -> dict[str, object]:
+def _asked(source: Manifest, rules: ReservationRules) -> dict[str, object]:
     pod = mapping_at(mapping_at(mapping_at(source, "spec"), "template"), "spec")
     sidecars = [one for one in mappings(pod.get("initContainers")) if one.get("restartPolicy") == "Always"]
     holding = [*mappings(pod.get("containers")), *sidecars]

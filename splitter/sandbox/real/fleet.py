@@ -226,10 +226,10 @@ class RealFleet(Nodes):
         try:
             self._wait_until_usable(names)
         except SandboxError as fault:
-            told = "\n".join(
+            end = "\n".join(
                 f"{name}/{log}:\n{last_lines(self._home(name) / log, 5)}" for name in names for log in _LOGS
             )
-            raise SandboxError(f"{fault} The logs end:\n{told}") from fault
+            raise SandboxError(f"{fault} The logs end:\n{end}") from fault
         return tuple(names)
 
     def _start(self, name: str) -> None:

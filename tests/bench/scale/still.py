@@ -36,7 +36,7 @@ from bench.scale.rounds import (
 )
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
-from splitter.core.labels_annotations import mark_value
+from splitter.core.labels_annotations import ownership_mark_value
 from splitter.core.model import Policy, Pool
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads
@@ -168,7 +168,9 @@ def _write(api: Api, size: Size, on_demand: Sequence[str], spot: Sequence[str]) 
 
 def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[Pool, list[str]]) -> None:
     source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name, sum(map(len, nodes.values())))))
-    mark = mark_value(source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"]))
+    mark = ownership_mark_value(
+        source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"])
+    )
     path = f"{DEPLOYMENTS}/{name}"
     annotated = {"metadata": {"annotations": {_MARK: mark, "splitter.io/on-demand-base": str(base)}}}
     source = api.patch(path, annotated, field_manager="splitter")
