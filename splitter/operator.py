@@ -116,10 +116,10 @@ async def _must_be_alone(client: Client, namespace: str) -> None:
 
 
 def _kopf_settings() -> kopf.OperatorSettings:
-    found = kopf.OperatorSettings()
-    found.posting.enabled = False
-    found.scanning.disabled = True  # it has nothing to watch: the reflectors do
-    return found
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # it has nothing to watch: the reflectors do
+    return settings
 
 
 async def _synced(reflectors: Sequence[Reflector], deadline_s: float) -> None:
@@ -286,10 +286,10 @@ class _Operator:
 
     def _restarts(self) -> Counter[str]:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
-        found: Counter[str] = Counter()
+        restarts: Counter[str] = Counter()
         for reflector in self._reflectors:
-            found[reflector.path.plural] += reflector.restarts
-        return found
+            restarts[reflector.path.plural] += reflector.restarts
+        return restarts
 
     def _failing(self) -> Counter[tuple[str, str]]:
         """Count, by kind and namespace, the watches without which something stands still."""
@@ -343,14 +343,14 @@ class _Operator:
             await asyncio.sleep(_LOOK_S)
 
     def _show_health(self) -> None:
-        found = checks(
+        shown = checks(
             self._reflectors,
             self._queue,
             self._election,
             stopping=self.stop.is_set(),
             waiting_s=self._views.waiting_s,
         )
-        self._health.show(found)
+        self._health.show(shown)
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:  # noqa: ANN401 (any coroutine)
         task: asyncio.Task[None] = asyncio.create_task(work)

@@ -16,10 +16,10 @@ from splitter.cli.bundle import archive, contents
 from splitter.cli.cluster import Cluster
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.kube.bundle import Found
+from splitter.kube.bundle import BundleParts
 
 RUN = CliRunner()
-FOUND = Found(
+FOUND = BundleParts(
     objects={"splits": []},
     logs={"b": "leading\n", "b-previous": "crashed\n", "a": "standing by\n"},
     metrics={"a": "splitter_leader 0\n"},
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Target, str | None, int
     """Return what the verb asks the cluster for, which answers with what was found."""
     questions: list[tuple[Target, str | None, int]] = []
 
-    async def read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> Found:
+    async def read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> BundleParts:
         del cluster
         questions.append((target, installation, log_lines))
         return FOUND

@@ -93,13 +93,13 @@ class Cluster:
 
 async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
     """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
-    found = {
+    sources = {
         Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
         for kind in (DEPLOYMENT, STATEFUL_SET)
         for namespace in namespaces or ("",)
         for one in (await client.get(workloads(kind, namespace), labelSelector=selector))["items"]
     }
-    return dict(sorted(found.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
+    return dict(sorted(sources.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
 
 
 def kubeconfig_path() -> Path | None:

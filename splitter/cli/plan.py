@@ -52,17 +52,17 @@ def plan(
     Exit code 0; 3 when a workload was named that is not there.
     """
     target = cluster.target(workload)
-    found = asyncio.run(_look(target, cluster))
-    if target.name is not None and not found:
+    previews = asyncio.run(_look(target, cluster))
+    if target.name is not None and not previews:
         sys.stderr.write(f"{target.words} is not there\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     if output is Output.JSON:
-        typer.echo(json.dumps([_plain(one) for one in found], indent=2))
+        typer.echo(json.dumps([_plain(one) for one in previews], indent=2))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
-    for one in found:
+    for one in previews:
         typer.echo("\n".join(line for whole in map(printable, _lines(one)) for line in fitted(whole, width)))
-    if not found:
+    if not previews:
         typer.echo("no workload is labelled or split here")
 
 
@@ -71,14 +71,14 @@ async def _look(target: Target, cluster: Cluster) -> list[Preview]:
     from splitter.assembly import cache_of, renderer_of, rules_of
     from splitter.kube.asks import enqueue_nothing
 
-    async with cluster.connected() as (client, found):
-        cache = cache_of(found, enqueue_nothing)
-        with closing(BoundedRenderer(renderer_of(found, cache.template_sets.by_name))) as renderer:
+    async with cluster.connected() as (client, previews):
+        cache = cache_of(previews, enqueue_nothing)
+        with closing(BoundedRenderer(renderer_of(previews, cache.template_sets.by_name))) as renderer:
             return await preview(
                 client,
                 cache,
                 renderer,
-                rules_of(found),
+                rules_of(previews),
                 namespaces=target.namespaces,
                 wanted=await cluster.chosen(client, target),
                 named=target.keys,

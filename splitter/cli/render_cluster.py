@@ -108,7 +108,7 @@ async def _rendered(
     return observed, in_force.policy, twins
 
 
-def describe_comparisons(found: Sequence[Comparison]) -> str:
+def describe_comparisons(comparisons: Sequence[Comparison]) -> str:
     """Return what would change as a unified diff, empty when nothing would.
 
     >>> print(describe_comparisons([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
@@ -119,7 +119,7 @@ def describe_comparisons(found: Sequence[Comparison]) -> str:
     -  a: 1
     +  a: 2
     """
-    return "\n".join(line for one in found for line in _diff(one))
+    return "\n".join(line for one in comparisons for line in _diff(one))
 
 
 def _diff(one: Comparison) -> Iterator[str]:

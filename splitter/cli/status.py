@@ -59,12 +59,12 @@ def status(
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
     target = cluster.target(workload)
     try:
-        found = asyncio.run(_show(target, cluster, output, watch=watch))
+        text = asyncio.run(_show(target, cluster, output, watch=watch))
     except KeyboardInterrupt:
         if watch:
             return  # how -w ends
         raise
-    if target.name is not None and not found:
+    if target.name is not None and not text:
         sys.stderr.write(f"{target.words} is not split\n")
         raise typer.Exit(Exit.NOT_SPLIT)
 

@@ -91,8 +91,8 @@ async def _tell_leader(client: Client, own_namespace: str) -> None:
     if not own_namespace:
         return
     leader = await leading_elsewhere(client, own_namespace)
-    found = f"{leader} leads: its log says more" if leader else "no elected controller shows a sign of life"
-    sys.stderr.write(f"{found} (kubectl -n {own_namespace} get lease splitter)\n")
+    leading = f"{leader} leads: its log says more" if leader else "no elected controller shows a sign of life"
+    sys.stderr.write(f"{leading} (kubectl -n {own_namespace} get lease splitter)\n")
 
 
 async def _split(client: Client, namespaces: tuple[str, ...]) -> list[Key]:

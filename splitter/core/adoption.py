@@ -146,9 +146,9 @@ def _kept_of(this: PlanInput, hashes: Sequence[str]) -> ReplicaSetView | None:
 
     Of pods of several templates those that have the current one are replaced too; the others would never be.
     """
-    found = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
+    kept = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
     current = this.source.template_hash
-    return min((rs for rs in found if rs), key=lambda rs: rs.template_hash == current, default=None)
+    return min((rs for rs in kept if rs), key=lambda rs: rs.template_hash == current, default=None)
 
 
 def _own_revision(this: PlanInput) -> ReplicaSetView | None:
@@ -293,11 +293,11 @@ def _all_kept(this: PlanInput) -> list[Action]:
     owned = [(twin, rs) for twin in this.observed.twins for rs in filter(holds_replicas, twin.replica_sets)]
     templates = [(rs, None if _is_current(this, twin, rs) else rs.name) for twin, rs in owned]
     templates.sort(key=lambda one: one[1] is None)  # of the same hash, an older one counts
-    found: dict[str, Action] = {}
+    creations: dict[str, Action] = {}
     for rs, template_of in templates:
         for kept in _kept(this, rs, template_of):
-            found.setdefault(kept.name, kept)
-    return list(found.values())
+            creations.setdefault(kept.name, kept)
+    return list(creations.values())
 
 
 def _is_current(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> bool:

@@ -93,7 +93,7 @@ def of_containers(containers: Iterable[ContainerFacts]) -> Trouble | None:
     >>> of_containers([ContainerFacts("web", restarts=3, exit_code=137, ended="OOMKilled")]).detail
     'container web ends with exit code 137 (OOMKilled)'
     """
-    return next((found for found in map(_of_container, containers) if found is not None), None)
+    return next((trouble for trouble in map(_of_container, containers) if trouble is not None), None)
 
 
 def _of_container(container: ContainerFacts) -> Trouble | None:
@@ -208,7 +208,7 @@ def _repels(taint: Taint, pod: PodRequest) -> bool:
 
 def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     """Return what the pod asks for in each of its terms and no node has: the user's wish, not our pool's."""
-    found = [
+    unmet = [
         f"{key}={value}"
         for key, value in pod.node_selector.items()
         if all(node.labels.get(key) != value for node in nodes)
@@ -217,8 +217,8 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     for one in (one for one in every[0] if all(one in expressions for expressions in every)) if every else ():
         if not any(NodeTerm((one,)).matches(node) for node in nodes):
             values = f" ({_listed(one.values)})" if one.values else ""
-            found.append(f"{one.key} {one.operator}{values}")
-    return sorted(found)
+            unmet.append(f"{one.key} {one.operator}{values}")
+    return sorted(unmet)
 
 
 # What neither another node nor the other pool would cure.

@@ -30,43 +30,43 @@ _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
 
 
-def guarded(this: PlanInput, step: Step, found: Plan) -> Plan:
+def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last."""
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
     if ours is not None and step in _GONE:
-        return replace(found, actions=(*found.actions, _end(ours)))
-    raises_meanwhile = step is Step.WAIT_CONTROLLER and found.raises
+        return replace(plan, actions=(*plan.actions, _end(ours)))
+    raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):
-        return _kept(this, found, ours)
+        return _kept(this, plan, ours)
     if step is Step.RUN and len(this.observed.twins) == len(Pool):
-        return _kept(this, found, ours)
-    return found
+        return _kept(this, plan, ours)
+    return plan
 
 
-def _kept(this: PlanInput, found: Plan, ours: BudgetView | None) -> Plan:
+def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     name = guard_name(this.source.key)
     if why := _yields(this, name):
         gone = (_end(ours),) if ours is not None else ()
-        return replace(found, actions=(*found.actions, *gone), guard=why)
+        return replace(plan, actions=(*plan.actions, *gone), guard=why)
     if why := this.observed.unguardable:
-        return _untouched(this, found, ours, why)
-    keeps, again_s = _min_available(this, found, ours)
-    requeues = [wait_s for wait_s in (again_s, found.requeue_after_s) if wait_s is not None]
-    found = replace(found, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
+        return _untouched(this, plan, ours, why)
+    keeps, again_s = _min_available(this, plan, ours)
+    requeues = [wait_s for wait_s in (again_s, plan.requeue_after_s) if wait_s is not None]
+    plan = replace(plan, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
     if ours is not None and ours.min_available == keeps:
-        return found
+        return plan
     raised = keeps >= this.source.replicas
     write = SetBudget(name, keeps, ours.uid if ours is not None else "", raised=raised)
-    return replace(found, actions=(write, *found.actions) if raised else (*found.actions, write))
+    return replace(plan, actions=(write, *plan.actions) if raised else (*plan.actions, write))
 
 
-def _untouched(this: PlanInput, found: Plan, ours: BudgetView | None, why: str) -> Plan:
+def _untouched(this: PlanInput, plan: Plan, ours: BudgetView | None, why: str) -> Plan:
     """Say why nothing can be written of the budget; everything else goes on."""
     guard = f"none: {why}"
     if ours is not None and ours.min_available is not None:
         guard = f"{_says(this, ours.name, ours.min_available)}, and cannot be changed: {why}"
     message = f"evictions of its pods may not wait for replacements (guard: {guard})"
-    return replace(found, guard=guard, advice=(*found.advice, Note(Reason.UNGUARDED, message, warning=True)))
+    return replace(plan, guard=guard, advice=(*plan.advice, Note(Reason.UNGUARDED, message, warning=True)))
 
 
 def _says(this: PlanInput, name: str, keeps: int) -> str:
@@ -139,7 +139,7 @@ def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[s
             return True
 
 
-def _min_available(this: PlanInput, found: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
+def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
     """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
 
     Replicas of other holders (the source's own, and a foreign unpause's) are not selected, and not counted.
@@ -160,7 +160,7 @@ def _min_available(this: PlanInput, found: Plan, ours: BudgetView | None) -> tup
         # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
         keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
-        stops = [stop for pod in serving if (stop := _stop(pod, found.rebalance)) is not None]
+        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)

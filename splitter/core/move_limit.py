@@ -38,13 +38,13 @@ def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     return by_policy and sum(specs) == this.source.replicas and specs[0] != base
 
 
-def keeps_turn(found: Plan, *, had: bool) -> bool:
+def keeps_turn(plan: Plan, *, had: bool) -> bool:
     """Whether a workload is at such a move after this plan; `had` says whether it was before.
 
     Who cannot get on for a cause of its own, such as a bad image or a full quota, holds nobody up.
     """
-    if found.troubles and not found.actions:
+    if plan.troubles and not plan.actions:
         return False
-    if found.state is State.TAKING_OVER or found.voluntary:
+    if plan.state is State.TAKING_OVER or plan.voluntary:
         return True
-    return had and found.state in {State.MOVING, State.HELD} and found.verdict.reason in _ON_THE_WAY
+    return had and plan.state in {State.MOVING, State.HELD} and plan.verdict.reason in _ON_THE_WAY

@@ -118,12 +118,12 @@ def keep(this: PlanInput) -> Plan:
     state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
     # Said at the take-over too; here for members that came later, and for words that went with a crash.
     advice = placement_advice(this.observed, this.source)
-    found = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    plan = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
     rolling = _rolling(this.source)
     if rested and rolling:
         note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
-        found = replace(found, state=State.ROLLING, verdict=note)
-    return _planned(this, placed, found)
+        plan = replace(plan, state=State.ROLLING, verdict=note)
+    return _planned(this, placed, plan)
 
 
 def unplace(this: PlanInput) -> Plan:
@@ -139,9 +139,9 @@ def unplace(this: PlanInput) -> Plan:
     return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, DeleteSplit()), (note,))
 
 
-def _planned(this: PlanInput, placed: Placed, found: Plan) -> Plan:
+def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
     return replace(
-        found,
+        plan,
         wanted_on_demand=len(placed.base),
         wanted_spot=max(0, this.source.replicas - len(placed.base)),
         rebalance=placed.state,

@@ -94,7 +94,7 @@ class Plan:
         return (*guard, *self.raises)
 
 
-def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
+def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
     counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
 
@@ -111,25 +111,25 @@ def as_written(found: Plan, observed: Observation, written: Sequence[Action]) ->
         done = replace(move, replicas=count)
         return replace(note, message=f"{done}{why}", move=done)
 
-    notes = [(note, as_done(note)) for note in found.notes]
+    notes = [(note, as_done(note)) for note in plan.notes]
     said = tuple(now for before, now in notes if before.move is None or now.move is not None)
-    verdict = as_done(found.verdict)
-    if verdict.move is None and found.verdict.move is not None:
+    verdict = as_done(plan.verdict)
+    if verdict.move is None and plan.verdict.move is not None:
         verdict = next((note for note in said if note.move is not None), verdict)
-    return replace(found, verdict=verdict, notes=said)
+    return replace(plan, verdict=verdict, notes=said)
 
 
-def begins(found: Plan) -> bool:
+def begins(plan: Plan) -> bool:
     """Whether this plan is the first touch of a workload: what follows is rehearsed before it."""
-    return any(isinstance(action, SetOwnershipMark) and action.value for action in found.actions) and (
-        found.step is Step.CONSIDER
+    return any(isinstance(action, SetOwnershipMark) and action.value for action in plan.actions) and (
+        plan.step is Step.CONSIDER
     )
 
 
-def rolls(found: Plan) -> bool:
+def rolls(plan: Plan) -> bool:
     """Whether this plan gives a twin that exists a template: both are rehearsed before it."""
     return any(
-        isinstance(action, ApplyTwin) and action.resource_version is not None for action in found.actions
+        isinstance(action, ApplyTwin) and action.resource_version is not None for action in plan.actions
     )
 
 
@@ -138,56 +138,56 @@ def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> boo
     return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
 
 
-def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
+def held_back(plan: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
-    again_s = min(found.requeue_after_s or look_again_s, look_again_s)
+    again_s = min(plan.requeue_after_s or look_again_s, look_again_s)
     return replace(
-        found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
+        plan, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
     )
 
 
-def unseen(found: Plan, observed: Observation, why: str) -> Plan:
+def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     """Return what is done of a plan that rests on an old view: only raises."""
-    if not found.actions and (observed.split is None or found.state is State.REFUSED):
-        return found
+    if not plan.actions and (observed.split is None or plan.state is State.REFUSED):
+        return plan
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
-    state = _undone(found, observed) if found.raises != found.actions else found.rebalance
-    kept = as_written(replace(found, actions=found.urgent, rebalance=state), observed, found.raises)
+    state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
+    kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
     return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
 
 
-def _undone(found: Plan, observed: Observation) -> RebalanceState | None:
+def _undone(plan: Plan, observed: Observation) -> RebalanceState | None:
     """Return what is remembered of a plan whose raises alone are written: no step, no move, no pod's end."""
-    if found.rebalance is None:
+    if plan.rebalance is None:
         return None
     known = RebalanceState.from_json(observed.split.rebalance if observed.split is not None else {})
-    ended = tuple(one for one in found.rebalance.restarts if one.at < observed.now)
+    ended = tuple(one for one in plan.rebalance.restarts if one.at < observed.now)
     on_demand = observed.on_demand.name if observed.on_demand is not None else ""
-    raised = (one.replicas for one in found.raises if one.name == on_demand)
-    return replace(found.rebalance.unwritten(known), restarts=ended, decided=next(raised, known.decided))
+    raised = (one.replicas for one in plan.raises if one.name == on_demand)
+    return replace(plan.rebalance.unwritten(known), restarts=ended, decided=next(raised, known.decided))
 
 
-def in_part(found: Plan) -> Plan:
+def in_part(plan: Plan) -> Plan:
     """Return as much of a plan as one pass may write; the next one, at once, plans what is left.
 
     A pass may end after any of its writes, so the first ones are a pass of their own. Else a workload with
     hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
     """
-    if len(found.actions) <= MAX_WRITES:
-        return found
-    return replace(found, actions=found.actions[:MAX_WRITES], requeue_after_s=AT_ONCE_S)
+    if len(plan.actions) <= MAX_WRITES:
+        return plan
+    return replace(plan, actions=plan.actions[:MAX_WRITES], requeue_after_s=AT_ONCE_S)
 
 
-def held_as_it_is(found: Plan, large: Note) -> Plan:
+def held_as_it_is(plan: Plan, large: Note) -> Plan:
     """Return what is done of a plan for a workload that is split and over a limit: losses are made up for.
 
     That costs a few numbers at any size: raises, and the removal of pods that no node has any more. No
     StatefulSet's twin is raised over what any StatefulSet may have.
     """
-    kept = tuple(one for one in found.actions if _makes_up(one))
-    notes = (*found.notes, large) if kept else (large,)
-    return replace(found, state=State.HELD, verdict=large, actions=kept, notes=notes)
+    kept = tuple(one for one in plan.actions if _makes_up(one))
+    notes = (*plan.notes, large) if kept else (large,)
+    return replace(plan, state=State.HELD, verdict=large, actions=kept, notes=notes)
 
 
 def _makes_up(action: Action) -> bool:

@@ -133,19 +133,21 @@ def plan(
     placed = placement_table.is_in_place(observed, source, in_force.policy)
     act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
     large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
-    found = act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
+    planned = (
+        act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
+    )
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
-        found = _with_raises(this, step, found)
-    found = _with_division(this, found)
-    found = in_part(found if large is None else held_as_it_is(found, large))
-    found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
+        planned = _with_raises(this, step, planned)
+    planned = _with_division(this, planned)
+    planned = in_part(planned if large is None else held_as_it_is(planned, large))
+    planned = with_troubles(observed, as_written(planned, observed, planned.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
-        found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
-        found = _requeued_at_signal_end(observed, _with_edits(found, edited))
-    found = guarded(this, step, found)
+        planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
+        planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
+    planned = guarded(this, step, planned)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
-        return _only_reported(this, found)
-    return found
+        return _only_reported(this, planned)
+    return planned
 
 
 def _too_large(this: PlanInput) -> Note | None:
@@ -176,16 +178,16 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     return next_step(columns_of(observed, source))
 
 
-def _with_division(this: PlanInput, found: Plan) -> Plan:
+def _with_division(this: PlanInput, planned: Plan) -> Plan:
     """Say how N is divided in a step that has nothing to do with it, as while a controller is waited for."""
-    back = found.state in {State.GIVING_BACK, State.CONFLICT}
-    if back or not this.observed.twins or found.wanted_on_demand or found.wanted_spot:
-        return found
+    back = planned.state in {State.GIVING_BACK, State.CONFLICT}
+    if back or not this.observed.twins or planned.wanted_on_demand or planned.wanted_spot:
+        return planned
     base = base_replicas(this.source.replicas, this.policy)
-    return replace(found, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
+    return replace(planned, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
 
 
-def _with_raises(this: PlanInput, step: Step, found: Plan) -> Plan:
+def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
@@ -199,13 +201,13 @@ def _with_raises(this: PlanInput, step: Step, found: Plan) -> Plan:
         else stateful.saved is not None and not stateful.is_written_by_others
     )
     if at_home or not (observed.twins and held):
-        return found
+        return planned
     meant = running.run(this)
     if step is Step.CREATE_SPLIT:
-        return replace(found, actions=(*meant.raises, *found.actions))
+        return replace(planned, actions=(*meant.raises, *planned.actions))
     if not meant.raises or not any(twin.is_losing for twin in observed.twins):
-        return found
-    return replace(meant, actions=meant.raises, requeue_after_s=found.requeue_after_s)
+        return planned
+    return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
 
 
 def _drifted(
@@ -233,35 +235,35 @@ def _drifted(
     )
 
 
-def _with_edits(found: Plan, edited: Mapping[Pool, str]) -> Plan:
+def _with_edits(planned: Plan, edited: Mapping[Pool, str]) -> Plan:
     """Say what was edited when it is put back."""
-    back = [edited[one.pool] for one in found.actions if isinstance(one, ApplyTwin) and one.pool in edited]
+    back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
     if not back:
-        return found
+        return planned
     message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
-    return replace(found, notes=(Note(Reason.DRIFT, message, warning=True), *found.notes))
+    return replace(planned, notes=(Note(Reason.DRIFT, message, warning=True), *planned.notes))
 
 
-def _requeued_at_signal_end(observed: Observation, found: Plan) -> Plan:
+def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:
     """Look again when something that was heard ends by time alone: no event tells us."""
     if observed.signal_ends_at is None:
-        return found
+        return planned
     left_s = max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0
-    due_s = left_s if found.requeue_after_s is None else min(found.requeue_after_s, left_s)
-    return replace(found, requeue_after_s=due_s)
+    due_s = left_s if planned.requeue_after_s is None else min(planned.requeue_after_s, left_s)
+    return replace(planned, requeue_after_s=due_s)
 
 
-def _only_reported(this: PlanInput, found: Plan) -> Plan:
+def _only_reported(this: PlanInput, planned: Plan) -> Plan:
     split = this.observed.split
-    would = "would now do" if found.actions else "would do nothing now"
-    verdict = Note(Reason.DRY_RUN, f"{would}: {found.verdict.message} ({found.verdict.reason})")
+    would = "would now do" if planned.actions else "would do nothing now"
+    verdict = Note(Reason.DRY_RUN, f"{would}: {planned.verdict.message} ({planned.verdict.reason})")
     # Nothing is replaced any more, so no eviction shall wait for that: the budget that is there is let down.
     lets_down = tuple(
-        one for one in found.actions if isinstance(one, SetBudget) and one.uid and not one.raised
+        one for one in planned.actions if isinstance(one, SetBudget) and one.uid and not one.raised
     )
     actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
     return replace(
-        found,
+        planned,
         state=State.HELD,
         verdict=verdict,
         actions=actions,

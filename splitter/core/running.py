@@ -57,22 +57,22 @@ def run(this: PlanInput) -> Plan:
     return _trimmed(this, settled(_roll(this, counted, on_demand, spot, this.rendered), on_demand, spot))
 
 
-def _trimmed(this: PlanInput, found: Plan) -> Plan:
+def _trimmed(this: PlanInput, plan: Plan) -> Plan:
     """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (row 12).
 
     Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. Those that
     keep the template of pods that run stay whatever the limit says: the pods go back with it.
     """
     parked = this.observed.attached_as(Attachment.PARKED)
-    if found.actions or not transfer.at_zero((), parked):
-        return found
+    if plan.actions or not transfer.at_zero((), parked):
+        return plan
     running = {
         kept_name(this.source.key.name, pod.revision) for twin in this.observed.twins for pod in twin.pods
     }
     old = sorted((rs for rs in parked if rs.name not in running), key=lambda rs: (rs.created, rs.name))
     surplus = old[: max(0, len(old) - this.source.revisions_kept)]
     return replace(
-        found, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
+        plan, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
     )
 
 

@@ -93,12 +93,12 @@ def _ready(twin: TwinView, pods: list[PodView]) -> int:
 
 def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
     """Return since when each ready replica stands; no more than the twin's status and ReplicaSets admit."""
-    found = sorted(
+    instants = sorted(
         observed.now if pod.hinted else pod.ready_since
         for pod in pods
         if pod.available and pod.ready_since is not None
     )
-    return tuple(found[: _ready(spot, pods)])
+    return tuple(instants[: _ready(spot, pods)])
 
 
 def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:

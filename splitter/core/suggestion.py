@@ -139,7 +139,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
     start_s = start_of(candidate.starts_s)
     in_force = policy_in_force(observed, rules.defaults)
     mode = mode_of(source.key.kind, in_force.policy.mode)
-    found = Proposal(
+    proposal = Proposal(
         key=source.key,
         mode=mode,
         replicas=source.replicas,
@@ -148,7 +148,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         start_s=start_s,
     )
     if not in_force.valid:
-        return replace(found, refusal=in_force.problems[0])
+        return replace(proposal, refusal=in_force.problems[0])
     written = {**(observed.namespace_annotations or {}), **source.annotations}
     choice = _choice(candidate, source, mode=mode, start_s=start_s, sight=sight, written=written)
     asked = {**source.annotations, **choice.annotations}
@@ -165,7 +165,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         to_spot, to_on_demand = (_placed if placed else _divided)(pods, source, base)
     notes = placement_advice(observed, source) if placed else advice(observed, source)
     return replace(
-        found,
+        proposal,
         refusal=objection,
         policy=policy,
         annotations=choice.annotations,
@@ -198,9 +198,9 @@ def kept_by(budget: BudgetView, replicas: int) -> int:
     """
     if budget.min_available is not None:
         return max(0, min(budget.min_available, replicas))
-    if (found := _PERCENT.fullmatch(budget.says)) is None:
+    if (match := _PERCENT.fullmatch(budget.says)) is None:
         return 0
-    return min(replicas, ceil(int(found[1]) * replicas / 100))
+    return min(replicas, ceil(int(match[1]) * replicas / 100))
 
 
 def gap_base(replicas: int, start_s: float, notice_s: float) -> int:

@@ -135,14 +135,14 @@ class Usage:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a Split keeps it; times are whole seconds."""
-        found = {
+        values = {
             "since": _time(self.since),
             "until": _time(self.until),
             "total": _written(self.total),
             "held": _written(self.held),
             "marks": [_filled({"at": _time(mark.at), "total": _written(mark.total)}) for mark in self.marks],
         }
-        return _filled(found)
+        return _filled(values)
 
     @classmethod
     def from_json(cls, raw: object) -> "Usage | None":
@@ -153,7 +153,7 @@ class Usage:
             marks = [
                 UsagePoint(_read_time(one["at"]), _read(one.get("total", {}))) for one in raw.get("marks", [])
             ]
-            found = cls(
+            usage = cls(
                 _read_time(raw["since"]),
                 _read_time(raw["until"]),
                 _read(raw.get("total", {})),
@@ -162,8 +162,8 @@ class Usage:
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
-        times = [found.since, *(mark.at for mark in found.marks), found.until]
-        return found if times == sorted(times) else None
+        times = [usage.since, *(mark.at for mark in usage.marks), usage.until]
+        return usage if times == sorted(times) else None
 
 
 def begun(now: datetime) -> Usage:
@@ -232,9 +232,9 @@ def _thinned(marks: tuple[UsagePoint, ...], since: datetime) -> tuple[UsagePoint
     return tuple(filter(lives, marks))[-_MOST_MARKS:]
 
 
-def _filled(found: dict[str, Any]) -> dict[str, Any]:
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
     """Return what is not empty: the API server takes no empty map."""
-    return {field: value for field, value in found.items() if value}
+    return {field: value for field, value in values.items() if value}
 
 
 def _written(amounts: Amounts) -> dict[str, dict[str, int]]:
@@ -265,7 +265,7 @@ def _time(at: datetime) -> str:
 
 
 def _read_time(raw: str) -> datetime:
-    found = datetime.fromisoformat(raw)  # each pass reads these, and strptime takes three times as long
-    if _time(found) != raw:
+    instant = datetime.fromisoformat(raw)  # each pass reads these, and strptime takes three times as long
+    if _time(instant) != raw:
         raise ValueError(f"no time in whole seconds of UTC: {raw!r}"[:99])
-    return found
+    return instant

@@ -101,11 +101,11 @@ def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | Non
 
     None while a ReplicaSet still has pods to delete: without our costs it would take others.
     """
-    found: list[Action] = []
+    restored: list[Action] = []
     for rs in replica_sets:
         pods = [pod for pod in rs.pods if pod.counts]
         ours = [pod for pod in pods if pod.cost_before is not None]
         if ours and len(pods) > rs.spec_replicas:
             return None
-        found += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
-    return found
+        restored += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
+    return restored

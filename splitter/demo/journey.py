@@ -236,13 +236,13 @@ class Journey:
         )
         draft.restored = {}
         for name in names:
-            found = differences(self._expected[name], stage.portrait(name))
-            found += traces(name, stage.left_of(name))
-            for fault in found:
+            differing = differences(self._expected[name], stage.portrait(name))
+            differing += traces(name, stage.left_of(name))
+            for fault in differing:
                 stage.screen.bad(fault)
-            if not found:
+            if not differing:
                 stage.screen.good(f"{name} is restored as found: spec, labels and annotations are the user's")
-            draft.restored[name] = not found
+            draft.restored[name] = not differing
 
 
 def _rolled_out(stage: Stage, name: str, image: str) -> bool:

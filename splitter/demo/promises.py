@@ -110,16 +110,16 @@ class Judged:
 
     def faults(self) -> list[str]:
         """Return one sentence with its numbers for each broken floor and bound."""
-        found = []
+        broken = []
         for name, cell in self.cells.items():
             if not cell.floor_kept:
                 lowest = f"{self.name}: {name} had {cell.lowest} available, the floor is {cell.floor}"
-                found.append(f"{lowest}; below it for {cell.below_s:.2f} s")
+                broken.append(f"{lowest}; below it for {cell.below_s:.2f} s")
             if not cell.bound_kept:
-                found.append(
+                broken.append(
                     f"{self.name}: {name} was asked for {cell.asked} pods, the bound is {cell.bound}"
                 )
-        return found
+        return broken
 
 
 def judge(

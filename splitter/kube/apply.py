@@ -296,10 +296,8 @@ class Writer:
         """Replace the whole template: a patch would leave what the bad one added."""
         path = paths.workload(key, action.twin)
         if key.kind == STATEFUL_SET:
-            revision = await self._client.get(
-                paths.controller_revisions(key.namespace).of(action.replica_set)
-            )
-            template = template_of_revision(revision)
+            revisions = paths.controller_revisions(key.namespace)
+            template = template_of_revision(await self._client.get(revisions.of(action.replica_set)))
         else:
             revision = await self._client.get(paths.replica_sets(key.namespace).of(action.replica_set))
             template = revision["spec"]["template"]
@@ -315,15 +313,15 @@ class Writer:
         a POST: fields of a POST belong to another owner, and later applies could not remove them.
         """
         try:
-            found = await self._client.get(path)
+            existing = await self._client.get(path)
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return
             raise
-        if LABEL_POOL in found["metadata"].get("labels", {}):
-            self._cache.twins.upsert(found)
-        name = found["metadata"]["name"]
-        message = f"{found['kind']} {name} exists already; if it is not splitter's, rename or delete it"
+        if LABEL_POOL in existing["metadata"].get("labels", {}):
+            self._cache.twins.upsert(existing)
+        name = existing["metadata"]["name"]
+        message = f"{existing['kind']} {name} exists already; if it is not splitter's, rename or delete it"
         raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
     async def _scale(self, observed: Observation, source: SourceView, action: Scale) -> None:

@@ -30,14 +30,14 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     """
     path = paths.workload(key)
     try:
-        found = await client.get(path)
+        existing = await client.get(path)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             return False
         raise
-    if LABEL_SPLIT not in found["metadata"].get("labels", {}):
+    if LABEL_SPLIT not in existing["metadata"].get("labels", {}):
         return False
-    body: Json = {"metadata": {"uid": found["metadata"]["uid"], "annotations": dict(annotations)}}
+    body: Json = {"metadata": {"uid": existing["metadata"]["uid"], "annotations": dict(annotations)}}
     await client.send("PATCH", path, body, patch="merge")
     return True
 
@@ -54,9 +54,9 @@ class PlacementAnswer:
 
 async def placement_answer(client: Client, key: Key) -> PlacementAnswer:
     """Return what the Split of a workload says. Raises ApiError."""
-    found = await client.find(paths.split(key)) or {}
-    spec, status = found.get("spec", {}), found.get("status", {})
-    if not found or spec.get("takeOver"):
+    split = await client.find(paths.split(key)) or {}
+    spec, status = split.get("spec", {}), split.get("status", {})
+    if not split or spec.get("takeOver"):
         return PlacementAnswer(placed="onDemandOrdinals" in spec)
     why = filter(None, (status.get("reason", "not looked at yet"), status.get("message")))
     return PlacementAnswer(refused=": ".join(why))

@@ -80,9 +80,9 @@ class Budgets:
     def reflector(self, client: Client, namespace: str) -> Reflector:
         """Return what follows them."""
         without = "evictions do not wait for replacements, unless a budget of your own says so"
-        found = Reflector(client, budgets(namespace), self.indexer, without=without, awaited=True)
-        self._reflectors[namespace] = found
-        return found
+        reflector = Reflector(client, budgets(namespace), self.indexer, without=without, awaited=True)
+        self._reflectors[namespace] = reflector
+        return reflector
 
     def of(self, key: Key, split_uid: str) -> tuple[BudgetView, ...]:
         """Return a workload's own, whoever's has its name, and all of the users' in its namespace.

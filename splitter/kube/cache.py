@@ -142,15 +142,15 @@ class Cache:
 
     def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
-        found = [Reflector(client, NODES, self.nodes)]
-        found += self.external_signals.reflectors(client, self._autoscaler_status)
-        found += self.template_sets.reflectors(client)
+        reflectors = [Reflector(client, NODES, self.nodes)]
+        reflectors += self.external_signals.reflectors(client, self._autoscaler_status)
+        reflectors += self.template_sets.reflectors(client)
         if not namespaces:
-            found.append(Reflector(client, NAMESPACES, self.namespaces))
+            reflectors.append(Reflector(client, NAMESPACES, self.namespaces))
         for namespace in namespaces or ("",):  # without one: all of them at once
-            found.append(Reflector(client, pods(namespace), self.pods))
-            found.append(Reflector(client, replica_sets(namespace), self.replica_sets))
-            found.append(self.budgets.reflector(client, namespace))
+            reflectors.append(Reflector(client, pods(namespace), self.pods))
+            reflectors.append(Reflector(client, replica_sets(namespace), self.replica_sets))
+            reflectors.append(self.budgets.reflector(client, namespace))
             self.written.append(Reflector(client, splits(namespace), self.splits))
             self.written.append(self.placements.reflector(client, namespace))
             for kind in (DEPLOYMENT, STATEFUL_SET):
@@ -161,7 +161,7 @@ class Cache:
                     Reflector(client, path, sources, SOURCES_SELECTOR),
                     Reflector(client, path, twins, TWINS_SELECTOR),
                 ]
-        return found + self.written
+        return reflectors + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
         """Return what a node is now, with what others say about it."""
@@ -192,8 +192,8 @@ class Cache:
 
     def silent_from(self, node_names: Iterable[str], now: datetime) -> datetime | None:
         """Return when time alone changes what these nodes are: an Event about one of them grows stale."""
-        found = (self.nodes.one("name", name) for name in node_names)
-        return self.external_signals.silent_from((node for node in found if node is not None), now)
+        records = (self.nodes.one("name", name) for name in node_names)
+        return self.external_signals.silent_from((node for node in records if node is not None), now)
 
     def twin_applied(self, raw: Mapping[str, Any]) -> None:
         """Take the answer to our own write of a twin's template, and remember which fields are ours by it."""

@@ -106,13 +106,13 @@ def lacks_rights(denied: Note) -> bool:
 
 
 def _twins(source: SourceView, rendered: Mapping[Pool, Rendered]) -> list[_Write]:
-    found: list[_Write] = []
+    writes: list[_Write] = []
     for pool in Pool:
         made = rendered[pool]
         body = twin(ApplyTwin(pool, made.manifest_json, made.hash, source.replicas, 1, 0, None))
         path = paths.workload(source.key, body["metadata"]["name"])
-        found.append(_Write(f"write the {pool} twin", "PATCH", path, body, "apply", made.template_set))
-    return found
+        writes.append(_Write(f"write the {pool} twin", "PATCH", path, body, "apply", made.template_set))
+    return writes
 
 
 def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_Write]:
@@ -120,26 +120,26 @@ def _writes(observed: Observation, rendered: Mapping[Pool, Rendered]) -> list[_W
     if source is None:
         return []
     replica_sets = paths.replica_sets(source.key.namespace)
-    found = _twins(source, rendered)
+    writes = _twins(source, rendered)
     if source.stateful is not None:
         saved = saved_replicas(SaveReplicas(source.replicas, source.replicas, source.resource_version))
         saved["metadata"]["uid"] = source.uid
         to_zero = {**saved, "spec": {"replicas": 0}}
         path = paths.workload(source.key)
         return [
-            *found,
+            *writes,
             _Write("save the replicas on the source", "PATCH", path, saved, "merge"),
             _Write("scale the source to 0", "PATCH", path, to_zero, "merge"),
         ]
     pause = {"metadata": {"uid": source.uid}, "spec": {"paused": True}}
-    found.append(_Write("pause the source", "PATCH", paths.workload(source.key), pause, "merge"))
+    writes.append(_Write("pause the source", "PATCH", paths.workload(source.key), pause, "merge"))
     # One for all: who refuses one of them refuses any, and there may be hundreds.
     attached = observed.attached_as(Attachment.ATTACHED)
     for rs in sorted(attached, key=lambda rs: (rs.template_hash == source.template_hash, rs.created))[-1:]:
         path = replica_sets.of(rs.name)
         release = parking(Park(rs.name, rs.resource_version, source.selector_keys), source)
-        found.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
-    return found
+        writes.append(_Write(f"park replicaset {rs.name}", "PATCH", path, release, "strategic"))
+    return writes
 
 
 async def _adoption(client: Client, observed: Observation) -> list[_Write]:
@@ -156,12 +156,12 @@ async def _adoption(client: Client, observed: Observation) -> list[_Write]:
         "preconditions": {"uid": rs.uid, "resourceVersion": rs.resource_version},
         "dryRun": ["All"],
     }
-    found = [
+    writes = [
         _Write("create a replicaset that keeps the template", "POST", replica_sets, kept),
         _Write(f"delete replicaset {rs.name} and leave its pods running", "DELETE", path, orphan),
     ]
     for pod in [pod for pod in rs.pods if pod.counts][:1]:
         labels = labelling(source, LabelPod(pod.name, pod.uid, Pool.SPOT))
         where = paths.pods(source.key.namespace).of(pod.name)
-        found.append(_Write(f"label pod {pod.name}", "PATCH", where, labels, "merge"))
-    return found
+        writes.append(_Write(f"label pod {pod.name}", "PATCH", where, labels, "merge"))
+    return writes

@@ -79,7 +79,7 @@ class ExternalSignals:
             fields="involvedObject.kind=Node",
             without="notices are seen in taints and conditions only, which may be seconds later",
         )
-        found = [
+        reflectors = [
             *([about_nodes] if self._node_events else []),
             Reflector(
                 client,
@@ -97,7 +97,7 @@ class ExternalSignals:
         ]
         namespace, _, name = autoscaler_status.partition("/")
         if name:
-            found.append(
+            reflectors.append(
                 Reflector(
                     client,
                     config_maps(namespace),
@@ -106,7 +106,7 @@ class ExternalSignals:
                     without="spot that cluster-autoscaler cannot get is covered after the grace only",
                 )
             )
-        return found
+        return reflectors
 
     def events_about(self, node: NodeRecord) -> tuple[NodeEvent, ...]:
         """Return the Events about this very Node: its UID, or its name and no other UID, and younger."""

@@ -26,10 +26,10 @@ class NodeUsage:
 
     def used(self, node_name: str) -> Mapping[str, int]:
         """Return the sum of the requests on a node, in the units of `NodeFacts.allocatable`."""
-        found = self._used.get(node_name)
-        if found is None:
-            found = self._used[node_name] = self._count(node_name)
-        return found
+        used = self._used.get(node_name)
+        if used is None:
+            used = self._used[node_name] = self._count(node_name)
+        return used
 
     def _count(self, node_name: str) -> Mapping[str, int]:
         used: dict[str, int] = {"pods": 0}

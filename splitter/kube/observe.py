@@ -194,12 +194,12 @@ class Observer:
     def _replica_sets(self, source: SourceView, now: datetime) -> tuple[ReplicaSetView, ...]:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
-        found = [
+        records = [
             record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        views = [self._replica_set(record, now, _attachment(record, source)) for record in few(found)]
+        views = [self._replica_set(record, now, _attachment(record, source)) for record in few(records)]
         return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:

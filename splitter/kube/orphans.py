@@ -23,8 +23,8 @@ def orphans_of(
     """Return the pods of a Deployment that nobody controls, and whether there will be more of them."""
     if key.kind != DEPLOYMENT:
         return (), False
-    found = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
-    labelled = [pod for pod in found if not pod.terminating and not pod.finished and pod.revision]
+    records = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
+    labelled = [pod for pod in records if not pod.terminating and not pod.finished and pod.revision]
     # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet. A StatefulSet of the same
     # name has pods with these labels, too.
     owned = [pod for pod in labelled if pod.of_replica_set]

@@ -57,14 +57,14 @@ class ResourcePath:
         >>> ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web/scale").part
         'scale'
         """
-        found = re.fullmatch(
+        match = re.fullmatch(
             rf"(?P<api>{_API.pattern})(/namespaces/(?P<namespace>[^/]+)(?=/))?"
             r"(/(?P<plural>[^/]+))?(/(?P<name>[^/]+))?(/(?P<part>[^/]+))?",
             text,
         )
-        if found is None:
+        if match is None:
             raise ValueError("this is no path of the API")
-        return cls(**{name: piece or "" for name, piece in found.groupdict().items()})
+        return cls(**{name: piece or "" for name, piece in match.groupdict().items()})
 
     def of(self, name: str, part: str = "") -> Self:
         """Return where one object of this collection is. Raises ValueError for what no object is called."""

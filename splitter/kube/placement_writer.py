@@ -82,17 +82,17 @@ class PlacementWriter:
         named before, as one whose label is gone.
         """
         asked = self._asked[namespace]
-        found: dict[str, tuple[str, Runs]] = {}
+        by_uid: dict[str, tuple[str, Runs]] = {}
         for record in self._cache.splits.values():
             if record.namespace != namespace or record.source in asked or record.view.ordinals is None:
                 continue
             ranges = runs(record.view.ordinals)
             owners = record.view.owner_uids
             named = [uid for uid in owners if uid in known or self._is_there(record, uid)]
-            found.update((uid, (record.source.name, ranges)) for uid in named)
+            by_uid.update((uid, (record.source.name, ranges)) for uid in named)
         for sets in asked.values():
-            found.update(sets)
-        return found
+            by_uid.update(sets)
+        return by_uid
 
     def _is_there(self, record: SplitRecord, uid: str) -> bool:
         there = self._cache.sources.get(record.namespace, uid)

@@ -93,8 +93,8 @@ async def _taken_names(client: Reader, key: Key, names: Iterable[str]) -> tuple[
     """Return those of the names that an object which is not ours has already."""
     taken = []
     for name in filter(is_name, names):  # of a name that is nearly too long a twin's is
-        found = await client.find(paths.workload(key, name))
-        if found is not None and LABEL_POOL not in found["metadata"].get("labels", {}):
+        raw = await client.find(paths.workload(key, name))
+        if raw is not None and LABEL_POOL not in raw["metadata"].get("labels", {}):
             taken.append(name)
     return tuple(taken)
 
@@ -102,8 +102,8 @@ async def _taken_names(client: Reader, key: Key, names: Iterable[str]) -> tuple[
 async def _one_node_claim(client: Reader, namespace: str, source: SourceView) -> str:
     """Return a claim of the pod template that only one node may mount, and the pods of both twins need."""
     for name in filter(is_name, source.claims):  # no claim is called otherwise, and nobody may ask for more
-        found = await client.find(paths.claims(namespace).of(name))
-        modes = set(found["spec"].get("accessModes") or ()) if found else set()
+        raw = await client.find(paths.claims(namespace).of(name))
+        modes = set(raw["spec"].get("accessModes") or ()) if raw else set()
         if modes and modes <= _ONE_NODE:
             return name
     return ""

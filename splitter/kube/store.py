@@ -89,8 +89,8 @@ class Indexer(Generic[R]):
 
     def find(self, index: str, key: Hashable) -> tuple[R, ...]:
         """Return the records that an index files under this key."""
-        found = self._index[index].get(key)
-        return tuple(found.values()) if found else ()
+        filed = self._index[index].get(key)
+        return tuple(filed.values()) if filed else ()
 
     def one(self, index: str, key: Hashable) -> R | None:
         """Return the newest record that an index files under this key."""

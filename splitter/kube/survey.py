@@ -67,14 +67,14 @@ async def survey(
     """
     looking = _Look(client, cache, namespaces, tell)
     await looking.read()
-    found = await looking.candidates(wanted, now)
+    candidates = await looking.candidates(wanted, now)
     spot = [node for node in cache.nodes.values() if node.state.is_spot]
     sight = Sight(
         pods=not {"pods", "replicasets"} & looking.hidden,
         nodes="nodes" not in looking.hidden,
         notice_s=notice_of([node.facts.provider for node in spot]),
     )
-    return Survey(tuple(found), sight, tuple(looking.unseen), len(spot))
+    return Survey(tuple(candidates), sight, tuple(looking.unseen), len(spot))
 
 
 class _Look:
@@ -143,7 +143,7 @@ class _Look:
         observer, scaling = Observer(self._listed, cache), WorkloadAutoscalers(self._listed)
         sources = [record.view for record in cache.sources.values() if _is_free(record.view)]
         chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
-        found = []
+        candidates = []
         for place, view in enumerate(chosen):
             self._tell(f"looking at {place + 1} of {len(chosen)} workloads")
             split = cache.splits.one("source", view.key)
@@ -160,8 +160,8 @@ class _Look:
                 budgets=tuple(self._budgets_of(view)),
                 scaler=next(who, ""),
             )
-            found.append((candidate, view))
-        return found
+            candidates.append((candidate, view))
+        return candidates
 
     async def _read_namespaces(self) -> None:
         lost = "a policy that is annotated on a Namespace is not known"

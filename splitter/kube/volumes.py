@@ -44,8 +44,8 @@ async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState
         return _reach([volume for volume in volumes if volume is not None], nodes)
 
     ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
-    found = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
-    return {ordinal: reach for ordinal, reach in found.items() if reach != Reach()}
+    by_ordinal = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
+    return {ordinal: reach for ordinal, reach in by_ordinal.items() if reach != Reach()}
 
 
 async def taken_claims(
@@ -67,8 +67,8 @@ async def taken_claims(
 
     async def look(name: str) -> str:
         async with limit:
-            found = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
-        foreign = found is not None and LABEL_POOL not in found["metadata"].get("labels", {})
+            raw = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
+        foreign = raw is not None and LABEL_POOL not in raw["metadata"].get("labels", {})
         return name if foreign else ""
 
     taken = {}
@@ -87,8 +87,8 @@ async def _volume(client: Reader, source: SourceView, claim: str) -> Raw | None:
     """Return the PersistentVolume that a claim is bound to; None of what no claim and no volume is called."""
     if not is_name(claim):
         return None
-    found = await client.find(claims(source.key.namespace).of(claim))
-    name = (found or {}).get("spec", {}).get("volumeName")
+    raw = await client.find(claims(source.key.namespace).of(claim))
+    name = (raw or {}).get("spec", {}).get("volumeName")
     return await client.find(VOLUMES.of(name)) if is_name(name) else None
 
 

@@ -40,7 +40,7 @@ class _Kept:
     """One list of one namespace, and when it was asked for."""
 
     at: datetime | None = None
-    found: tuple[Autoscaler, ...] = ()
+    autoscalers: tuple[Autoscaler, ...] = ()
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def is_fresh(self, now: datetime, at_most_s: float) -> bool:
@@ -62,10 +62,10 @@ class WorkloadAutoscalers:
 
         Raises ApiError when the API server does not answer.
         """
-        found = await self._fresh("replicas", self._read_replicas, namespace, now, at_most_s)
+        autoscalers = await self._fresh("replicas", self._read_replicas, namespace, now, at_most_s)
         if resources:
-            found += await self._fresh("resources", self._read_resources, namespace, now, at_most_s)
-        return found
+            autoscalers += await self._fresh("resources", self._read_resources, namespace, now, at_most_s)
+        return autoscalers
 
     async def _fresh(
         self,
@@ -78,21 +78,23 @@ class WorkloadAutoscalers:
         kept = self._kept[namespace, what]
         async with kept.asking:  # workers ask at the same time: the others wait for the answer to the first
             if not kept.is_fresh(now, at_most_s):
-                kept.found = tuple(await read(namespace))
+                kept.autoscalers = tuple(await read(namespace))
                 kept.at = now
-            return kept.found
+            return kept.autoscalers
 
     async def _read_replicas(self, namespace: str) -> list[Autoscaler]:
         hpas = ResourcePath("/apis/autoscaling/v2", "horizontalpodautoscalers", namespace)
         keda = ResourcePath("/apis/keda.sh/v1alpha1", "scaledobjects", namespace)
-        found = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas)]
-        found += [_aimed(_KEDA, raw, "scaleTargetRef") async for raw in self._listed(keda, optional=True)]
-        return [one for one in found if one is not None]
+        autoscalers = [_aimed(_HPA, raw, "scaleTargetRef") async for raw in self._listed(hpas)]
+        autoscalers += [
+            _aimed(_KEDA, raw, "scaleTargetRef") async for raw in self._listed(keda, optional=True)
+        ]
+        return [one for one in autoscalers if one is not None]
 
     async def _read_resources(self, namespace: str) -> list[Autoscaler]:
         path = ResourcePath("/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers", namespace)
-        found = [_aimed(_VPA, raw, "targetRef") async for raw in self._listed(path, optional=True)]
-        return [one for one in found if one is not None]
+        autoscalers = [_aimed(_VPA, raw, "targetRef") async for raw in self._listed(path, optional=True)]
+        return [one for one in autoscalers if one is not None]
 
     async def _listed(self, path: ResourcePath, *, optional: bool = False) -> AsyncIterator[Raw]:
         """Yield a namespace's autoscalers, and no more than anybody needs; none of what is `optional`."""

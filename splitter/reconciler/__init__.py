@@ -157,46 +157,48 @@ class Reconciler:
         decided = await self._decided(observed, in_force)
         if decided is None:
             return  # the key comes again with its twins
-        observed, found = decided
-        self._take_note(key, found)
-        if self._can_wait(found) and self._queue.hurried():
-            self._status_writer.post(observed, remembered(observed, found))
+        observed, planned = decided
+        self._take_note(key, planned)
+        if self._can_wait(planned) and self._queue.hurried():
+            self._status_writer.post(observed, remembered(observed, planned))
             self._queue.add_after(key, _CALMER_S)
             return
         written: list[Action] = []
         try:
-            await self._count_ends(observed, found)
-            await self._writer.apply(observed, found.actions, written)
+            await self._count_ends(observed, planned)
+            await self._writer.apply(observed, planned.actions, written)
         except ApiError as error:
-            found = self._uncounted(observed, found, error)
-            self._tell_moves(observed, found, written)
-            if self._is_refused_eviction(observed, found, error):
-                self._status_writer.post(observed, remembered(observed, found))
+            planned = self._uncounted(observed, planned, error)
+            self._tell_moves(observed, planned, written)
+            if self._is_refused_eviction(observed, planned, error):
+                self._status_writer.post(observed, remembered(observed, planned))
                 self._queue.add_after(key, 0.0)  # the next pass says what it waits for
                 return
-            if begins(found):
+            if begins(planned):
                 self._others.moves(key, still=False)  # it did not begin: others may
                 self._enqueue_others()
-            self._report_failure(observed, found, in_force, error)
+            self._report_failure(observed, planned, in_force, error)
             raise
-        if found.raises and (waited_s := self._queue.waited_s(key)) is not None:
-            metrics.reacted(found.verdict.reason, waited_s)
-        self._reserve_spot(key, observed, found)
-        reported = self._report(observed, found, in_force)
+        if planned.raises and (waited_s := self._queue.waited_s(key)) is not None:
+            metrics.reacted(planned.verdict.reason, waited_s)
+        self._reserve_spot(key, observed, planned)
+        reported = self._report(observed, planned, in_force)
         took_s = time.perf_counter() - began
         metrics.reconcile_seconds.observe(took_s)
-        level = logging.INFO if found.actions or reported else logging.DEBUG
-        if any(note.warning and note.reason is found.verdict.reason for note in reported):
+        level = logging.INFO if planned.actions or reported else logging.DEBUG
+        if any(note.warning and note.reason is planned.verdict.reason for note in reported):
             level = logging.WARNING  # somebody must act; said as seldom as its Event
-        logger.log(level, "reconciled", extra=reconcile_fields(key, found, took_s))
+        logger.log(level, "reconciled", extra=reconcile_fields(key, planned, took_s))
         # Who waits to be taken over is woken: looking around for a thousand of them has its price.
-        if found.step is not Step.NOTHING and not (found.step is Step.CONSIDER and self._others.waits(key)):
-            self._queue.add_after(key, min(found.requeue_after_s or self._resync_s, self._resync_s))
+        if planned.step is not Step.NOTHING and not (
+            planned.step is Step.CONSIDER and self._others.waits(key)
+        ):
+            self._queue.add_after(key, min(planned.requeue_after_s or self._resync_s, self._resync_s))
 
-    def _take_note(self, key: Key, found: Plan) -> None:
+    def _take_note(self, key: Key, planned: Plan) -> None:
         """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
-        still = keeps_turn(found, had=self._others.has_turn(key))
-        self._others.moves(key, still=still, waits=found.verdict.reason is Reason.WAITING_FOR_TURN)
+        still = keeps_turn(planned, had=self._others.has_turn(key))
+        self._others.moves(key, still=still, waits=planned.verdict.reason is Reason.WAITING_FOR_TURN)
         self._enqueue_others()
 
     def _enqueue_others(self) -> None:
@@ -211,41 +213,41 @@ class Reconciler:
         """Return what to do, rehearsed where it is new. While twins are rendered only a loss is answered."""
         key = observed.key
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
-        found = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
+        planned = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
         if twins is None:
-            found = as_written(replace(found, actions=found.urgent), observed, found.raises)
-            return (observed, found) if found.raises else None
-        if isinstance(twins, Mapping) and begins(found):
+            planned = as_written(replace(planned, actions=planned.urgent), observed, planned.raises)
+            return (observed, planned) if planned.raises else None
+        if isinstance(twins, Mapping) and begins(planned):
             denied = await self._writer.dry_run(observed, twins)
             observed = replace(observed, denied=denied, others_moving=self._others.moving(key))
-            found = plan(observed, in_force, twins, self._rules)
-        elif isinstance(twins, Mapping) and self._needs_dry_run(observed, twins, found):
+            planned = plan(observed, in_force, twins, self._rules)
+        elif isinstance(twins, Mapping) and self._needs_dry_run(observed, twins, planned):
             denied = await self._writer.dry_run_roll(observed, twins)
-            found = found if denied is None else held_back(found, denied, self._rules.look_again_s)
+            planned = planned if denied is None else held_back(planned, denied, self._rules.look_again_s)
             self._acceptable[key] = _hashes(twins) if denied is None else ()
         if (failing := self._views.failing_for(key.namespace)) is not None:
-            found = unseen(found, observed, f"{failing.path} cannot be followed: {failing.error}")
-        return observed, found
+            planned = unseen(planned, observed, f"{failing.path} cannot be followed: {failing.error}")
+        return observed, planned
 
     @staticmethod
-    def _can_wait(found: Plan) -> bool:
+    def _can_wait(planned: Plan) -> bool:
         """Whether all that is to be written prepares a scale-down of doomed pods: one write for each."""
-        return bool(found.actions) and all(isinstance(one, SetDeletionCost) for one in found.actions)
+        return bool(planned.actions) and all(isinstance(one, SetDeletionCost) for one in planned.actions)
 
-    def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], found: Plan) -> bool:
+    def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], planned: Plan) -> bool:
         """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.
 
         Before the first twin of a roll it is asked anew, whenever it was asked last. The author of a template
         set is told at once; the user whose rollout it would hold may come weeks later.
         """
         known = self._acceptable.get(observed.key) == _hashes(twins)
-        if rolls(found):
+        if rolls(planned):
             return not (known and half_rolled(observed, twins))
-        return found.verdict.reason is Reason.TEMPLATE_SET_CHANGED and not known
+        return planned.verdict.reason is Reason.TEMPLATE_SET_CHANGED and not known
 
-    def _is_refused_eviction(self, observed: Observation, found: Plan, error: ApiError) -> bool:
+    def _is_refused_eviction(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
         """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""
-        evicted = next((one for one in found.actions if isinstance(one, EvictPod)), None)
+        evicted = next((one for one in planned.actions if isinstance(one, EvictPod)), None)
         # Of a pod under two budgets the answer is a 500.
         refused = error.status == HTTPStatus.TOO_MANY_REQUESTS or "PodDisruptionBudget" in error.message
         if evicted is None or not refused:
@@ -254,32 +256,32 @@ class Reconciler:
         self._refused[observed.key] = EvictionRefusal(evicted.uid, detail, observed.now)
         return True
 
-    async def _count_ends(self, observed: Observation, found: Plan) -> None:
+    async def _count_ends(self, observed: Observation, planned: Plan) -> None:
         """Remember which pods are to end before that is asked for, here and in the Split.
 
         So every leader knows of all that were, whenever the last one stopped; and one that was overtaken ends
         nobody. Raises ApiError then.
         """
-        if found.rebalance is None:
+        if planned.rebalance is None:
             return
         known = observed.split.rebalance if observed.split is not None else {}
-        if _ends(found) and set(found.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
-            await self._status_writer.write(observed, remembered(observed, found))
-        self._restarts[observed.key] = found.rebalance.restarts
+        if _ends(planned) and set(planned.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
+            await self._status_writer.write(observed, remembered(observed, planned))
+        self._restarts[observed.key] = planned.rebalance.restarts
 
-    def _uncounted(self, observed: Observation, found: Plan, error: ApiError) -> Plan:
+    def _uncounted(self, observed: Observation, planned: Plan, error: ApiError) -> Plan:
         """Return the plan without an end that has surely not been; without an answer it may have."""
-        if found.rebalance is None or _ends(found) != 1 or not _is_refusal(error):
-            return found
-        kept = tuple(one for one in found.rebalance.restarts if one.at < observed.now)
+        if planned.rebalance is None or _ends(planned) != 1 or not _is_refusal(error):
+            return planned
+        kept = tuple(one for one in planned.rebalance.restarts if one.at < observed.now)
         self._restarts[observed.key] = kept
-        return replace(found, rebalance=replace(found.rebalance, restarts=kept))
+        return replace(planned, rebalance=replace(planned.rebalance, restarts=kept))
 
-    def _report(self, observed: Observation, found: Plan, in_force: PolicyInForce) -> Sequence[Note]:
+    def _report(self, observed: Observation, planned: Plan, in_force: PolicyInForce) -> Sequence[Note]:
         """Show what was done and why; return what was said that had not been said lately."""
-        if found.actions:
-            metrics.decided(observed.key, found.verdict.reason)
-        objection = found.verdict if found.state is State.REFUSED else found.objection
+        if planned.actions:
+            metrics.decided(observed.key, planned.verdict.reason)
+        objection = planned.verdict if planned.state is State.REFUSED else planned.objection
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
@@ -288,43 +290,42 @@ class Reconciler:
             metrics.forget(observed.key)
             return ()
         if observed.split is not None:
-            status = build(observed, found, in_force, written=True)
+            status = build(observed, planned, in_force, written=True)
             self._status_writer.post(observed, status)
             metrics.show(observed, status)
-            metrics.show_troubles(observed.key, found.troubles)
-        elif found.step in {Step.NOTHING, Step.CLEAN_UP}:
+            metrics.show_troubles(observed.key, planned.troubles)
+        elif planned.step in {Step.NOTHING, Step.CLEAN_UP}:
             metrics.unsplit(observed.key)
-        problems = in_force.problems if found.step is not Step.NOTHING else ()
-        objections = (found.objection,) if found.objection is not None else ()
-        done, stands = (
-            (found.notes, ()) if found.actions and objection is not found.verdict else ((), found.notes)
-        )
-        standing = (*stands, *found.troubles, *found.advice, *objections, *problems)
+        problems = in_force.problems if planned.step is not Step.NOTHING else ()
+        objections = (planned.objection,) if planned.objection is not None else ()
+        is_done = planned.actions and objection is not planned.verdict
+        done, stands = (planned.notes, ()) if is_done else ((), planned.notes)
+        standing = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
         return self._recorder.tell(observed.source, observed.now, done, standing)
 
-    def _tell_moves(self, observed: Observation, found: Plan, written: Sequence[Action]) -> None:
+    def _tell_moves(self, observed: Observation, planned: Plan, written: Sequence[Action]) -> None:
         """Tell the moves of a batch that ended early which were written; what was not says nothing."""
         if observed.source is not None:
-            done = as_written(found, observed, written).notes
+            done = as_written(planned, observed, written).notes
             self._recorder.tell(
                 observed.source, observed.now, [note for note in done if note.move is not None]
             )
 
     def _report_failure(
-        self, observed: Observation, found: Plan, in_force: PolicyInForce, error: ApiError
+        self, observed: Observation, planned: Plan, in_force: PolicyInForce, error: ApiError
     ) -> None:
         """Show a refusal of the API server where people look; a lost race is nobody's business.
 
         Either way what was seen is remembered: the next try may find no trace of a loss any more.
         """
         if _is_reconciling(error):
-            self._status_writer.post(observed, remembered(observed, found))
+            self._status_writer.post(observed, remembered(observed, planned))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True
         )
         if observed.split is not None:
-            refused = replace(found, verdict=note, actions=(), notes=())
+            refused = replace(planned, verdict=note, actions=(), notes=())
             self._status_writer.post(observed, build(observed, refused, in_force, written=False))
         if observed.source is not None:
             self._recorder.tell(observed.source, observed.now, (), (note,))
@@ -358,10 +359,10 @@ class Reconciler:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return float(min(_RETRY_MAX_S, _RETRY_S * 2 ** min(failures - 1, 10)))
 
-    def _reserve_spot(self, key: Key, observed: Observation, found: Plan) -> None:
+    def _reserve_spot(self, key: Key, observed: Observation, planned: Plan) -> None:
         spot = observed.spot
         raised = sum(
-            one.replicas - one.was for one in found.raises if spot is not None and one.name == spot.name
+            one.replicas - one.was for one in planned.raises if spot is not None and one.name == spot.name
         )
         self._others.reserve_spot(key, raised, observed.fit_spot)
 
@@ -377,8 +378,8 @@ def _is_lost_race(error: ApiError) -> bool:
     return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 
 
-def _ends(found: Plan) -> int:
-    return sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in found.actions)
+def _ends(planned: Plan) -> int:
+    return sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in planned.actions)
 
 
 def _is_refusal(error: ApiError) -> bool:

@@ -92,12 +92,12 @@ def checks(
     needed = [reflector for reflector in reflectors if not reflector.optional]
     unseen = {reflector.namespace for reflector in needed if not reflector.synced.is_set()}
     others_seen = bool({reflector.namespace for reflector in needed} - unseen - {""})
-    found = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
-    found.append(_reconciles(queue, _is_away(needed), waiting_s))
-    found.append(_leadership(election))
+    results = [_watch(reflector, alone=bool(reflector.namespace) and others_seen) for reflector in needed]
+    results.append(_reconciles(queue, _is_away(needed), waiting_s))
+    results.append(_leadership(election))
     if stopping:
-        found.append(Check("stop", "this process is leaving", ready=False))
-    return found
+        results.append(Check("stop", "this process is leaving", ready=False))
+    return results
 
 
 def _is_away(needed: Sequence[Watch]) -> bool:

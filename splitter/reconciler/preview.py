@@ -60,7 +60,7 @@ async def preview(
         for key in named:
             await _labelled_here(client, cache, key)
     observer, rendering = Observer(client, cache, rules.reservations), Rendering(renderer)
-    found = []
+    previews = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
         observed = await observer.observe(key, datetime.now(UTC))
         in_force = policy_in_force(observed, rules.defaults)
@@ -76,8 +76,8 @@ async def preview(
             else:
                 observed = replace(observed, denied=denied)
                 planned = plan(observed, in_force, twins, rules)
-        found.append(Preview(observed, in_force, planned, without_dry_run, supposed))
-    return found
+        previews.append(Preview(observed, in_force, planned, without_dry_run, supposed))
+    return previews
 
 
 async def _labelled_here(client: Client, cache: Cache, key: Key) -> None:

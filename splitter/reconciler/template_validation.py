@@ -43,16 +43,16 @@ class TemplateValidation:
 
     async def _look_at(self, record: TemplateSetRecord) -> None:
         """Compile a set, and say what came of it."""
-        found = record.template_set
-        faults = await self._renderer.faults(found)
+        template_set = record.template_set
+        faults = await self._renderer.faults(template_set)
         if not faults:
             users = (
-                ", ".join(found.namespaces)
+                ", ".join(template_set.namespaces)
                 or "no namespace: the annotation splitter.io/namespaces names none"
             )
-            logger.info("template set %s is read; it may be used in %s", found.name, users)
-        key = Key("ConfigMap", record.namespace, found.name)
+            logger.info("template set %s is read; it may be used in %s", template_set.name, users)
+        key = Key("ConfigMap", record.namespace, template_set.name)
         for fault in faults:
-            logger.warning("template set %s cannot be used: %s", found.name, fault)
+            logger.warning("template set %s cannot be used: %s", template_set.name, fault)
             note = Note(Reason.TEMPLATE_INVALID, fault, warning=True)
             self._recorder.tell_about(key, record.uid, note, datetime.now(UTC))

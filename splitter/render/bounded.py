@@ -94,8 +94,10 @@ class BoundedRenderer:
             orders = self._renderer.orders(template_set)
         except SplitterError as error:
             return (error.message,)
-        found = [await self._apart((template_set.name, ""), partial(self._fault, order)) for order in orders]
-        return tuple(message for message in found if message)
+        messages = [
+            await self._apart((template_set.name, ""), partial(self._fault, order)) for order in orders
+        ]
+        return tuple(message for message in messages if message)
 
     async def _apart(self, whose: tuple[str, str], work: Callable[[], T]) -> T:
         """Have the thread do something, after all else of the same set and namespace."""
@@ -116,9 +118,9 @@ class BoundedRenderer:
         self, order: Order, source: Manifest, pool: Pool, policy: Policy, large: int | None
     ) -> Rendered:
         variables = self._renderer.variables(source, pool, policy)
-        found = self._asked(order, variables, large)
+        answer = self._asked(order, variables, large)
         try:
-            manifest = checked(found, order.kind)
+            manifest = checked(answer, order.kind)
         except (TypeError, ValueError) as problem:
             raise order.fault(None, str(problem)) from problem
         return self._renderer.finished(order, manifest, source, pool, policy)

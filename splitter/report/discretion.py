@@ -67,10 +67,10 @@ def _cut(text: str) -> str:
     return _ASSIGNED.sub(_assigned, text)
 
 
-def _assigned(found: re.Match[str]) -> str:
+def _assigned(match: re.Match[str]) -> str:
     """Cut what follows an equals sign, but for a label or an annotation of splitter's own."""
-    before = found.string[max(0, found.start() - _OURS_MAX) : found.start()]
-    return found.group() if _OURS.search(before) else f"={_CUT}"
+    before = match.string[max(0, match.start() - _OURS_MAX) : match.start()]
+    return match.group() if _OURS.search(before) else f"={_CUT}"
 
 
 class WithoutValues:

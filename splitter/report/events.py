@@ -34,7 +34,7 @@ class Said:
 
         As much of each as an Event can say: an API server's answer may quote a megabyte of a tenant's.
         """
-        found = []
+        due_notes = []
         for note in map(_cut, notes):
             sentence = (key, note.reason.value, note.about or note.message)
             last = self._said.get(sentence)
@@ -42,10 +42,10 @@ class Said:
                 continue
             self._said[sentence] = now
             self._said.move_to_end(sentence)
-            found.append(note)
+            due_notes.append(note)
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        return found
+        return due_notes
 
 
 def _cut(note: Note) -> Note:

@@ -51,13 +51,13 @@ class Health:
         is_turning = age_s <= _STUCK_S
         message = "turns" if is_turning else f"has not turned for {age_s:.0f} s"
         loop = Check("event-loop", message, live=is_turning, ready=is_turning, age_s=age_s)
-        found = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
+        results = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
         if path == "/readyz" and not checks:
-            found.append((Check("start", "has not begun"), False))
-        good = all(ok for _, ok in found)
+            results.append((Check("start", "has not begun"), False))
+        good = all(ok for _, ok in results)
         body: dict[str, object] = {
             "ok": good,
-            "checks": {check.name: _shown(check, ok=ok) for check, ok in found},
+            "checks": {check.name: _shown(check, ok=ok) for check, ok in results},
         }
         return HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body
 
@@ -71,8 +71,8 @@ def serve(health: Health, port: int) -> int:
     """Answer probes in a thread that ends with the process; return the port (0: any). Raises OSError."""
 
     def answer(request: Request) -> Answer:
-        found = health.answer(request.path)
-        status, body = found or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
+        results = health.answer(request.path)
+        status, body = results or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
         return Answer(status, "application/json", json.dumps(body, indent=2).encode() + b"\n")
 
     return listen("probes", port, answer)

@@ -38,16 +38,16 @@ def handler(form: str) -> logging.Handler:
     return made
 
 
-def reconcile_fields(key: Key, found: Plan, took_s: float) -> dict[str, str | int]:
+def reconcile_fields(key: Key, plan: Plan, took_s: float) -> dict[str, str | int]:
     """Return the fields of the one line about a pass."""
     return {
         "workload": str(key),
         "kind": key.kind,
-        "state": found.state.value,
-        "reason": found.verdict.reason.value,
-        "actions": len(found.actions),
+        "state": plan.state.value,
+        "reason": plan.verdict.reason.value,
+        "actions": len(plan.actions),
         "took_ms": round(took_s * 1000),
-        "because": without_values(found.verdict.message)[:_SENTENCE],
+        "because": without_values(plan.verdict.message)[:_SENTENCE],
     }
 
 

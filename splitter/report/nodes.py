@@ -25,8 +25,8 @@ def going(observed: Observation) -> list[dict[str, Any]]:
         for pod in replica_set.pods:
             if pod.counts and pod.node_status in _STATES and pod.node is not None:
                 node_status[pod.node].append(pod)
-    found = [_node(name, pods) for name, pods in node_status.items()]
-    return sorted(found, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
+    nodes = [_node(name, pods) for name, pods in node_status.items()]
+    return sorted(nodes, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
 
 
 def _node(name: str, pods: list[PodView]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
 
 
 def _policy(policy: Policy) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "onDemandBase": policy.on_demand_base,
         "spotPercent": policy.spot_percent,
         "spotAffinity": policy.spot_affinity.value,
@@ -219,10 +219,10 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "evictions": policy.evictions.value,
     }
     if policy.on_demand_max is not None:
-        found["onDemandMax"] = policy.on_demand_max
+        values["onDemandMax"] = policy.on_demand_max
     if policy.spot_max is not None:
-        found["spotMax"] = policy.spot_max
-    return found
+        values["spotMax"] = policy.spot_max
+    return values
 
 
 def _conditions(
@@ -244,7 +244,7 @@ def _conditions(
     spot = f"{observed.spot.name}: " if observed.spot else " "
     spots = next((trouble for trouble in plan.troubles if trouble.about.startswith(spot)), verdict)
     moving = plan.state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
-    found = [
+    conditions = [
         _condition("Eligible", objection is None, objection),
         _condition("PolicyValid", in_force.valid, problem),
         _enough("Ready", ready, desired, "replicas", cause.reason),
@@ -254,7 +254,7 @@ def _conditions(
         _condition("Conflict", conflict, verdict if conflict else None),
     ]
     since = {old.get("type"): old for old in before}
-    for condition in found:
+    for condition in conditions:
         old = since.get(condition["type"])
         same = old is not None and old.get("status") == condition["status"]
         condition["lastTransitionTime"] = (
@@ -262,15 +262,15 @@ def _conditions(
         )
         if observed.split is not None:
             condition["observedGeneration"] = observed.split.generation
-    return found
+    return conditions
 
 
 def _enough(kind: str, available: int, wanted: int, what: str, cause: Reason) -> dict[str, Any]:
     """Return a condition about a count; what is in order has no cause."""
-    found = _condition(
+    condition = _condition(
         kind, available >= wanted, Note(cause, f"{available} of {wanted} {what} are available")
     )
-    return found if available < wanted else {**found, "reason": _AS_EXPECTED}
+    return condition if available < wanted else {**condition, "reason": _AS_EXPECTED}
 
 
 def _together(troubles: Sequence[Note]) -> Note | None:
@@ -292,12 +292,14 @@ def _decisions(
     before: Sequence[Mapping[str, Any]], notes: Sequence[Note], now: datetime
 ) -> list[dict[str, Any]]:
     """Return the last decisions, oldest first; one said again within a minute is not listed twice."""
-    found = [dict(decision) for decision in before]
+    decisions = [dict(decision) for decision in before]
     horizon = _time(now - timedelta(seconds=60))
-    recent = {(old.get("reason"), old.get("message")) for old in found if str(old.get("time", "")) > horizon}
-    found.extend(
+    recent = {
+        (old.get("reason"), old.get("message")) for old in decisions if str(old.get("time", "")) > horizon
+    }
+    decisions.extend(
         {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
         for note in notes
         if (note.reason.value, note.message[:_MESSAGE]) not in recent
     )
-    return found[-_DECISIONS:]
+    return decisions[-_DECISIONS:]

@@ -126,11 +126,11 @@ def _preferred(terms: Sequence[Term]) -> str:
 
 def _by_label(terms: Sequence[Term]) -> dict[str, list[Term]]:
     """Return our wishes by the label that each is about: the first of its expressions."""
-    found: dict[str, list[Term]] = {}
+    by_label: dict[str, list[Term]] = {}
     for term in terms:
         label = _expressions(term)[0]["key"]
-        found.setdefault(label, []).append({"weight": _WEIGHT, "preference": dict(term)})
-    return found
+        by_label.setdefault(label, []).append({"weight": _WEIGHT, "preference": dict(term)})
+    return by_label
 
 
 def _patch() -> str:

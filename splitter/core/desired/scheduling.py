@@ -96,9 +96,9 @@ def _need_few(own: Sequence[Manifest], terms: Sequence[Manifest]) -> None:
 
 def _requirements(term: Manifest) -> int:
     """Return how many requirements a term has, and values in them."""
-    found = [*mappings(term.get("matchExpressions")), *mappings(term.get("matchFields"))]
-    values = (one.get("values") for one in found)
-    return len(found) + sum(len(one) for one in values if isinstance(one, list))
+    requirements = [*mappings(term.get("matchExpressions")), *mappings(term.get("matchFields"))]
+    values = (one.get("values") for one in requirements)
+    return len(requirements) + sum(len(one) for one in values if isinstance(one, list))
 
 
 def _matches_any(term: Manifest) -> bool:

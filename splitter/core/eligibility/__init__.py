@@ -75,22 +75,22 @@ def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[C
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
     """Return what people should know about a workload that is being taken over."""
-    found = []
+    notes = []
     if source.stateful is not None:
-        found.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
+        notes.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
     if source.one_a_node and source.max_surge:
         message = (
             f"{source.one_a_node} lets one pod stand on a node: where nodes are few, surge replicas stay"
             " Pending and moves wait for the grace; they are never forced"
         )
-        found.append(Note(Reason.SURGE_MAY_PEND, message))
+        notes.append(Note(Reason.SURGE_MAY_PEND, message))
     if who := observed.related.untolerant_autoscaler:
         message = (
             f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
             " tolerance while the Deployment is split; set behavior.scaleUp.stabilizationWindowSeconds"
         )
-        found.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
-    return tuple(found)
+        notes.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
+    return tuple(notes)
 
 
 def _identities(source: SourceView, service: str, first: int) -> Note:

@@ -74,10 +74,10 @@ def parse_duration(text: str) -> int | None:
     >>> parse_duration("1h30m"), parse_duration("600"), parse_duration("30m1h")
     (5400, None, None)
     """
-    found = re.fullmatch(_DURATION, text)
-    if found is None or not text:
+    match = re.fullmatch(_DURATION, text)
+    if match is None or not text:
         return None
-    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return hours * 3600 + minutes * 60 + seconds
 
 

@@ -187,7 +187,7 @@ def _spot_groups(
         for label in POOL_LABELS:
             if (pool := node.labels.get(label)) is not None:
                 pools[pool].append(node)
-    found = []
+    spot_groups = []
     for group in groups:
         members = [node for pool in pools if _is_pool_of(pool, group.name) for node in pools[pool]]
         if members:
@@ -195,8 +195,8 @@ def _spot_groups(
         else:
             suits = "spot" in group.name.lower()
         if suits:
-            found.append(group)
-    return found
+            spot_groups.append(group)
+    return spot_groups
 
 
 @lru_cache(maxsize=4096)  # 60 pools and as many groups, asked for in each pass while one is in backoff

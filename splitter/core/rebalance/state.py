@@ -255,12 +255,12 @@ class RebalanceState:
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                found[_WIRE[field.name]] = _plain(value)
-        return found
+                values[_WIRE[field.name]] = _plain(value)
+        return values
 
     @staticmethod
     def from_json(status: object) -> "RebalanceState":
