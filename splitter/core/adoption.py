@@ -1,9 +1,9 @@
 """Onboarding and offboarding of a Deployment without a restart: its running pods change their owner.
 
 A ReplicaSet is deleted with its pods left running, and another one with the right selector adopts them. The
-planner calls one of these a pass. Everything is derived from what is there: labels on pods, ReplicaSets at 0
-that keep a template, the twins' counts. So a crash between any two writes is harmless.
-Source: docs/design/adoption.md; each rule there was seen on a real API server.
+planner calls one of these a reconcile. Everything is derived from what is there: labels on pods, ReplicaSets
+at 0 that keep a template, the twins' counts. So a crash between any two writes is harmless. Source:
+docs/design/adoption.md; each rule there was seen on a real API server.
 """
 
 from collections.abc import Sequence
