@@ -300,8 +300,8 @@ class Reconciler:
         objections = (planned.objection,) if planned.objection is not None else ()
         is_done = planned.actions and objection is not planned.verdict
         done, stands = (planned.notes, ()) if is_done else ((), planned.notes)
-        standing = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
-        return self._recorder.tell(observed.source, observed.now, done, standing)
+        still_true = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
+        return self._recorder.tell(observed.source, observed.now, done, still_true)
 
     def _tell_moves(self, observed: Observation, planned: Plan, written: Sequence[Action]) -> None:
         """Tell the moves of a batch that ended early which were written; what was not says nothing."""

@@ -217,9 +217,9 @@ def helm(tmp_path: Path) -> Helm:
     return Helm(None, tmp_path)
 
 
-def _part(found: Objects, change: Change) -> object:
+def _part(objects: Objects, change: Change) -> object:
     """Return what a change is about: None where the object, or the part of it, is not there."""
-    raw = found.get(change.where)
+    raw = objects.get(change.where)
     if not change.part:
         return None if raw is None else "there"
     return at(raw, change.part)
@@ -302,7 +302,7 @@ class TestTogether:
 
     def test_a_digest_for_the_placeholders_too(self, helm: Helm) -> None:
         """With digests for both images nothing is refused, and the uninstaller runs the same image."""
-        found = rendered(
+        result = rendered(
             helm,
             {
                 "image": {"requireDigest": True, "digest": DIGEST, "tag": "1.2.3"},
@@ -311,13 +311,13 @@ class TestTogether:
             },
             hooks=True,
         )
-        images = [at(found[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
+        images = [at(result[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
         assert images == [f"splitter@{DIGEST}"] * 2
-        assert "- pull" in found[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+        assert "- pull" in result[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
 
     @pytest.mark.parametrize("changed", [{}, {"podSecurityContext": {"runAsUser": 7}, "securityContext": {}}])
     def test_the_uninstaller_is_as_strict(self, helm: Helm, changed: dict[str, Any]) -> None:
         """The Job of `helm uninstall` has the security contexts of the controller, whatever they are."""
-        found = rendered(helm, changed, hooks=True)
+        result = rendered(helm, changed, hooks=True)
         for part in (f"{POD}.securityContext", f"{CONTAINER}.securityContext"):
-            assert at(found[UNINSTALLER], part) == at(found[CONTROLLER], part) != {}
+            assert at(result[UNINSTALLER], part) == at(result[CONTROLLER], part) != {}

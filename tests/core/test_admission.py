@@ -28,9 +28,9 @@ class TestManifests:
     @pytest.mark.parametrize("subject", Subject)
     def test_let_everything_pass_that_they_cannot_judge(self, subject: Subject) -> None:
         """No user is held up by a policy of splitter's that is broken."""
-        found = policies(subject, Settings())
-        assert {one["spec"]["failurePolicy"] for one in found[::2]} == {"Ignore"}  # type: ignore[index]
-        assert [one["kind"] for one in found[1::2]] == [f"{one['kind']}Binding" for one in found[::2]]
+        result = policies(subject, Settings())
+        assert {one["spec"]["failurePolicy"] for one in result[::2]} == {"Ignore"}  # type: ignore[index]
+        assert [one["kind"] for one in result[1::2]] == [f"{one['kind']}Binding" for one in result[::2]]
 
     def test_are_installed_where_every_cluster_takes_them(self) -> None:
         """A MutatingAdmissionPolicy is unknown before Kubernetes 1.36, and who announces ends is optional."""

@@ -347,8 +347,8 @@ class TestSignals:
     def test_an_event_of_the_future_says_nothing(self) -> None:
         """It would never grow stale. Clocks that differ by seconds are borne with."""
         ahead = [NodeEvent("SpotInterrupted", NOW + timedelta(seconds=seconds)) for seconds in (30, 61, 1e9)]
-        found = [assess(replace(NODE, events=(event,)), now=NOW).health for event in ahead]
-        assert found == [Health.DOOMED, Health.HEALTHY, Health.HEALTHY]
+        collected = [assess(replace(NODE, events=(event,)), now=NOW).health for event in ahead]
+        assert collected == [Health.DOOMED, Health.HEALTHY, Health.HEALTHY]
 
     @pytest.mark.parametrize(("provider", "seconds"), [("aws", 120), ("gce", 30), ("azure", 30), ("", 30)])
     def test_how_long_a_notice_lasts(self, provider: str, seconds: float) -> None:
@@ -359,9 +359,9 @@ class TestSignals:
     @pytest.mark.parametrize("provider", ["aws", "gce", "azure", ""])
     def test_a_cordon_is_a_notice_of_aws_alone(self, provider: str) -> None:
         """It is all that AWS's termination handler leaves; elsewhere somebody drains, and sets no time."""
-        found = assess(replace(NODE, provider=provider, unschedulable=True))
-        assert found.health is Health.DOOMED
-        assert (found.notice_s is not None) is (provider == "aws")
+        assessed = assess(replace(NODE, provider=provider, unschedulable=True))
+        assert assessed.health is Health.DOOMED
+        assert (assessed.notice_s is not None) is (provider == "aws")
         assert assess(replace(NODE, provider=provider)).notice_s is None
 
     def test_nobody_takes_what_is_given_up_by_choice(self) -> None:

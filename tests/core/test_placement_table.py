@@ -85,7 +85,7 @@ def db(replicas: int = 5, *, labelled: bool = True, **fields: object) -> SourceV
 def members(changes: Mapping[int, PodView | None] | None = None, replicas: int = 5) -> tuple[PodView, ...]:
     """Return its pods at rest, 0-2 on on-demand, with some of them replaced or missing."""
     at_rest = {k: one(k, on_spot=k > 2) for k in range(replicas)} | dict(changes or {})
-    return tuple(found for found in at_rest.values() if found is not None)
+    return tuple(result for result in at_rest.values() if result is not None)
 
 
 def one(
@@ -130,10 +130,10 @@ class TestTaking:
 
     def test_the_split_is_all_there_is_of_ours(self) -> None:
         """One write, nothing on the StatefulSet itself; a majority by default."""
-        found = planned(seen(members(), split=None))
-        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
-        assert (found.step, found.state) == (Step.CONSIDER, State.MOVING)
-        assert found.verdict.message == (
+        result = planned(seen(members(), split=None))
+        assert result.actions == (PlaceOrdinals((0, 1, 2)),)
+        assert (result.step, result.state) == (Step.CONSIDER, State.MOVING)
+        assert result.verdict.message == (
             "split by placement: of 5 pods, ordinals 0, 1, 2 are born on on-demand from now on; nothing"
             " restarts but what has to move, one pod at a time"
         )
@@ -141,10 +141,10 @@ class TestTaking:
     def test_without_the_policy_it_is_refused(self) -> None:
         """Said with what to do; a Split that only reports, and a look again as the settings say."""
         around = RelatedObjects(unplaceable="the policy is not there")
-        found = planned(seen(members(), split=None, related=around))
-        assert found.actions == (EnsureSplit(takes_over=False),)
-        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
-        assert found.requeue_after_s == 60
+        result = planned(seen(members(), split=None, related=around))
+        assert result.actions == (EnsureSplit(takes_over=False),)
+        assert (result.state, result.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
+        assert result.requeue_after_s == 60
         sooner = planned(
             seen(members(), split=None, related=around),
             rules=Rules(reservations=RESERVATIONS, look_again_s=7),
@@ -160,10 +160,10 @@ class TestTaking:
     def test_volumes_that_none_can_take_along(self) -> None:
         """Refused; where some can, those are chosen and the others named."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
-        found = planned(
+        result = planned(
             seen(members(), split=None, related=RelatedObjects(reach=dict.fromkeys(range(5), stuck)))
         )
-        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.VOLUME_ZONE_CONFLICT)
+        assert (result.state, result.verdict.reason) == (State.REFUSED, Reason.VOLUME_ZONE_CONFLICT)
         some = planned(seen(members(), split=None, related=RelatedObjects(reach={0: stuck})))
         assert some.actions == (PlaceOrdinals((1, 2, 3)),)
         assert [note.message for note in some.notes[1:]] == [
@@ -173,10 +173,10 @@ class TestTaking:
     @pytest.mark.parametrize(("replicas", "published"), [(0, False), (1, True), (2, True), (3, False)])
     def test_few_are_told_that_they_are_never_moved(self, replicas: int, published: bool) -> None:
         """Once, as an Event beside the take-over, with what to do."""
-        found = planned(seen(members(replicas=replicas), source=db(replicas), split=None))
-        assert (Reason.QUORUM_HELD in {note.reason for note in found.notes}) is published
+        result = planned(seen(members(replicas=replicas), source=db(replicas), split=None))
+        assert (Reason.QUORUM_HELD in {note.reason for note in result.notes}) is published
         if published:
-            assert found.notes[1].message == (
+            assert result.notes[1].message == (
                 f"of {replicas} no majority is left while one restarts: none is moved, not even on notice; it"
                 " is born where it is wanted when it is made anew. To have it moved, scale it to 3 members or"
                 " more, or split it into twins (splitter.io/mode: twins)"
@@ -200,9 +200,9 @@ class TestTaking:
 
     def test_a_namesake_is_considered_anew(self) -> None:
         """The Split belongs to a StatefulSet of this name that is no more."""
-        found = planned(seen(members(), split=split(owner_uids=("another",), ordinals=(0,))))
-        assert found.step is Step.CONSIDER
-        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
+        result = planned(seen(members(), split=split(owner_uids=("another",), ordinals=(0,))))
+        assert result.step is Step.CONSIDER
+        assert result.actions == (PlaceOrdinals((0, 1, 2)),)
 
 
 class TestKeeping:
@@ -210,10 +210,10 @@ class TestKeeping:
 
     def test_at_rest_nothing_is_written(self) -> None:
         """And the counts are those of the policy."""
-        found = planned(seen(members()))
-        assert (found.step, found.state, found.actions) == (Step.PLACE, State.STEADY, ())
-        assert (found.wanted_on_demand, found.wanted_spot) == (3, 2)
-        assert len(found.outlook) == 5
+        result = planned(seen(members()))
+        assert (result.step, result.state, result.actions) == (Step.PLACE, State.STEADY, ())
+        assert (result.wanted_on_demand, result.wanted_spot) == (3, 2)
+        assert len(result.outlook) == 5
 
     @pytest.mark.parametrize(
         "change",
@@ -221,15 +221,15 @@ class TestKeeping:
     )
     def test_not_steady_while_it_rolls(self, change: dict[str, object]) -> None:
         """Everybody stands where wanted, some with the old template."""
-        found = planned(seen(members(), source=db(**change)))  # type: ignore[arg-type]
-        assert (found.state, found.verdict.reason) == (State.ROLLING, Reason.ROLLOUT_IN_PROGRESS)
+        result = planned(seen(members(), source=db(**change)))  # type: ignore[arg-type]
+        assert (result.state, result.verdict.reason) == (State.ROLLING, Reason.ROLLOUT_IN_PROGRESS)
 
     def test_who_cannot_move_is_named_at_rest(self) -> None:
         """Not at the take-over alone, whose Event a crash may swallow, and after which members are added."""
         stuck = Reach(on_demand=False, why="volume v can be attached in zone b only")
-        found = planned(seen(members(), related=RelatedObjects(reach={4: stuck})))
-        assert (found.state, found.actions, found.notes) == (State.STEADY, (), ())
-        assert [(note.reason, note.message) for note in found.advice] == [
+        result = planned(seen(members(), related=RelatedObjects(reach={4: stuck})))
+        assert (result.state, result.actions, result.notes) == (State.STEADY, (), ())
+        assert [(note.reason, note.message) for note in result.advice] == [
             (
                 Reason.VOLUME_ZONE_CONFLICT,
                 "db-4 is not moved: volume v can be attached in zone b only",
@@ -239,8 +239,8 @@ class TestKeeping:
     @pytest.mark.parametrize("published", [None, (), ((0, 1),)])
     def test_the_policy_is_told_before_anybody_moves(self, published: object) -> None:
         """What the API server goes by is not what the Split says: somebody edited it, or we crashed."""
-        found = planned(seen(members({1: one(1, on_spot=True)}), published=published))
-        assert found.actions == (PlaceOrdinals((0, 1, 2)),)
+        result = planned(seen(members({1: one(1, on_spot=True)}), published=published))
+        assert result.actions == (PlaceOrdinals((0, 1, 2)),)
 
     def test_ordinals_alone_in_one_pass(self) -> None:
         """A pod that ended in the same breath could be born by the old ones."""
@@ -250,9 +250,9 @@ class TestKeeping:
     def test_then_what_has_vanished_goes_by_force(self) -> None:
         """Nothing of it runs: its Node object is gone, which is looked up once more before."""
         lost = one(4, on_spot=True, node_status=NodeStatus.LOST, vanished=True)
-        found = planned(seen(members({4: lost}), in_force=(0, 1, 2, 4)))
-        assert found.actions == (DeleteVanishedPod("db-4", "uid-db-4", "spot-4", at_once=True),)
-        assert found.verdict.message == (
+        result = planned(seen(members({4: lost}), in_force=(0, 1, 2, 4)))
+        assert result.actions == (DeleteVanishedPod("db-4", "uid-db-4", "spot-4", at_once=True),)
+        assert result.verdict.message == (
             "remove db-4: no Node object is left of spot-4, and a StatefulSet makes no pod anew while one of"
             " its name is there; 4 of 5 are ready"
         )
@@ -260,9 +260,9 @@ class TestKeeping:
     def test_the_doomed_are_evicted(self) -> None:
         """By the eviction API."""
         doomed = one(4, on_spot=True, node_status=NodeStatus.DOOMED)
-        found = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
-        assert found.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
-        assert describe(found.actions[0]) == "evict pod db-4, to start anew on on-demand"
+        result = planned(seen(members({4: doomed}), in_force=(0, 1, 2, 4)))
+        assert result.actions == (EvictPod("db-4", "uid-db-4", Pool.ON_DEMAND),)
+        assert describe(result.actions[0]) == "evict pod db-4, to start anew on on-demand"
 
     def test_nobody_ends_on_an_old_view_and_none_is_counted(self) -> None:
         """A watch fails: what would be ended stays, and is no restart of it."""
@@ -270,11 +270,11 @@ class TestKeeping:
         lost = one(3, on_spot=True, node_status=NodeStatus.LOST, vanished=True)
         for changed in ({4: doomed}, {3: lost}):
             observed = seen(members(changed), in_force=(0, 1, 2, *changed))
-            found = planned(observed)
-            assert found.actions
-            assert found.rebalance is not None
-            assert found.rebalance.restarts
-            held = unseen(found, observed, "pods of shop cannot be followed")
+            result = planned(observed)
+            assert result.actions
+            assert result.rebalance is not None
+            assert result.rebalance.restarts
+            held = unseen(result, observed, "pods of shop cannot be followed")
             assert (held.actions, held.verdict.reason) == ((), Reason.CONTROL_PLANE_VIEW)
             assert held.rebalance is not None
             assert not held.rebalance.restarts
@@ -291,27 +291,27 @@ class TestKeeping:
                 source=db(replicas, observed=False),
                 in_force=tuple(range(replicas)),
             )
-            found = planned(observed)
-            assert (EvictPod in map(type, found.actions)) is moved
-            assert (found.verdict.reason is Reason.QUORUM_HELD) is not moved
+            result = planned(observed)
+            assert (EvictPod in map(type, result.actions)) is moved
+            assert (result.verdict.reason is Reason.QUORUM_HELD) is not moved
 
     def test_room_is_held_before_a_move(self) -> None:
         """A placeholder with what the member asks for."""
-        found = planned(seen(members({4: one(4, on_spot=False)})))
-        (action,) = found.actions
+        result = planned(seen(members({4: one(4, on_spot=False)})))
+        (action,) = result.actions
         assert isinstance(action, CreatePlaceholder)
         assert (action.pool, action.ordinal, action.made_of) == (
             Pool.SPOT,
             4,
             reservation_hash(MANIFEST, RESERVATIONS),
         )
-        assert found.state is State.HELD
+        assert result.state is State.HELD
 
     def test_it_is_let_go_when_its_member_moves(self) -> None:
         """Right after the eviction."""
         held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert found.actions == (
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert result.actions == (
             EvictPod("db-4", "uid-db-4", Pool.SPOT),
             DeletePlaceholder("held", "uid-held"),
         )
@@ -323,15 +323,15 @@ class TestKeeping:
     def test_one_that_is_of_no_use_goes(self, held_for: str, node_status: NodeStatus) -> None:
         """Made of another template, in another pool, or on a node that goes."""
         held = placeholder(held_for or f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}", node_status)
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
 
     @pytest.mark.parametrize("number", ["9" * 5000, "01", "-1", "\u0663", ""])
     def test_one_for_nobody_holds_no_room(self, number: str) -> None:
         """What no member is called is nobody's room, however many digits it has."""
         held = placeholder(f"spot/{number}/{reservation_hash(MANIFEST, RESERVATIONS)}")
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
-        assert [type(one) for one in found.actions] == [CreatePlaceholder]
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,)))
+        assert [type(one) for one in result.actions] == [CreatePlaceholder]
 
     def test_none_can_be_made_of_too_much(self) -> None:
         """Nobody moves, and it is said what is too much, how much it is and how much it may be."""
@@ -339,10 +339,10 @@ class TestKeeping:
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
         pod_spec = {**MANIFEST["spec"]["template"]["spec"], "affinity": affinity}
         source = db(manifest_json=json.dumps({"spec": {"template": {"spec": pod_spec}}}))
-        found = planned(seen(members({4: one(4, on_spot=False)}), source=source))
-        assert found.actions == ()
-        assert (found.state, found.verdict.reason) == (State.HELD, Reason.WAITING_FOR_ROOM)
-        assert found.verdict.message.startswith(
+        result = planned(seen(members({4: one(4, on_spot=False)}), source=source))
+        assert result.actions == ()
+        assert (result.state, result.verdict.reason) == (State.HELD, Reason.WAITING_FOR_ROOM)
+        assert result.verdict.message.startswith(
             "no placeholder can be made: each of the 5001 nodeSelectorTerms of the workload is combined with"
             " each of 1 that tell its pools apart, which makes 20004 requirements and values; at most 10000"
         )
@@ -351,8 +351,8 @@ class TestKeeping:
         """Evicted by its kubelet, or out of CPU: nobody else deletes it, and its name is taken."""
         failed = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         failed = replace(failed, finished=True, ready_since=None)
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(failed,)))
-        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(failed,)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
         at_rest = planned(seen(members(), placeholders=(failed,)))
         assert at_rest.actions == (DeletePlaceholder("held", "uid-held"),)
         gone = planned(seen(members(), source=db(labelled=False), placeholders=(failed,)))
@@ -372,11 +372,11 @@ class TestKeeping:
     def test_a_dry_run_only_reports(self) -> None:
         """With what would be done."""
         source = db(annotations={"splitter.io/dry-run": "true"})
-        found = planned(
+        result = planned(
             seen(members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)}), source=source)
         )
-        assert found.actions == ()
-        assert found.verdict.message.startswith("would now do: db-4 will be born on on-demand")
+        assert result.actions == ()
+        assert result.verdict.message.startswith("would now do: db-4 will be born on on-demand")
 
     def test_a_planned_move_waits_for_min_ready_seconds(self) -> None:
         """As the StatefulSet itself does; it is looked at again when they are over."""
@@ -384,9 +384,9 @@ class TestKeeping:
         source = replace(source, stateful=replace(source.stateful, min_ready_s=600.0))  # type: ignore[type-var]
         held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
         pods = members({0: one(0, on_spot=False, ready_since=ago(1)), 4: one(4, on_spot=False)})
-        found = planned(seen(pods, source=source, placeholders=(held,)))
-        assert (found.actions, found.verdict.reason) == ((), Reason.WAITING_FOR_REPLICAS)
-        assert found.requeue_after_s == 599
+        result = planned(seen(pods, source=source, placeholders=(held,)))
+        assert (result.actions, result.verdict.reason) == ((), Reason.WAITING_FOR_REPLICAS)
+        assert result.requeue_after_s == 599
         assert EvictPod in map(type, planned(seen(pods, placeholders=(held,))).actions)
 
     def test_a_planned_move_hands_out_no_template_that_is_kept_back(self) -> None:
@@ -397,9 +397,9 @@ class TestKeeping:
         source = replace(source, stateful=stateful)
         for revision, moved in (("v1", False), ("v2", True)):
             pods = members({4: one(4, on_spot=False, revision=revision)})
-            found = planned(seen(pods, source=source, placeholders=(held,)))
-            assert (EvictPod in map(type, found.actions)) is moved
-            assert (found.verdict.reason is Reason.ROLLOUT_IN_PROGRESS) is not moved
+            result = planned(seen(pods, source=source, placeholders=(held,)))
+            assert (EvictPod in map(type, result.actions)) is moved
+            assert (result.verdict.reason is Reason.ROLLOUT_IN_PROGRESS) is not moved
         pods = members({3: one(3, on_spot=False, revision="v2"), 4: one(4, on_spot=False, revision="v1")})
         assert [str(one_) for one_ in planned(seen(pods, source=source)).outlook[3:4]] == [
             "db-3: on on-demand node od-3; wanted on spot: moves next (WaitingForRoom)"
@@ -423,25 +423,25 @@ class TestKeeping:
         assert (refused.state, refused.verdict.reason) == (State.REFUSED, Reason.PLACEMENT_UNSUPPORTED)
         assert said in refused.verdict.message
         doomed = members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)})
-        found = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
-        assert (found.actions, found.verdict.reason) == ((), Reason.PLACEMENT_UNSUPPORTED)
-        assert found.objection is not None
-        assert said in found.objection.message
+        result = planned(seen(doomed, source=source, in_force=(0, 1, 2, 4)))
+        assert (result.actions, result.verdict.reason) == ((), Reason.PLACEMENT_UNSUPPORTED)
+        assert result.objection is not None
+        assert said in result.objection.message
 
     def test_without_the_policy_nobody_is_moved(self) -> None:
         """What splitter knows stops it: a pod that is born now would land anywhere."""
         around = RelatedObjects(unplaceable="the policy is not there")
         held = placeholder(f"spot/4/{reservation_hash(MANIFEST, RESERVATIONS)}")
-        found = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,), related=around))
-        assert found.actions == (DeletePlaceholder("held", "uid-held"),)
-        assert found.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
+        result = planned(seen(members({4: one(4, on_spot=False)}), placeholders=(held,), related=around))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"),)
+        assert result.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
 
     def test_a_policy_that_went_is_reported_and_nothing_else(self) -> None:
         """It stays split: pods that are born meanwhile are born unsplit."""
-        found = planned(seen(members(), related=RelatedObjects(unplaceable="the policy is not there")))
-        assert found.state is State.STEADY
-        assert found.objection is not None
-        assert found.objection.reason is Reason.PLACEMENT_UNSUPPORTED
+        result = planned(seen(members(), related=RelatedObjects(unplaceable="the policy is not there")))
+        assert result.state is State.STEADY
+        assert result.objection is not None
+        assert result.objection.reason is Reason.PLACEMENT_UNSUPPORTED
 
 
 class TestLettingGo:
@@ -449,16 +449,16 @@ class TestLettingGo:
 
     def test_the_split_and_nothing_else(self) -> None:
         """No pod restarts."""
-        found = planned(seen(members(), source=db(labelled=False)))
-        assert found.actions == (DeleteSplit(),)
-        assert found.verdict.message == (
+        result = planned(seen(members(), source=db(labelled=False)))
+        assert result.actions == (DeleteSplit(),)
+        assert result.verdict.message == (
             "its 5 pods stay where they are; those born from now on are placed as its manifest says"
         )
 
     def test_room_goes_first(self) -> None:
         """Without a Split nobody would find it."""
-        found = planned(seen(members(), source=db(labelled=False), placeholders=(placeholder("spot/4/x"),)))
-        assert found.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
+        result = planned(seen(members(), source=db(labelled=False), placeholders=(placeholder("spot/4/x"),)))
+        assert result.actions == (DeletePlaceholder("held", "uid-held"), DeleteSplit())
 
     def test_then_nothing_is_left(self) -> None:
         """As of a workload that was never split."""
@@ -466,8 +466,8 @@ class TestLettingGo:
 
     def test_a_split_deleted_by_hand(self) -> None:
         """The policy is told that it ended, though nothing else is left of it."""
-        found = planned(seen(members(), source=db(labelled=False), split=None))
-        assert (found.step, found.actions) == (Step.UNPLACE, (DeleteSplit(),))
+        result = planned(seen(members(), source=db(labelled=False), split=None))
+        assert (result.step, result.actions) == (Step.UNPLACE, (DeleteSplit(),))
 
 
 class TestPlaceholder:

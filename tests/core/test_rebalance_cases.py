@@ -419,10 +419,10 @@ class TestForgotten:
         )
         policy = Policy(on_demand_base=2)
         assert decide(seen, policy, replace(known, decided=10)).on_demand < 10
-        found = decide(seen, policy, known)
-        assert (found.on_demand, found.state.proven, found.state.last_loss) == (10, False, START)
+        decision = decide(seen, policy, known)
+        assert (decision.on_demand, decision.state.proven, decision.state.last_loss) == (10, False, START)
         later = replace(seen, now=START + timedelta(seconds=120))
-        assert decide(later, policy, found.state).on_demand == 10
+        assert decide(later, policy, decision.state).on_demand == 10
 
     def test_further_losses_are_covered_at_once(self) -> None:
         """256 nodes are remembered by name; 100 more are lost, and then one more."""
@@ -442,13 +442,13 @@ class TestForgotten:
             lost_node_uids=(*old, *new[:100]),
         )
         before = RebalanceState(charged=old, last_loss=START - timedelta(hours=3), proven=True)
-        found = decide(seen, Policy(), before)
-        assert (found.on_demand, len(found.state.charged), found.state.uncharged) == (100, 256, 100)
+        decision = decide(seen, Policy(), before)
+        assert (decision.on_demand, len(decision.state.charged), decision.state.uncharged) == (100, 256, 100)
         again = replace(seen, now=START + timedelta(minutes=30))
-        assert decide(again, Policy(), found.state).state.last_loss == START
+        assert decide(again, Policy(), decision.state).state.last_loss == START
         more = replace(again, lost_node_uids=(*old, *new))
-        assert decide(more, Policy(), found.state).state.last_loss == more.now
-        assert RebalanceState.from_json(found.state.to_json()) == found.state
+        assert decide(more, Policy(), decision.state).state.last_loss == more.now
+        assert RebalanceState.from_json(decision.state.to_json()) == decision.state
 
 
 class TestNobodyCovers:

@@ -84,9 +84,9 @@ class TestTheOrder:
 
     def test_an_empty_twin_just_gets_it(self) -> None:
         """There is nothing to roll; but last, since an emergency can rely on the old one."""
-        found = next_roll(twin(Pool.ON_DEMAND), spot("v2"), rendered("v2"), replace(WHERE, available=6))
-        assert isinstance(found, Roll)
-        assert found.pool is Pool.ON_DEMAND
+        result = next_roll(twin(Pool.ON_DEMAND), spot("v2"), rendered("v2"), replace(WHERE, available=6))
+        assert isinstance(result, Roll)
+        assert result.pool is Pool.ON_DEMAND
 
 
 class TestTheNumbers:
@@ -95,9 +95,9 @@ class TestTheNumbers:
     @pytest.mark.parametrize(("headroom", "surge"), [(3, 3), (1, 1), (7, 3)])
     def test_with_surge_nothing_may_be_unavailable(self, headroom: int, surge: int) -> None:
         """MaxSurge is the room there is, at most the source's own."""
-        found = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=headroom))
-        assert isinstance(found, Roll)
-        assert (found.max_surge, found.max_unavailable) == (surge, 0)
+        result = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=headroom))
+        assert isinstance(result, Roll)
+        assert (result.max_surge, result.max_unavailable) == (surge, 0)
 
     def test_without_room_it_waits(self) -> None:
         """All serve, and there is no place for one more."""
@@ -115,17 +115,17 @@ class TestTheNumbers:
     def test_without_surge_a_share_of_u(self) -> None:
         """With the source's U a twin of four lost all its pods to a bad image."""
         flat = replace(WHERE, source=source(max_surge=0, max_unavailable=5))
-        found = next_roll(on_demand(), spot(), rendered("v2"), flat)
-        assert isinstance(found, Roll)
-        assert (found.max_surge, found.max_unavailable) == (0, 2)
+        result = next_roll(on_demand(), spot(), rendered("v2"), flat)
+        assert isinstance(result, Roll)
+        assert (result.max_surge, result.max_unavailable) == (0, 2)
 
     def test_without_surge_and_at_the_floor_only_what_is_unavailable_goes(self) -> None:
         """An unfinished twin is mended without taking what serves."""
         flat = replace(WHERE, source=source(max_surge=0, max_unavailable=5), available=5)
         unfinished = twin(Pool.ON_DEMAND, pods(3, starting=1))
-        found = next_roll(unfinished, spot(), rendered("v2"), flat)
-        assert isinstance(found, Roll)
-        assert (found.max_surge, found.max_unavailable) == (0, 1)
+        result = next_roll(unfinished, spot(), rendered("v2"), flat)
+        assert isinstance(result, Roll)
+        assert (result.max_surge, result.max_unavailable) == (0, 1)
 
     def test_a_lagging_status_gives_nothing_away(self) -> None:
         """Pods that are ready serve, whatever the status still says."""
@@ -164,9 +164,9 @@ class TestAStuckRoll:
         new = replica_set("new", 2, waiting, template="v2")
         old = replica_set("old", 6, pods(6))
         stuck_twin = twin_of(Pool.SPOT, [old, new], template="v2", updated=2, spec_replicas=6)
-        found = next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE)
-        assert isinstance(found, Roll)
-        assert (found.max_unavailable, found.note.warning) == (1, True)
+        result = next_roll(on_demand(template="v2"), stuck_twin, rendered("v2"), WHERE)
+        assert isinstance(result, Roll)
+        assert (result.max_unavailable, result.note.warning) == (1, True)
         young = [replace(one, unschedulable_since=ago(60)) for one in waiting]
         new = replica_set("new", 2, young, template="v2")
         stuck_twin = twin_of(Pool.SPOT, [old, new], template="v2", updated=2, spec_replicas=6)
@@ -200,8 +200,8 @@ class TestAChangedTemplateSet:
 
     def test_comes_with_it(self) -> None:
         """A source that has changed too is a rollout, of both twins."""
-        found = next_roll(on_demand(made_of="source-0"), spot(made_of="source-0"), self.NOW_RENDERED, WHERE)
-        assert isinstance(found, Roll)
+        result = next_roll(on_demand(made_of="source-0"), spot(made_of="source-0"), self.NOW_RENDERED, WHERE)
+        assert isinstance(result, Roll)
         second = next_roll(
             on_demand("v2", made_of="source-1"), spot(made_of="source-0"), self.NOW_RENDERED, WHERE
         )
@@ -212,9 +212,9 @@ class TestAChangedTemplateSet:
     def test_mends_at_once(self, borne: str) -> None:
         """A twin whose template was edited or taken back is put right, with what the set renders now."""
         hurt = on_demand(made_of="source-1", rendered_hash=borne)
-        found = next_roll(hurt, spot(made_of="source-1"), self.NOW_RENDERED, WHERE)
-        assert isinstance(found, Roll)
-        assert found.pool is Pool.ON_DEMAND
+        result = next_roll(hurt, spot(made_of="source-1"), self.NOW_RENDERED, WHERE)
+        assert isinstance(result, Roll)
+        assert result.pool is Pool.ON_DEMAND
 
     def test_mends_what_a_set_has_broken(self) -> None:
         """A twin that does not come up waits for nobody."""

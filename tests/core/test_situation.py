@@ -31,21 +31,21 @@ class TestStop:
     )
     def test_by_the_length_of_the_notice(self, notice_s: float, termination_s: int, after_s: float) -> None:
         """Less what a pod is given to end."""
-        found = counted(
+        result = counted(
             doomed("a", notice_s=notice_s, termination_s=termination_s), doomed("b", notice_s=900.0)
         )
-        assert (found.spot_stop_after_s, found.spot_stop_at) == (after_s, None)
+        assert (result.spot_stop_after_s, result.spot_stop_at) == (after_s, None)
 
     def test_by_the_deadline(self) -> None:
         """Where a node tells one the provider's length does not count."""
         late = NOW + timedelta(seconds=100)
-        found = counted(
+        result = counted(
             doomed("a", deadline=late, notice_s=30.0), doomed("b", deadline=late + timedelta(hours=1))
         )
-        assert found.spot_stop_at == late - timedelta(seconds=30)
-        assert found.spot_stop_after_s is None
+        assert result.spot_stop_at == late - timedelta(seconds=30)
+        assert result.spot_stop_after_s is None
 
     def test_nobody_takes_it_away(self) -> None:
         """A node that goes by somebody's choice."""
-        found = counted(doomed("a", voluntary=True))
-        assert (found.spot_stop_at, found.spot_stop_after_s) == (None, None)
+        result = counted(doomed("a", voluntary=True))
+        assert (result.spot_stop_at, result.spot_stop_after_s) == (None, None)

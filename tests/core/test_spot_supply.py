@@ -31,8 +31,8 @@ def node(
 ) -> NodeState:
     """Return a node of a pool."""
     capacity = CapacityClass.SPOT if spot else CapacityClass.ON_DEMAND
-    found = {label: pool, "kubernetes.io/arch": "amd64"} | (labels or {})
-    return NodeState(f"{pool}-1", f"uid-{pool}", capacity, labels=found)
+    result = {label: pool, "kubernetes.io/arch": "amd64"} | (labels or {})
+    return NodeState(f"{pool}-1", f"uid-{pool}", capacity, labels=result)
 
 
 def status(*backed_off: str, fine: tuple[str, ...] = (), age_s: float = 5.0) -> AutoscalerStatus:
@@ -44,8 +44,8 @@ def status(*backed_off: str, fine: tuple[str, ...] = (), age_s: float = 5.0) -> 
 
 def why(*nodes: NodeState, reported: AutoscalerStatus | None, pod: PodRequest = POD) -> str:
     """Return why spot cannot be had, empty when it may be."""
-    found = spot_blocked(pod, nodes, reported, (), NOW)
-    return found.why if found is not None else ""
+    blocked = spot_blocked(pod, nodes, reported, (), NOW)
+    return blocked.why if blocked is not None else ""
 
 
 class TestBackoff:
@@ -61,10 +61,10 @@ class TestBackoff:
     )
     def test_is_about_the_pool_in_the_groups_name(self, label: str, pool: str, group: str) -> None:
         """A known spot node's pool tells that the group is spot, whatever it is called."""
-        found = spot_blocked(POD, [node(pool, label=label)], status(group), (), NOW)
-        assert found is not None
-        assert found.why == f"cluster-autoscaler backs off from {group} (QUOTA_EXCEEDED)"
-        assert found.until == NOW + timedelta(seconds=595)
+        blocked = spot_blocked(POD, [node(pool, label=label)], status(group), (), NOW)
+        assert blocked is not None
+        assert blocked.why == f"cluster-autoscaler backs off from {group} (QUOTA_EXCEEDED)"
+        assert blocked.until == NOW + timedelta(seconds=595)
 
     def test_of_a_group_without_nodes_is_told_by_its_name(self) -> None:
         """After an outage there may be no spot node left to read labels from."""
@@ -152,10 +152,10 @@ class TestRefusals:
 
     def test_of_spot_block_for_three_minutes_and_a_little(self) -> None:
         """So long Karpenter leaves the offering alone, and then asks again for the pending replica."""
-        found = spot_blocked(POD, (), None, [refused(age_s=100), refused(age_s=10)], NOW)
-        assert found is not None
-        assert found.why == "Karpenter finds no spot machine (InsufficientCapacityError)"
-        assert found.until == NOW + timedelta(seconds=185)
+        blocked = spot_blocked(POD, (), None, [refused(age_s=100), refused(age_s=10)], NOW)
+        assert blocked is not None
+        assert blocked.why == "Karpenter finds no spot machine (InsufficientCapacityError)"
+        assert blocked.until == NOW + timedelta(seconds=185)
         assert spot_blocked(POD, (), None, [refused(age_s=195)], NOW) is None
 
     @pytest.mark.parametrize("types", [("on-demand",), ("spot", "on-demand"), ("reserved",)])

@@ -44,8 +44,8 @@ FRESH = Columns(
 GIVEN = replace(REST, label=False)
 """The label was removed from one at rest."""
 
-TAKING = {Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT, Step.CLAIM, Step.SHOW, Step.RUN}
-GIVING = {Step.HAND_BACK, Step.RELEASE}
+ONBOARDING = {Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT, Step.CLAIM, Step.SHOW, Step.RUN}
+OFFBOARDING = {Step.HAND_BACK, Step.RELEASE}
 
 
 def every() -> Iterator[Columns]:
@@ -139,14 +139,14 @@ class TestEveryCombination:
     def test_without_a_label_nothing_is_taken(self) -> None:
         """What takes a workload needs the label, and no Conflict."""
         for columns in every():
-            if next_step(columns) in TAKING:
+            if next_step(columns) in ONBOARDING:
                 assert columns.label, columns
                 assert not columns.conflict, columns
 
     def test_with_a_label_nothing_is_given_back(self) -> None:
         """What gives it back needs the label gone, or a Conflict."""
         for columns in every():
-            if next_step(columns) in GIVING:
+            if next_step(columns) in OFFBOARDING:
                 assert not columns.label or columns.conflict, columns
 
     def test_nothing_is_scaled_before_n_is_saved(self) -> None:

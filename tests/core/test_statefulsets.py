@@ -68,9 +68,9 @@ class TestRefusals:
         """Twins give its pods other names, so nobody gets them unasked: it is placed, or refused."""
         assert refusal(observation(), database(), Policy(), ()) is None
         around = RelatedObjects(unplaceable="there is no policy")
-        found = refusal(observation(related=around), database(), Policy(), ())
-        assert found is not None
-        assert (found.reason, found.message) == (Reason.PLACEMENT_UNSUPPORTED, "there is no policy")
+        refused = refusal(observation(related=around), database(), Policy(), ())
+        assert refused is not None
+        assert (refused.reason, refused.message) == (Reason.PLACEMENT_UNSUPPORTED, "there is no policy")
 
     @pytest.mark.parametrize(
         ("fields", "reason", "remedy"),
@@ -83,11 +83,11 @@ class TestRefusals:
     )
     def test_is_refused_with_a_remedy(self, fields: dict[str, Any], reason: Reason, remedy: str) -> None:
         """The sentence says what to do."""
-        found = refusal(observation(), database(stateful(**fields)), TWINS, ())
-        assert found is not None
-        assert found.reason is reason
-        assert remedy in found.message
-        assert found.warning
+        refused = refusal(observation(), database(stateful(**fields)), TWINS, ())
+        assert refused is not None
+        assert refused.reason is reason
+        assert remedy in refused.message
+        assert refused.warning
 
     def test_the_manager_and_the_claims_are_named(self) -> None:
         """Whoever reads it knows where to look."""
@@ -103,22 +103,22 @@ class TestRefusals:
         policy = replace(TWINS, disposable_volumes=True)
         assert refusal(observation(), database(stateful(claim_templates=("tmp",))), policy, ()) is None
         deletes = database(stateful(claim_templates=("tmp",), deletes_claims=True))
-        found = refusal(observation(), deletes, policy, ())
-        assert found is not None
-        assert found.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
+        refused = refusal(observation(), deletes, policy, ())
+        assert refused is not None
+        assert refused.reason is Reason.VOLUMES_DELETED_WHEN_SCALED
 
     def test_a_claim_of_somebody_else(self) -> None:
         """Before anything is made, and told while it is split, as is `whenScaled: Delete`."""
         policy = replace(TWINS, disposable_volumes=True)
         around = RelatedObjects(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
         seen = observation(related=around)
-        for found in (
+        for one in (
             refusal(seen, database(stateful(claim_templates=("tmp",))), policy, ()),
             objection_while_split(seen, database(stateful(0, saved=5)), policy),
         ):
-            assert found is not None
-            assert (found.reason, found.warning) == (Reason.CLAIM_NAME_TAKEN, True)
-            assert "tmp-db-on-demand-0 exists and is not splitter's" in found.message
+            assert one is not None
+            assert (one.reason, one.warning) == (Reason.CLAIM_NAME_TAKEN, True)
+            assert "tmp-db-on-demand-0 exists and is not splitter's" in one.message
         deletes = database(stateful(0, saved=5, deletes_claims=True))
         set_since = objection_while_split(observation(), deletes, policy)
         assert set_since is not None
@@ -134,18 +134,18 @@ class TestRefusals:
     )
     def test_autoscalers(self, who: str, remedy: str) -> None:
         """At 0 one of its count stops, and one of its pods finds none."""
-        found = refusal(observation(related=RelatedObjects(scaled_by=who)), database(), TWINS, ())
-        assert found is not None
-        assert found.reason is Reason.AUTOSCALER_ON_SOURCE
-        assert who in found.message
-        assert remedy in found.message
+        refused = refusal(observation(related=RelatedObjects(scaled_by=who)), database(), TWINS, ())
+        assert refused is not None
+        assert refused.reason is Reason.AUTOSCALER_ON_SOURCE
+        assert who in refused.message
+        assert remedy in refused.message
 
     def test_a_split_of_that_name(self) -> None:
         """A Deployment db-sts has it: nothing is written over it."""
         around = RelatedObjects(split_of="Deployment/db-sts")
-        found = refusal(observation(related=around, split=None), database(), TWINS, ())
-        assert found is not None
-        assert found.reason is Reason.SPLIT_NAME_TAKEN
+        refused = refusal(observation(related=around, split=None), database(), TWINS, ())
+        assert refused is not None
+        assert refused.reason is Reason.SPLIT_NAME_TAKEN
 
     def test_its_peers_are_told(self) -> None:
         """The Event at the take-over has the old and the new names."""
@@ -173,9 +173,9 @@ class TestSaved:
     @given(st.integers(0, 999), st.integers(0, 999))
     def test_is_read_as_written(self, replicas: int, left: int) -> None:
         """Both numbers come back."""
-        found = parse_saved(saved_value(replicas, left))
-        assert found is not None
-        assert (found.replicas, found.left) == (replicas, left)
+        saved_replicas = parse_saved(saved_value(replicas, left))
+        assert saved_replicas is not None
+        assert (saved_replicas.replicas, saved_replicas.left) == (replicas, left)
 
     @pytest.mark.parametrize(
         "text", [None, "", "five", "-1", "true", "[5]", '{"replicas":"5"}', "5.5", "2147483648", "9" * 5000]
@@ -231,10 +231,10 @@ class TestSteps:
     def test_a_new_count_is_shown_before_it_is_saved(self) -> None:
         """The other way round a crash would look as if somebody had scaled the Split back."""
         source = database(stateful(7, saved=5, writer="kubectl"))
-        found = follow(plan_input(source, split=split(replicas=5)))
-        assert found.actions == (ShowReplicas(7), SaveReplicas(7, 7, "rv-web"))
-        assert found.verdict.message == "kubectl scaled the source: 5 -> 7 replicas"
-        assert not found.write_conflict
+        result = follow(plan_input(source, split=split(replicas=5)))
+        assert result.actions == (ShowReplicas(7), SaveReplicas(7, 7, "rv-web"))
+        assert result.verdict.message == "kubectl scaled the source: 5 -> 7 replicas"
+        assert not result.write_conflict
 
     @pytest.mark.parametrize(("conflicting_writer", "count"), [("argocd", 3), ("helm", 1)])
     def test_the_old_count_is_a_write_conflict(self, conflicting_writer: str, count: int) -> None:
@@ -243,10 +243,10 @@ class TestSteps:
         before = split(
             replicas=5, write_conflicts=(ago(500), ago(100)), conflicting_writer=conflicting_writer
         )
-        found = follow(plan_input(source, split=before))
-        assert (found.write_conflict, found.conflicting_writer) == (True, "argocd")
-        assert found.verdict.reason is Reason.FOREIGN_SCALE
-        assert f"({count} of 3 times within 10 min)" in found.verdict.message
+        result = follow(plan_input(source, split=before))
+        assert (result.write_conflict, result.conflicting_writer) == (True, "argocd")
+        assert result.verdict.reason is Reason.FOREIGN_SCALE
+        assert f"({count} of 3 times within 10 min)" in result.verdict.message
 
     def test_on_the_way_back_there_is_no_write_conflict(self) -> None:
         """Once the label is gone, whoever sets N helps."""
@@ -267,8 +267,8 @@ class TestSteps:
         """Not even to cover a loss: it would be deleted with the member."""
         twins = {"on_demand": twin(Pool.ON_DEMAND, pods(3)), "spot": twin(Pool.SPOT, pods(doomed=2))}
         around = RelatedObjects(taken_claims=taken)
-        found = run(plan_input(database(stateful(0, saved=5)), related=around, **twins))
-        assert [(one.was, one.replicas) for one in found.raises] == [(3, raised)]
+        ran = run(plan_input(database(stateful(0, saved=5)), related=around, **twins))
+        assert [(one.was, one.replicas) for one in ran.raises] == [(3, raised)]
 
     @pytest.mark.parametrize(("deletes_claims", "lowered"), [(False, True), (True, False)])
     def test_a_source_that_would_delete_its_volumes_stays(self, deletes_claims: bool, lowered: bool) -> None:
@@ -276,8 +276,8 @@ class TestSteps:
         source = database(stateful(5, saved=5, left=5, deletes_claims=deletes_claims))
         itself = replace(replica_set("db", of=pods(5)), first_ordinal=0)
         twins = {"on_demand": twin(Pool.ON_DEMAND, pods(1)), "spot": twin(Pool.SPOT, pods())}
-        found = run(plan_input(source, replica_sets=(itself,), **twins))
-        scales = [one for one in found.actions if isinstance(one, Scale)]
+        ran = run(plan_input(source, replica_sets=(itself,), **twins))
+        scales = [one for one in ran.actions if isinstance(one, Scale)]
         assert any(one.name == "db" and one.replicas < 5 for one in scales) is lowered
 
     def test_the_marks_go_before_what_leads_to_them(self) -> None:

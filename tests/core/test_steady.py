@@ -30,15 +30,15 @@ def planned(spot: TwinView) -> Plan:
 )
 def test_every_pod_is_available(spot: tuple[PodView, ...], state: State, reason: Reason) -> None:
     """One that starts or that nobody has made yet is missing, and one too many has to go first."""
-    found = planned(twin(Pool.SPOT, spot, spec=6))
-    assert (found.actions, found.state, found.verdict.reason) == ((), state, reason)
+    result = planned(twin(Pool.SPOT, spot, spec=6))
+    assert (result.actions, result.state, result.verdict.reason) == ((), state, reason)
 
 
 def test_what_keeps_a_pod_away_is_said() -> None:
     """One that finds no node is a shortage of spot, and no more steady than another."""
     waiting = replace(pods(stuck=1)[0], unschedulable_since=NOW)
-    found = planned(twin(Pool.SPOT, [*pods(5), waiting]))
-    assert (found.state, found.verdict.reason) == (State.HELD, Reason.SPOT_SHORT)
+    result = planned(twin(Pool.SPOT, [*pods(5), waiting]))
+    assert (result.state, result.verdict.reason) == (State.HELD, Reason.SPOT_SHORT)
 
 
 def test_the_status_of_a_twin_counts_too() -> None:
@@ -50,6 +50,6 @@ def test_old_pods_are_a_rollout() -> None:
     """The last twin has its template, its last pods have not."""
     old = replica_set("web-spot-1", of=pods(1), attachment=Attachment.ATTACHED, template="v0")
     new = replica_set("web-spot-2", of=pods(5), attachment=Attachment.ATTACHED)
-    found = planned(twin_of(Pool.SPOT, [old, new], updated=5))
-    assert (found.actions, found.state, found.verdict.reason) == ((), State.ROLLING, Reason.ROLLING)
-    assert found.verdict.message == "5 of 6 replicas of web-spot have its new template"
+    result = planned(twin_of(Pool.SPOT, [old, new], updated=5))
+    assert (result.actions, result.state, result.verdict.reason) == ((), State.ROLLING, Reason.ROLLING)
+    assert result.verdict.message == "5 of 6 replicas of web-spot have its new template"

@@ -19,9 +19,9 @@ def pair(on_demand: int = 0, spot: int = 0) -> dict[str, Any]:
     }
 
 
-def moves(found: transfer.Transfer) -> dict[str, int]:
+def moves(value: transfer.Transfer) -> dict[str, int]:
     """Return name -> new count."""
-    return {scale.name: scale.replicas for scale in found.scales}
+    return {scale.name: scale.replicas for scale in value.scales}
 
 
 def towards_twins(observed: Observation, policy: Policy = HALF) -> dict[str, int]:

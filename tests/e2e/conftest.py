@@ -4,10 +4,10 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.support.external_signals import Status
 
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.database import Database
+from e2e.support.external_signals import Status
 from e2e.support.gateway import Gateway
 from e2e.support.mortal import Mortal
 from e2e.support.namespaces import open_shop
@@ -148,5 +148,5 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Co
 @pytest.fixture
 def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
     """Yield those machines, and a namespace of the test's own; afterwards all machines are well."""
-    with staged(*real) as found:
-        yield found
+    with staged(*real) as stages:
+        yield stages

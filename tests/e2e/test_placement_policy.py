@@ -220,8 +220,8 @@ OWN_AFFINITIES: dict[str, JsonObject] = {
 def canonical(value: Any) -> Any:  # noqa: ANN401 (JSON)
     """Return JSON with the lists that have no order sorted, and empty things left out."""
     if isinstance(value, Mapping):
-        found = {key: canonical(one) for key, one in value.items()}
-        return {key: one for key, one in found.items() if one not in ({}, [], None)}
+        by_name = {key: canonical(one) for key, one in value.items()}
+        return {key: one for key, one in by_name.items() if one not in ({}, [], None)}
     if isinstance(value, list):
         return sorted((canonical(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
     return value

@@ -255,13 +255,13 @@ class TestTryingAgain:
 class TestStreams:
     async def lines(self, *answers: Answer, silence_s: float = 5.0) -> list[bytes]:
         """Return all lines of a watch that ends."""
-        found: list[bytes] = []
+        collected: list[bytes] = []
         async with (
             connected(Script().then(*answers)) as client,
             client.stream(ResourcePath.read("/api/v1/pods"), {"watch": "true"}, silence_s) as lines,
         ):
-            found.extend([line async for line in lines])
-        return found
+            collected.extend([line async for line in lines])
+        return collected
 
     async def test_lines(self) -> None:
         """Each document is one line, however the network cuts it."""
@@ -450,8 +450,8 @@ class TestAnswers:
         )
         pods = ResourcePath.read("/api/v1/namespaces/shop/pods")
         async with connected(script) as client:
-            found = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
-        assert found == [1, 1, 1]
+            collected = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
+        assert collected == [1, 1, 1]
         assert [asked.query.get("limit") for asked in script.asked] == ["100", "100", "10", "10"]
         assert [asked.query.get("continue") for asked in script.asked] == [None, "1", "1", "2"]
         assert {asked.query["labelSelector"] for asked in script.asked} == {"a=b"}

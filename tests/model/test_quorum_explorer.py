@@ -32,17 +32,17 @@ BOUNDED_STATES = 1_500
 @pytest.mark.parametrize("config", COMPLETE, ids=str)
 def test_nothing_breaks_in_any_order(config: Config) -> None:
     """Explored to the end: each write keeps the promises, and rest is always within reach."""
-    found = explore(config)
-    assert not found.violations, found.violations[0]
-    assert found.complete
-    assert found.steady
+    explored = explore(config)
+    assert not explored.violations, explored.violations[0]
+    assert explored.complete
+    assert explored.steady
 
 
 @pytest.mark.parametrize("config", BOUNDED, ids=str)
 def test_nothing_breaks_nearby(config: Config) -> None:
     """Explored as far as the bound allows: the promises hold."""
-    found = explore(config, BOUNDED_STATES)
-    assert not found.violations, found.violations[0]
+    explored = explore(config, BOUNDED_STATES)
+    assert not explored.violations, explored.violations[0]
 
 
 class TestTheExplorerItself:

@@ -42,9 +42,9 @@ class Billed(Story):
         """Return what the Split tells."""
         assert self.cluster.split is not None
         # As from the API server: what cannot be written is not there.
-        found = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
-        assert found is not None
-        return found
+        result = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
+        assert result is not None
+        return result
 
     def _settle(self) -> None:
         passed_s = self.cluster.now - self._billed_until
@@ -58,8 +58,8 @@ class Billed(Story):
         self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
         self._node_status[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
 
-    def _pass(self) -> bool:
-        return self.cluster.now >= self._away_until and super()._pass()
+    def _reconcile(self) -> bool:
+        return self.cluster.now >= self._away_until and super()._reconcile()
 
 
 @pytest.fixture(scope="module")
