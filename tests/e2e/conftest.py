@@ -4,10 +4,10 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.support.external_signals import Status
 
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.database import Database
+from e2e.support.external_signals import Status
 from e2e.support.gateway import Gateway
 from e2e.support.mortal import Mortal
 from e2e.support.namespaces import open_shop

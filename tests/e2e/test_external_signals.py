@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from e2e.support.external_signals import Say, Status
 
 from e2e.support.controller import Controller
+from e2e.support.external_signals import Say, Status
 from e2e.support.shop import Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox

@@ -7,9 +7,9 @@ member restarts that need not move.
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e.support.external_signals import Status
 
 from e2e.support.controller import Controller
+from e2e.support.external_signals import Status
 from e2e.support.mortal import Mortal, every
 from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from e2e.support.shop import Shop
