@@ -135,7 +135,7 @@ class TestWhere:
         assert rendered == sets.plain.render(source(), Pool.SPOT, Policy())
         assert sets.bounded.child_pid is None
 
-    @pytest.mark.parametrize("found", [source(env=1_000), source(terms=100)], ids=["bytes", "terms"])
+    @pytest.mark.parametrize("values", [source(env=1_000), source(terms=100)], ids=["bytes", "terms"])
     async def test_a_large_source_does(self, sets: Sets, values: dict[str, object]) -> None:
         """By its bytes, or by what its node affinity is multiplied to; the twin is the same."""
         assert (len(json.dumps(values)) > SMALL_BYTES) is (values == source(env=1_000))

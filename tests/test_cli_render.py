@@ -35,9 +35,9 @@ spec:
 """
 
 
-def render(text: str, *describe_comparisons: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
+def render(text: str, *arguments: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
     """Return the exit code, the twins, and what was said on standard error."""
-    invoked = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=text)
+    invoked = RUN.invoke(app, ["render", "-f", "-", *arguments], input=text)
     return invoked.exit_code, list(yaml.safe_load_all(invoked.stdout)), invoked.stderr
 
 
@@ -146,8 +146,8 @@ class TestTemplateSets:
             "data": {f"deployment.{pool.value}.yaml.j2": bomb for pool in Pool},
         }
         file.write_text(yaml.safe_dump(config_map), encoding="utf-8")
-        describe_comparisons = ("--templates", str(file), "--annotation", "template=bomb")
-        invoked = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=DEPLOYMENT)
+        arguments = ("--templates", str(file), "--annotation", "template=bomb")
+        invoked = RUN.invoke(app, ["render", "-f", "-", *arguments], input=DEPLOYMENT)
         assert invoked.stdout == ""
         assert "line 1: rendering it reached the limit of memory, 128 MiB" in str(invoked.exception)
 
@@ -195,16 +195,16 @@ class TestUsage:
     """A file or a workload, never both or neither."""
 
     @pytest.mark.parametrize(
-        ("reported", "sentence"),
+        ("arguments", "sentence"),
         [
             ((), "name either a workload, such as deploy/web, or a file with -f"),
             (("deploy/web", "-f", "-"), "name either a workload, such as deploy/web, or a file with -f"),
             (("-f", "-", "--diff"), "--diff compares with a cluster: name a workload, such as"),
         ],
     )
-    def test_is_told(self, describe_comparisons: tuple[str, ...], sentence: str) -> None:
+    def test_is_told(self, arguments: tuple[str, ...], sentence: str) -> None:
         """Exit code 2."""
-        invoked = RUN.invoke(app, ["render", *describe_comparisons], env={"COLUMNS": "200", "TERM": "dumb"})
+        invoked = RUN.invoke(app, ["render", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
         assert invoked.exit_code == 2
         assert sentence in " ".join(invoked.stderr.replace("│", " ").split())
 

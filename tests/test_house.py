@@ -109,7 +109,7 @@ class TestWords:
         "heard": "external_signals",
         "herald": "EventRecorder",
         "holdroom": "CreatePlaceholder",
-        "in_place": "placement_table",
+        "in_place": "placement.table",
         "inspection": "template_validation",
         "is_news": "needs_reconcile",
         "letroomgo": "DeletePlaceholder",
@@ -138,7 +138,7 @@ class TestWords:
         "vitals": "health_checks",
         "voices": "external_signals",
         "wake": "Enqueue",
-        "zeroing": "statefulset_table",
+        "zeroing": "statefulset.table",
     }
     # Where one of them is somebody else's word, or means what it means in English.
     ALLOWED: Mapping[tuple[str, str], str] = {

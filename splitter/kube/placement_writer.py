@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from splitter.core.admission.placement import NAME, PLACEMENT_KIND
+from splitter.admission.placement import NAME, PLACEMENT_KIND
 from splitter.core.model import SourceView, SplitView
 from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs

@@ -24,7 +24,6 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
-from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import (
@@ -41,6 +40,7 @@ from splitter.core.plan import (
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
+from splitter.core.twins.move_limit import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer

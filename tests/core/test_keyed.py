@@ -28,7 +28,7 @@ class Counted(list[object]):
 
 
 @pytest.mark.parametrize(
-    ("key", "found"),
+    ("key", "value"),
     [
         ('{"containerPort":80,"protocol":"UDP"}', PORTS[1]),
         ('{"protocol":"TCP","containerPort":80}', PORTS[0]),

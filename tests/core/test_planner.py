@@ -36,13 +36,13 @@ from splitter.core.actions import (
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
-from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.stateful import StatefulView
+from splitter.core.twins.move_limit import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)

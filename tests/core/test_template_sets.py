@@ -59,7 +59,7 @@ class TestConfigMap:
 
 class TestFaults:
     @pytest.mark.parametrize(
-        ("found", "fault"),
+        ("template_set", "fault"),
         [
             (read(labels={"splitter.io/template-set": "yes"}), 'the label splitter.io/template-set is "yes"'),
             (read(name="small.v2"), "its name is that of the set, and must be the name of a template set"),

@@ -12,9 +12,9 @@ import pytest
 
 from e2e.support.admission import checked, steadily
 from e2e.support.shop import DEADLINE_S, JsonObject, manifest
+from splitter.admission import annotation_policies
+from splitter.admission.annotations import FORMS
 from splitter.bundled import bundled_path
-from splitter.core.admission import annotation_policies
-from splitter.core.admission.annotations import FORMS
 from splitter.core.labels_annotations import (
     OWN_ANNOTATIONS,
     USER_ANNOTATIONS,

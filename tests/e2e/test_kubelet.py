@@ -62,7 +62,7 @@ def has_env(pod: JsonObject, name: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"env": {"STUBBORN": "yes"}, "grace_s": 12},
         {"env": {"STUBBORN": "yes"}, "grace_s": 2 * NOTICE_S},

@@ -13,9 +13,9 @@ import pytest
 from e2e.support.admission import steadily
 from e2e.support.placed import needs_placement
 from e2e.support.shop import DEADLINE_S, JsonObject
+from splitter.admission import placement_policy
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
-from splitter.core.admission import placement_policy
 from splitter.core.desired import add_tolerations, prefer_node_affinity, require_node_affinity
 from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
 from splitter.core.nodes.facts import Taint

@@ -14,8 +14,9 @@ import pytest
 
 from model.explore import Explored, Explorer
 from model.world import Config
-from splitter.core import adoption, planner
+from splitter.core import planner
 from splitter.core.actions import AdoptPods, DeleteReplicaSet
+from splitter.core.deployment import adoption
 from splitter.core.handover import Step
 from splitter.core.model import Pool
 

@@ -7,8 +7,9 @@ distance from the start. A violation comes with one of the shortest ways to it.
 import pytest
 
 from model.quorum import Config, explore
-from splitter.core import planner, transfer
+from splitter.core import planner
 from splitter.core.handover import Step
+from splitter.core.twins import replica_moves
 
 HANDS = ("scaled", "split-scaled", "image", "twin-deleted")
 LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked", "n-removed")
@@ -50,7 +51,7 @@ class TestTheExplorerItself:
 
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Breaking before making is seen, with the way to it."""
-        monkeypatch.setattr(transfer, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        monkeypatch.setattr(replica_moves, "floor_of", lambda replicas, *_: max(0, replicas - 1))
         assert any("promise 1" in violation for violation in explore(Config(2)).violations)
 
     def test_finds_a_standstill(self, monkeypatch: pytest.MonkeyPatch) -> None:
