@@ -2,7 +2,7 @@
 
 The planner calls one of these a pass, by the table of `zeroing`. What they have in common with Deployments is
 in `taking`, `running` and `giving`. None scales anything: N is written before the first scale-down, with
-the resourceVersion that it was read from.
+the resourceVersion that it was read from (H70, H71).
 """
 
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas

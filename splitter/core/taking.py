@@ -1,6 +1,6 @@
 """The steps from a label to a parked source: eligibility, Split and mark, pause, park.
 
-The planner calls one of these a pass (handover.md, rows 2 to 8). Each is idempotent; none counts
+The planner calls one of these a pass (H21 to H26). Each is idempotent; none counts
 replicas.
 """
 
@@ -27,7 +27,7 @@ from splitter.core.reasons import Reason, State
 from splitter.core.surface import LABEL_SPLIT, has_names, mark_value, name_problem, source_label_state
 from splitter.core.turns import not_yet
 
-# Three foreign unpauses within this time are a fight, and we give way (handover.md, row 6).
+# Three foreign unpauses within this time are a fight, and we give way (H50).
 FIGHT_WINDOW_S, FIGHTS = 600.0, 3
 # Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
 _ABOUT_OTHERS = frozenset(
@@ -44,7 +44,7 @@ _ABOUT_OTHERS = frozenset(
 
 
 def nothing(this: Pass) -> Plan:
-    """Say that nothing is to do (row 2, or a source without label)."""
+    """Say that nothing is to do (H30, or a source without label)."""
     if this.observed.split is not None and this.observed.split.conflict:
         message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
         left = [rs for rs in this.observed.tied(Tie.ATTACHED) if rs.marked] if this.source.observed else []
@@ -60,7 +60,7 @@ def _about_what(this: Pass) -> str:
 
 
 def consider(this: Pass) -> Plan:
-    """Refuse, or take over: the Split first, then the mark (row 3)."""
+    """Refuse, or take over: the Split first, then the mark (H3, H21)."""
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
@@ -123,20 +123,20 @@ def _mark(this: Pass) -> SetMark:
 
 
 def adopt(this: Pass) -> Plan:
-    """Take as ours again what bears no valid mark (row 4)."""
+    """Take as ours again what bears no valid mark (H22)."""
     note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
     actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
 
 
 def create_split(_: Pass) -> Plan:
-    """Write the Split anew (row 5); what cannot wait for it comes first (`planner`)."""
+    """Write the Split anew (H23); what cannot wait for it comes first (`planner`)."""
     note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
     return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
 
 
 def claim(this: Pass) -> Plan:
-    """Make the source the owner of what an earlier one of this name left behind (row 5)."""
+    """Make the source the owner of what an earlier one of this name left behind (H23)."""
     orphans = [rs for rs in this.observed.tied(Tie.PARKED) if rs.orphaned]
     actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
@@ -151,7 +151,7 @@ def parked(this: Pass, rs: ReplicaSetView) -> Park:
 
 
 def pause(this: Pass) -> Plan:
-    """Pause; with something parked it is a fight, counted after the write (row 6)."""
+    """Pause; with something parked it is a fight, counted after the write (H24, H50)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.tied(Tie.PARKED) or this.source.generation == 1:
@@ -179,7 +179,7 @@ def recent_fights(observed: Observation, now: datetime) -> tuple[datetime, ...]:
 
 
 def wait_controller(this: Pass) -> Plan:
-    """Wait for the Deployment controller (rows 7, 13, 15)."""
+    """Wait for the Deployment controller (H25, H31, H36)."""
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
     note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
     return Plan(Step.WAIT_CONTROLLER, state, note, wake_after_s=POLL_S)
@@ -202,7 +202,7 @@ def not_calm(pods: Iterable[PodView]) -> Note | None:
 
 
 def wait_rollout(this: Pass) -> Plan:
-    """Let the source's own rollout end, before its pods change their owner (row 6)."""
+    """Let the source's own rollout end, before its pods change their owner (H24)."""
     note = Note(Reason.ROLLOUT_IN_PROGRESS, f"waiting for the source's own rollout: {this.source.rollout}")
     return Plan(Step.WAIT_ROLLOUT, State.HELD, note, notes=(note,))
 
@@ -218,7 +218,7 @@ def under_way(this: Pass) -> State:
 
 
 def park(this: Pass) -> Plan:
-    """Release what appeared while the source was not paused, the source's template last (0.1 s decides)."""
+    """Release what appeared while the source was not paused, the source's template last (H50)."""
     current = this.source.template_hash
     attached = sorted(
         this.observed.tied(Tie.ATTACHED),

@@ -6,7 +6,7 @@ a twin's pod would get from the templates: on-demand ordinals are *required* to 
 others *prefer* spot and tolerate its taints, so that they start somewhere when spot is gone and nobody is
 there to decide. Which ordinals, the planner decides; `kube.placing` makes the Placement of the Splits.
 
-It must never refuse a pod nor look at one of anything but a StatefulSet. Source: design, "Placement mode".
+It must never refuse a pod nor look at one of anything but a StatefulSet. Source: P3, P4.
 """
 
 from collections.abc import Sequence

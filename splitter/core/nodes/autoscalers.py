@@ -4,7 +4,7 @@
 understood: the groups that cluster-autoscaler has stopped asking for (its status ConfigMap, `Backoff`),
 and the NodeClaims for which Karpenter found no machine (`InsufficientCapacityError`). A wrong yes costs
 on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked.
-Source: design, "Rebalancing", section 2; docs/adr/0014.
+Source: R10; docs/adr/0014.
 """
 
 import re
