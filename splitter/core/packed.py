@@ -24,5 +24,5 @@ def unpacked(text: bytes) -> dict[str, Any]:
     >>> unpacked(packed({"ready": 3}))
     {'ready': 3}
     """
-    found: dict[str, Any] = orjson.loads(zlib.decompress(text))
-    return found
+    content: dict[str, Any] = orjson.loads(zlib.decompress(text))
+    return content

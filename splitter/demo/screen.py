@@ -179,7 +179,7 @@ def as_lines(table: Table) -> list[str]:
     return shown.get().splitlines()
 
 
-def requests_told(sent: int, failed: int) -> str:
+def requests_line(sent: int, failed: int) -> str:
     """Return the line about requests."""
     return f"requests: {sent:,} sent, {failed:,} failed"
 

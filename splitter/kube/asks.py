@@ -7,14 +7,14 @@ from splitter.core.names import Key
 from splitter.core.nodes import NodeFacts, NodeState
 
 
-class Wake(Protocol):
+class Enqueue(Protocol):
     """Asks for a pass."""
 
     def __call__(self, key: Key, *, urgent: bool) -> None:
         """Ask for a pass of this workload; urgent ones go first."""
 
 
-def wake_nobody(key: Key, *, urgent: bool) -> None:
+def enqueue_nothing(key: Key, *, urgent: bool) -> None:
     """Ask for nothing: who looks at a cluster once makes no pass."""
     del key, urgent
 

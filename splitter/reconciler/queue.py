@@ -85,7 +85,7 @@ class WorkQueue:
             return 0.0
         return time.monotonic() - self._progress_s
 
-    def longest_pass_s(self) -> float:
+    def longest_reconcile_s(self) -> float:
         """Return for how long the key has been worked on that was taken first."""
         return time.monotonic() - min(self._working.values()) if self._working else 0.0
 

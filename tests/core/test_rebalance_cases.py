@@ -40,7 +40,7 @@ class World:
     max_unavailable: int = 5
     on_demand_start_s: int = 30
     spot_start_s: int = 30
-    on_demand_room: int = 1000
+    on_demand_headroom: int = 1000
     spot_nodes: dict[str, str] = field(default_factory=dict)
     """Name -> "healthy" or "doomed"; one replica fits on each."""
     on_demand: list[Pod] = field(default_factory=list)
@@ -199,7 +199,7 @@ class World:
         for pod in self.on_demand:
             if (
                 pod.node is None
-                and sum(other.node is not None for other in self.on_demand) < self.on_demand_room
+                and sum(other.node is not None for other in self.on_demand) < self.on_demand_headroom
             ):
                 self.born += 1
                 pod.node = f"od-{self.born}"
@@ -527,7 +527,7 @@ class TestScaling:
         assert notes[Reason.SPOT_SHORT] == (
             "hold on-demand at 8: spot has placed 16 of 32; on-demand covers what is missing at 10:04:05Z"
         )
-        assert world.history[-1].next_wake_s == pytest.approx(150, abs=STEP_S)
+        assert world.history[-1].requeue_after_s == pytest.approx(150, abs=STEP_S)
 
 
 class TestBothPoolsShort:
@@ -535,7 +535,7 @@ class TestBothPoolsShort:
 
     def test_spot_that_returns_serves_within_its_start_up_time(self) -> None:
         """20 ready as soon as the pods have started, not after the soak."""
-        world = World(20, EIGHTY, on_demand_room=6).settle()
+        world = World(20, EIGHTY, on_demand_headroom=6).settle()
         world.run(60)
         world.remove_spot_nodes(16)
         world.run(600)
@@ -544,7 +544,7 @@ class TestBothPoolsShort:
         assert Reason.ON_DEMAND_SHORT in {note.reason for note in world.history[-1].notes}
         world.add_spot_nodes(20)
         assert world.run(600, until=lambda: world.ready >= 20) <= 2 * world.spot_start_s
-        world.on_demand_room = 1000
+        world.on_demand_headroom = 1000
         world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
         assert world.specs == (4, 16)
 
@@ -614,12 +614,12 @@ class TestTheWake:
         while True:
             decision = decide(observed, EIGHTY, state)
             state, passes = decision.state, passes + 1
-            if decision.next_wake_s is None:
+            if decision.requeue_after_s is None:
                 break
-            elapsed_s += decision.next_wake_s
+            elapsed_s += decision.requeue_after_s
             observed = replace(
                 observed,
-                now=observed.now + timedelta(seconds=decision.next_wake_s),
+                now=observed.now + timedelta(seconds=decision.requeue_after_s),
                 on_demand_spec=decision.on_demand,
                 on_demand_ready=decision.on_demand,
             )

@@ -64,7 +64,7 @@ class Lab:
         self.loop.run_until_complete(self._context.__aexit__(None, None, None))
         self.loop.close()
 
-    def attacked(self, count: int = 3, *, placing: bool = True) -> Attacked:
+    def attacked(self, count: int = 3, *, placed: bool = True) -> Attacked:
         """Return splitter before a server without workloads, with so many nodes."""
         for kept in (
             self.server.objects,
@@ -76,7 +76,7 @@ class Lab:
             kept.clear()
         self._log.seek(0)
         self._log.truncate()
-        if placing:
+        if placed:
             allow_placement(self.server)
         found = Attacked(self.client, self.server, self.renderer)
         for raw in nodes(count):

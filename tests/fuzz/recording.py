@@ -105,7 +105,7 @@ class Recording:
     """Answers as they are sent: of what this process could not write."""
     lines: deque[bytes] = field(default_factory=deque)
     """What the next watch is told."""
-    all_told: asyncio.Event = field(default_factory=asyncio.Event)
+    all_reported: asyncio.Event = field(default_factory=asyncio.Event)
     """A watch was opened when there was nothing more to tell."""
     refusals: deque[int] = field(default_factory=deque)
     """What the next writes are answered; 0, and none: they are taken."""
@@ -127,7 +127,7 @@ class Recording:
         response = web.StreamResponse()
         await response.prepare(request)
         if not self.lines:
-            self.all_told.set()
+            self.all_reported.set()
         while self.lines:
             line = self.lines.popleft()
             with suppress(ValueError, TypeError):

@@ -67,10 +67,10 @@ def test_what_is_deep_blinds_nobody(
     lab.server.texts[path] = f'{{"metadata":{{"resourceVersion":"9"}},"items":[{items}]}}'.encode()
     later = {**honest, "metadata": {**honest["metadata"], "uid": "uid-later", "resourceVersion": "50"}}
     if watched:
-        told = orjson.dumps({"type": "ADDED", "object": later})
-        lab.server.lines.extend([f'{{"type":"ADDED","object":{odd}}}'.encode(), told])
+        published = orjson.dumps({"type": "ADDED", "object": later})
+        lab.server.lines.extend([f'{{"type":"ADDED","object":{odd}}}'.encode(), published])
     store = KINDS[kind][1](attacked.cache)
-    lab.server.all_told.clear()
+    lab.server.all_reported.clear()
 
     async def follow() -> None:
         followed = watch.Reflector(lab.client, ResourcePath.read(path), store)
@@ -78,7 +78,7 @@ def test_what_is_deep_blinds_nobody(
         try:
             async with asyncio.timeout(2):
                 await followed.synced.wait()
-                await lab.server.all_told.wait()
+                await lab.server.all_reported.wait()
         finally:
             task.cancel()
             await asyncio.wait((task,))

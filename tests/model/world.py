@@ -28,13 +28,13 @@ from splitter.core.actions import (
     Scale,
     SetDeletionCost,
     SetPaused,
-    StripMark,
+    StripOwnershipMark,
 )
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Policy
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
-from stories.promises import Standing
+from stories.promises import NodeStatus
 
 POLICY = Policy(on_demand_base=1, spot_percent=100)
 NOW = 100_000
@@ -93,7 +93,7 @@ class World:
     last: tuple[Observation, Plan, PolicyInForce] | None = None
     report: Status | None = None
     """The status that the pass writes after its last action."""
-    seen: Standing | None = None
+    seen: NodeStatus | None = None
     seen_ceiling: int = 0
     excused: bool = False
     """The world did something after this pass looked, or something that it could not see."""
@@ -347,7 +347,7 @@ def _action(  # noqa: C901, PLR0911 - one line a write
         case Park() | Reattach() | DeleteReplicaSet() | OrphanPods():
             rs = sets.get(action.name)
             return (kind, ranks[rs.uid] if rs else 99, is_fresh(action.resource_version, rs))
-        case StripMark():
+        case StripOwnershipMark():
             rs = sets.get(action.name)
             return (kind, ranks[rs.uid] if rs else 99)
         case ApplyTwin():

@@ -42,9 +42,9 @@ class _Cluster:
         self.events: list[str] = []
         self.passes = asyncio.Semaphore(0)
 
-    async def observe(self, key: Key, now: datetime, promised: int) -> Observation:
+    async def observe(self, key: Key, now: datetime, reserved: int) -> Observation:
         """Return what there is to see."""
-        del key, promised
+        del key, reserved
         self.passes.release()
         return replace(SCALED_IN, now=now)
 
@@ -69,14 +69,14 @@ class _Cluster:
 
 
 @pytest.mark.parametrize(
-    ("takes", "told"),
+    ("takes", "reported"),
     [
         (0, []),
         (1, ["scale on-demand 5 -> 2 (-3)"]),
         (2, ["scale on-demand 5 -> 2 (-3)", "scale spot 5 -> 2 (-3)"]),
     ],
 )
-async def test_a_lost_race_is_no_news(takes: int, told: list[str]) -> None:
+async def test_a_lost_race_is_no_news(takes: int, reported: list[str]) -> None:
     """Two twins are lowered in one batch: so many Events of moves as there were answers."""
     cluster, queue = _Cluster(takes), WorkQueue()
     reconciler = Reconciler(
@@ -97,4 +97,4 @@ async def test_a_lost_race_is_no_news(takes: int, told: list[str]) -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert [type(one) for one in cluster.tried[:2]] == [Scale, Scale]
-    assert [event.partition(":")[0] for event in cluster.events if event.startswith("scale")] == told
+    assert [event.partition(":")[0] for event in cluster.events if event.startswith("scale")] == reported

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from random import Random
 
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import parse_policy
 from splitter.core.model import Policy
 from splitter.core.plan import Rules
-from splitter.core.surface import parse_policy
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
 from stories.passes import Splitter

@@ -8,9 +8,9 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 from collections.abc import Callable, Sequence
 
 from splitter.core.causes import of_refusal
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_TAKEN_OVER
 from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
 
 NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')

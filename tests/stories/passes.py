@@ -14,6 +14,8 @@ from splitter.core.actions import (
     AdoptionAction,
     AdoptPods,
     ApplyTwin,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -22,10 +24,8 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     HolderKind,
-    HoldRoom,
     KeepRevision,
     LabelPod,
-    LetRoomGo,
     OrphanPods,
     Park,
     PauseTwin,
@@ -37,25 +37,25 @@ from splitter.core.actions import (
     Scale,
     SetBudget,
     SetDeletionCost,
-    SetMark,
+    SetOwnershipMark,
     SetPaused,
     ShowReplicas,
-    StripMark,
+    StripOwnershipMark,
 )
 from splitter.core.desired import withdrawn
-from splitter.core.model import Observation, Policy, Pool, Rendered
-from splitter.core.plan import Plan, PolicyInForce, Rules
-from splitter.core.planner import plan, policy_in_force
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
     saved_value,
 )
+from splitter.core.model import Observation, Policy, Pool, Rendered
+from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build, remembered
 from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
-from stories.promises import check_told
+from stories.promises import check_reported
 from stories.sight import observe
 
 RETRY_S = 5
@@ -106,10 +106,12 @@ class Splitter:
         observed = replace(observed, now=self.cluster.instant(self.cluster.now))
         in_force = policy_in_force(observed, self.rules.defaults)
         found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
-        check_told(observed, found)
+        check_reported(observed, found)
         self.pending = deque(found.actions)
         self.last = (observed, found, in_force)
-        self.wake_at = self.cluster.now + max(1, round(found.wake_after_s)) if found.wake_after_s else None
+        self.wake_at = (
+            self.cluster.now + max(1, round(found.requeue_after_s)) if found.requeue_after_s else None
+        )
         if not self.pending:
             self._report()
         return found
@@ -165,7 +167,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
         case DeleteSplit():
             if observed and observed.split and cluster.split and cluster.split.uid == observed.split.uid:
                 cluster.split = None
-        case SetMark():
+        case SetOwnershipMark():
             if action.value is None:
                 source.annotations.pop(ANNOTATION_TAKEN_OVER, None)
             else:
@@ -199,11 +201,11 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             pod = cluster.pods.get(action.pod)
             if pod is not None:
                 cluster.terminate(pod)
-        case PlaceOrdinals() | EvictPod() | HoldRoom() | LetRoomGo():
+        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder():
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
-        case StripMark():
+        case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
             _adopt(cluster, action, observed)

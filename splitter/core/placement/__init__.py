@@ -11,9 +11,9 @@ P26.
 
 from splitter.core.placement.disruption import Hold
 from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
-from splitter.core.placement.mover import Eviction, Room
+from splitter.core.placement.mover import Eviction, Reservation
 from splitter.core.placement.place import Placed, place
-from splitter.core.placement.room import RoomRules, placeholder_manifest, room_hash
+from splitter.core.placement.reservations import ReservationRules, placeholder_manifest, reservation_hash
 
 __all__ = [
     "Eviction",
@@ -22,10 +22,10 @@ __all__ = [
     "Placed",
     "Placeholder",
     "PlacementInput",
-    "Room",
-    "RoomRules",
+    "Reservation",
+    "ReservationRules",
     "place",
     "placeholder_manifest",
-    "room_hash",
+    "reservation_hash",
     "spoken",
 ]

@@ -58,7 +58,7 @@ class Hold:
     """Why nothing moves, and the seconds after which time alone may change that."""
 
     note: Note
-    wake_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def permitted(
@@ -70,7 +70,7 @@ def permitted(
     server refuses must not take the count of what it did along. No more than one pass writes: what is counted
     is done. Nobody is ended before the admission policy is told. Never raises.
     """
-    if not observed.told:
+    if not observed.published:
         return (), (), state
     granted: list[End] = []
     held: list[Hold] = []

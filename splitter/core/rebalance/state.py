@@ -33,7 +33,7 @@ class Tuning:
     """Losses closer together than this are one event (AWS reclaims in bursts of minutes)."""
     settle_s: float = 10.0
     """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
-    probe_replicas: int = 1
+    capacity_probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25
     """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
@@ -106,7 +106,7 @@ class RebalanceInput:
     surging: int = 0
     """Beside both specs: what rollouts hold or may hold, replicas that wait for a node left out."""
     fit_spot: int = 0
-    """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
+    """Replicas that the healthy spot nodes have room for now (`nodes.count_headroom`)."""
     blocked: str = ""
     """Why no more spot can be counted on now: an autoscaler says so, or a node hints that it may go."""
     view_broken: bool = False
@@ -255,12 +255,12 @@ class RebalanceState:
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                found[_WIRE[field.name]] = _plain(value)
-        return found
+                values[_WIRE[field.name]] = _plain(value)
+        return values
 
     @staticmethod
     def from_json(status: object) -> "RebalanceState":
