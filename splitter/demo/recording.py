@@ -59,8 +59,8 @@ class Recording:
         more = self._decisions - _DECISIONS
         note = [Line("d", f"{'':9}and {more} decisions more")] if more > 0 else []
         room = _MOST_ROWS - len(table) - len(note) - 1
-        rows = (Line("t", row.rstrip()) for row in table)
-        self.frames.append((*self._lines[:room], *note, Line("t", ""), *rows))
+        rows = [Line("t", row.rstrip()) for row in ("", *table)] if table else []
+        self.frames.append((*self._lines[:room], *note, *rows))
         self._lines, self._decisions = [], 0
 
 
