@@ -106,7 +106,7 @@ def _elects(settings: Settings) -> bool:
 
 
 async def _must_be_alone(client: Client, namespace: str) -> None:
-    """Raise SplitterError when an elected leader works on this cluster: two writers would fight."""
+    """Raise SplitterError when an elected leader works on this cluster: two writers would write conflict."""
     if (other := await leading_elsewhere(client, namespace)) is not None:
         message = (
             f"{other} leads on this cluster (Lease {namespace}/splitter), and this process takes part in no"
@@ -198,8 +198,8 @@ class _Operator:
             self._spawn(reflector.run())
         await self._fill()
         self._cache.find_vanished()
-        # What was imported and listed stays: looking for garbage in it would stop every pass for 0.1 s, again
-        # and again (docs/performance.md).
+        # What was imported and listed stays: looking for garbage in it would stop every reconcile for 0.1 s,
+        # again and again (docs/performance.md).
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GARBAGE)

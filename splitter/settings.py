@@ -105,7 +105,7 @@ class Settings(BaseModel):
         default=60, ge=1, description="A refusal that something else mends is looked at again after this."
     )
     node_coalesce_s: Seconds = Field(
-        default=0.05, ge=0, le=0.1, description="Node events within this time after the first are one pass."
+        default=0.05, ge=0, le=0.1, description="Node events within this time make one reconcile."
     )
     api_timeout_s: Seconds = Field(
         default=10, gt=0, le=600, description="How long one request to the API server may take."

@@ -191,7 +191,7 @@ def split(**fields: object) -> SplitView:
 def observation(
     of: SourceView | None = None, sets: Sequence[ReplicaSetView] = (), **fields: object
 ) -> Observation:
-    """Return what one pass sees: by default a source that is ours, its Split, and no twins.
+    """Return what one reconcile sees: by default a source that is ours, its Split, and no twins.
 
     The admission policy has been told what the Split says, where nothing else is given.
     """

@@ -125,19 +125,19 @@ class Reconciles:
         return self._stuck_s
 
     def longest_reconcile_s(self) -> float:
-        """Return for how long a pass has lasted."""
+        """Return for how long a reconcile has lasted."""
         return self._longest_s
 
 
 def verdict(
     *watches: Watch,
-    passes: Reconciles | None = None,
+    reconciles: Reconciles | None = None,
     election: Leadership | None = None,
     stopping: bool = False,
 ) -> tuple[bool, bool, str]:
     """Return live, ready, and all messages."""
     found = checks(
-        watches or (Watch(),), Reconciles() if passes is None else passes, election, stopping=stopping
+        watches or (Watch(),), Reconciles() if reconciles is None else reconciles, election, stopping=stopping
     )
     reported = "; ".join(f"{one.name} {one.message}" for one in found)
     return all(one.live for one in found), all(one.ready for one in found), reported
@@ -172,9 +172,9 @@ class TestWatches:
             found = checks(
                 (Watch(),), Reconciles(), Leadership(leading=True), stopping=False, waiting_s=waited_s
             )
-            [passes] = [one for one in found if one.name == "passes"]
-            assert (passes.ready, passes.live) == (ready, True)
-            assert f"{waited_s:.0f} s to see" in passes.message
+            [reconciles] = [one for one in found if one.name == "passes"]
+            assert (reconciles.ready, reconciles.live) == (ready, True)
+            assert f"{waited_s:.0f} s to see" in reconciles.message
 
     def test_api_server_away(self) -> None:
         """An API server that is away is said, and no reason to restart: that would not bring it back."""
@@ -196,27 +196,27 @@ class TestWatches:
 
 class TestReconciles:
     def test_stuck(self) -> None:
-        """Keys that wait while no pass ends for five minutes: not live."""
-        assert verdict(passes=Reconciles(5, 299))[0]
-        live, _, reported = verdict(passes=Reconciles(5, 301))
+        """Keys that wait while no reconcile ends for five minutes: not live."""
+        assert verdict(reconciles=Reconciles(5, 299))[0]
+        live, _, reported = verdict(reconciles=Reconciles(5, 301))
         assert not live
-        assert "5 workloads wait, no pass has ended for 301 s" in reported
+        assert "5 workloads wait, no reconcile has ended for 301 s" in reported
 
     def test_one_pass(self) -> None:
         """One pass that lasts longer than all its requests may: not live, however the others do."""
-        assert not verdict(passes=Reconciles(0, 1, 601))[0]
+        assert not verdict(reconciles=Reconciles(0, 1, 601))[0]
 
     def test_api_server_away(self) -> None:
         """While no watch hears anything, passes that do not end are the API server's."""
-        live, _, reported = verdict(Watch(silent_s=200), passes=Reconciles(5, 1000))
+        live, _, reported = verdict(Watch(silent_s=200), reconciles=Reconciles(5, 1000))
         assert live
         assert "a restart would not help" in reported
 
     def test_standby(self) -> None:
-        """Who does not lead has no passes to be stuck with."""
-        passes = Reconciles(5, 1000)
-        passes.served = False
-        assert verdict(passes=passes, election=Leadership())[:2] == (True, True)
+        """Who does not lead has no reconciles to be stuck with."""
+        reconciles = Reconciles(5, 1000)
+        reconciles.served = False
+        assert verdict(reconciles=reconciles, election=Leadership())[:2] == (True, True)
 
 
 class TestLeadership:
@@ -242,7 +242,7 @@ class TestLeadership:
 
 class TestQueue:
     async def test_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Time counts from the first key that waits, and from each pass that ends."""
+        """Time counts from the first key that waits, and from each reconcile that ends."""
         clock = Clock()
         monkeypatch.setattr("splitter.reconciler.queue.time.monotonic", clock)
         queue = WorkQueue()

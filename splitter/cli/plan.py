@@ -112,7 +112,7 @@ def _lines(one: Preview) -> list[str]:
     if one.plan.objection is not None:
         lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
     if one.without_dry_run:
-        lines.append(f"  ? not rehearsed with these credentials: {one.without_dry_run}")
+        lines.append(f"  ? not tried in a dry run with these credentials: {one.without_dry_run}")
     lines += [f"  {member}" for member in one.plan.outlook]
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:

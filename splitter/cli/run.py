@@ -52,7 +52,7 @@ def _log(settings: Settings) -> None:
 
 
 def _ends(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """Log what ends the process, as a bug in a pass is logged."""
+    """Log what ends the process, as a bug in a reconcile is logged."""
     logging.getLogger("splitter").critical(
         "splitter ends, this is a bug of splitter's", exc_info=(kind, error, where)
     )

@@ -113,7 +113,7 @@ async def _show(
     rows, uncounted = counted(splits, now, window_s)
     for key in uncounted:
         sys.stderr.write(
-            f"{printable(str(key))}: nothing is counted yet; splitter counts from its next pass on\n"
+            f"{printable(str(key))}: nothing is counted yet; splitter counts from its next reconcile on\n"
         )
     match output:
         case Output.TABLE:

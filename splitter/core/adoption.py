@@ -1,8 +1,8 @@
 """Onboarding and offboarding of a Deployment without a restart: its running pods change their owner.
 
 A ReplicaSet is deleted with its pods left running, and another one with the right selector adopts them. The
-planner calls one of these a pass. Everything is derived from what is there: labels on pods, ReplicaSets at 0
-that keep a template, the twins' counts. So a crash between any two writes is harmless.
+planner calls one of these a reconcile. Everything is derived from what is there: labels on pods, ReplicaSets
+at 0 that keep a template, the twins' counts. So a crash between any two writes is harmless.
 Source: H40 to H51; each was seen on a real API server.
 """
 

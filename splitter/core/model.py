@@ -118,7 +118,7 @@ class NodeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod of a holder, with the standing of its node already looked up."""
+    """One pod of a holder, with the status of its node already looked up."""
 
     name: str
     uid: str
@@ -344,7 +344,7 @@ class RelatedObjects:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that one pass may know about one source."""
+    """Everything that one reconcile may know about one source."""
 
     key: Key
     now: datetime
@@ -359,7 +359,7 @@ class Observation:
     signal_ends_at: datetime | None = None  # when that, or a notice by Event, ends by time alone
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
-    denied: Note | None = None  # what the rehearsal of the writes to come was answered
+    denied: Note | None = None  # what the dry run of the writes to come was answered
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
     published: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
     published_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen

@@ -1,7 +1,7 @@
 """Whose turn it is: moves that could as well be made later, for so many workloads at a time and no more.
 
 These are taking over, and dividing N otherwise because somebody changed the policy, of a whole namespace
-perhaps. `taking` and `running` ask here before they begin one, the reconciler counts who is at it. What is
+perhaps. `onboard` and `running` ask here before they begin one, the reconciler counts who is at it. What is
 lost, covered, scaled or returning never waits, and neither do rolls: they come with the source's own
 rollout, or when `splitter rollout` asks for them. Source: H10.
 """

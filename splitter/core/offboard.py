@@ -1,6 +1,6 @@
 """The steps of giving back, from the removed label to no trace (H30 to H38).
 
-The planner calls one of these a pass. Availability is moved by `transfer`; here stand the order of the
+The planner calls one of these a reconcile. Availability is moved by `transfer`; here stand the order of the
 writes and their sentences. The mark goes after everything it stands for, the Split last.
 """
 
@@ -69,7 +69,7 @@ def clean_up(this: PlanInput) -> Plan:
     back = [rs for rs in parked if rs.template_hash not in taken]
     actions: list[Action] = [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in twice]
     actions += [_reattach_one(this.source, rs) for rs in back]
-    if back:  # adopted first; what is left goes in the next pass
+    if back:  # adopted first; what is left goes in the next reconcile
         note = Note(Reason.GIVING_BACK, f"gives {len(back)} old revisions back, for kubectl rollout undo")
         return Plan(Step.CLEAN_UP, State.GIVING_BACK, note, tuple(actions), requeue_after_s=AT_ONCE_S)
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]

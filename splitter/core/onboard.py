@@ -1,6 +1,6 @@
 """The steps from a label to a parked source: eligibility, Split and mark, pause, park.
 
-The planner calls one of these a pass (H21 to H26). Each is idempotent; none counts
+The planner calls one of these a reconcile (H21 to H26). Each is idempotent; none counts
 replicas.
 """
 
@@ -33,7 +33,7 @@ from splitter.core.move_limit import not_yet
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 
-# Three foreign unpauses within this time are a fight, and we give way (H50).
+# Three foreign unpauses within this time are a write conflict, and we give way (H50).
 WRITE_CONFLICT_WINDOW_S, MAX_WRITE_CONFLICTS = 600.0, 3
 # Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
 _ABOUT_OTHERS = frozenset(
@@ -161,7 +161,7 @@ def parked(this: PlanInput, rs: ReplicaSetView) -> Park:
 
 
 def pause(this: PlanInput) -> Plan:
-    """Pause; with something parked it is a fight, counted after the write (H24, H50)."""
+    """Pause; with something parked it is a write conflict, counted after the write (H24, H50)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
@@ -183,7 +183,7 @@ def _what_unpauses(this: PlanInput) -> str:
 
 
 def recent_write_conflicts(observed: Observation, now: datetime) -> tuple[datetime, ...]:
-    """Return the fights of the last ten minutes, oldest first."""
+    """Return the write conflicts of the last ten minutes, oldest first."""
     write_conflicts = observed.split.write_conflicts if observed.split else ()
     return tuple(at for at in write_conflicts if seconds_between(at, now) < WRITE_CONFLICT_WINDOW_S)
 

@@ -1,10 +1,10 @@
 """The steps of a StatefulSet in placement mode: consider it, keep its ordinals in force, let it go.
 
-The planner calls one of these a pass, where `is_in_place` says so. Nothing is written to the workload itself:
-the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way back.
-What the admission policy reads is made of the namespace's Splits (`kube.placement_writer`) and written before
-the Split, on the way in and on the way out: nobody is moved while the two differ. What moves and why is
-decided by `placement`; here its answer becomes writes.
+The planner calls one of these a reconcile, where `is_in_place` says so. Nothing is written to the workload
+itself: the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way
+back. What the admission policy reads is made of the namespace's Splits (`kube.placement_writer`) and written
+before the Split, on the way in and on the way out: nobody is moved while the two differ. What moves and why
+is decided by `placement`; here its answer becomes writes.
 """
 
 import json

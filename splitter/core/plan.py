@@ -1,6 +1,6 @@
-"""What a pass is given and what it returns: the words that the planner's steps share.
+"""What a reconcile is given and what it returns: the words that the planner's steps share.
 
-`planner` chooses the step; `taking`, `running` and `giving` each hold some of the steps. Nothing here
+`planner` chooses the step; `onboard`, `running` and `offboard` each hold some of the steps. Nothing here
 decides.
 """
 
@@ -27,8 +27,8 @@ from splitter.core.rebalance import RebalanceState, Tuning
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
-# After a part of what is due, and while pods change their owner: not in the same pass, so that others have
-# their turn, and without the usual rest.
+# After a part of what is due, and while pods change their owner: not in the same reconcile, so that others
+# have their turn, and without the usual rest.
 AT_ONCE_S = 0.05
 
 
@@ -60,7 +60,7 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one pass wants written and said."""
+    """What one reconcile wants written and said."""
 
     step: Step
     state: State
@@ -74,7 +74,7 @@ class Plan:
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
     write_conflict: bool = False  # count one when the actions have been written
     conflicting_writer: str = (
-        ""  # with whom, where that is known: only the fights with one and the same count together
+        ""  # with whom, where that is known: only the write conflicts with one and the same count together
     )
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
@@ -120,21 +120,21 @@ def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> 
 
 
 def begins(plan: Plan) -> bool:
-    """Whether this plan is the first touch of a workload: what follows is rehearsed before it."""
+    """Whether this plan is the first touch of a workload: what follows is tried in a dry run before it."""
     return any(isinstance(action, SetOwnershipMark) and action.value for action in plan.actions) and (
         plan.step is Step.CONSIDER
     )
 
 
 def rolls(plan: Plan) -> bool:
-    """Whether this plan gives a twin that exists a template: both are rehearsed before it."""
+    """Whether this plan gives a twin that exists a template: both are tried in a dry run before it."""
     return any(
         isinstance(action, ApplyTwin) and action.resource_version is not None for action in plan.actions
     )
 
 
 def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> bool:
-    """Whether one twin bears its new template already: both were rehearsed before that, and not again."""
+    """Whether one twin has its new template already: both were tried in a dry run before that, once."""
     return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
 
 
@@ -169,10 +169,10 @@ def _undone(plan: Plan, observed: Observation) -> RebalanceState | None:
 
 
 def in_part(plan: Plan) -> Plan:
-    """Return as much of a plan as one pass may write; the next one, at once, plans what is left.
+    """Return as much of a plan as one reconcile may write; the next one, at once, plans what is left.
 
-    A pass may end after any of its writes, so the first ones are a pass of their own. Else a workload with
-    hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
+    A reconcile may end after any of its writes, so the first ones are a reconcile of their own. Else a
+    workload with hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
     """
     if len(plan.actions) <= MAX_WRITES:
         return plan

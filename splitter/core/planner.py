@@ -1,4 +1,4 @@
-"""Plans one pass for one source: looks at everything observed, returns what to write and why.
+"""Plans one reconcile for one source: looks at everything observed, returns what to write and why.
 
 The reconciler calls `policy_in_force`, lets `render` make the twins, then calls `plan`. `plan` reads the
 columns of the state machine off the observation and lets the step of the first matching row act. It is

@@ -1,8 +1,8 @@
 """The steps that only a source has that is scaled to 0: N saved, followed, shown, and the last traces.
 
-The planner calls one of these a pass, by the table of `zeroing`. What they have in common with Deployments is
-in `taking`, `running` and `giving`. None scales anything: N is written before the first scale-down, with
-the resourceVersion that it was read from (H70, H71).
+The planner calls one of these a reconcile, by the table of `statefulset_table`. What they have in common with
+Deployments is in `onboard`, `running` and `offboard`. None scales anything: N is written before the first
+scale-down, with the resourceVersion that it was read from (H70, H71).
 """
 
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas
@@ -60,7 +60,7 @@ def _shown(this: PlanInput, replicas: int) -> tuple[Action, ...]:
 
 
 def follow(this: PlanInput) -> Plan:
-    """Take what somebody has written to the source as the new N; the old one again is a fight."""
+    """Take what somebody has written to the source as the new N; the old one again is a write conflict."""
     stateful, split = _stateful(this.source), this.observed.split
     new, old = stateful.spec_replicas, this.source.replicas
     actions = (*_shown(this, new), SaveReplicas(new, new, this.source.resource_version))

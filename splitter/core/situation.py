@@ -1,6 +1,6 @@
 """What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
 
-The planner calls this in each pass in which nothing parked has pods. It only counts; the rules of
+The planner calls this in each reconcile in which nothing parked has pods. It only counts; the rules of
 counting stand in R21 to R23 and on `RebalanceInput`.
 """
 
@@ -41,7 +41,7 @@ def rebalance_input(
         on_demand_ready=_ready(on_demand, od_pods),
         on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
         on_demand_over_quota=over_quota(on_demand),
-        # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
+        # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,

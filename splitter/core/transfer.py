@@ -137,9 +137,9 @@ def lags(twin: TwinView) -> bool:
 def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
     """Whether a lowering that `decide` found safe is safe by what the twins surely keep, too.
 
-    `wanted` is what each twin named there is to have, this one included: two lowerings of one pass share one
-    surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may take
-    serving ones instead.
+    `wanted` is what each twin named there is to have, this one included: two lowerings of one reconcile share
+    one surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may
+    take serving ones instead.
     """
     replicas = wanted.get(twin.name, twin.spec_replicas)
     if twin.first_ordinal is not None:

@@ -265,7 +265,9 @@ def _time(at: datetime) -> str:
 
 
 def _read_time(raw: str) -> datetime:
-    instant = datetime.fromisoformat(raw)  # each pass reads these, and strptime takes three times as long
+    instant = datetime.fromisoformat(
+        raw
+    )  # each reconcile reads these, and strptime takes three times as long
     if _time(instant) != raw:
         raise ValueError(f"no time in whole seconds of UTC: {raw!r}"[:99])
     return instant

@@ -1,7 +1,7 @@
-"""In which order the writes of a pass go out: raises first, lowerings only once the doomed will go first.
+"""The order of a reconcile's writes: raises first, lowerings only once the doomed will go first.
 
-`running` and `giving` ask here with the counts that they want. What makes a ReplicaSet pick the right pods is
-the deletion cost (H7); users' own costs are remembered and put back. Source: H6 to H9, R48.
+`running` and `offboard` ask here with the counts that they want. What makes a ReplicaSet pick the right pods
+is the deletion cost (H7); users' own costs are remembered and put back. Source: H6 to H9, R48.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ LOST_COST = "-1001"
 
 
 def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
+    """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes.
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
     cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
-    the raises go out alone: what can wait for the next pass must not keep a worker from the next
+    the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
     workload's raise.
     """
     holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}

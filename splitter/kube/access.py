@@ -17,7 +17,7 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.lease import NAME
 from splitter.kube.paths import OUR_API, REVIEWS, ResourcePath
 
-# (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
+# (API group, resource, verbs): what one reconcile or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("apps", "deployments", ("get", "list", "watch", "create", "update", "patch", "delete")),
     ("apps", "statefulsets", ("get", "list", "watch", "create", "update", "patch", "delete")),

@@ -1,11 +1,11 @@
 """The only writer: does the planner's actions, one after the other, and puts the answers in the cache.
 
-The reconciler calls `apply` with one pass's actions. The first that fails ends the batch (the next pass
-observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
-Every answer goes into the cache, so that the next pass sees what this one wrote. Field manager
-`splitter` always; server-side apply for what is ours whole, small patches with a precondition for what
-is the user's. It never decides whether to write, and sends nothing when this process does not lead: the
-client it is given is under the permit of the lease (docs/adr/0021).
+The reconciler calls `apply` with one reconcile's actions. The first that fails ends the batch (the next
+reconcile observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
+Every answer goes into the cache, so that the next reconcile sees what this one wrote. Field manager
+`splitter` always; server-side apply for what is ours whole, small patches with a precondition for what is the
+user's. It never decides whether to write, and sends nothing when this process does not lead: the client it is
+given is under the permit of the lease (docs/adr/0021).
 """
 
 import asyncio
@@ -309,8 +309,8 @@ class Writer:
     async def _must_be_free(self, path: ResourcePath) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.
 
-        One of ours goes into the cache, and the next pass goes on with it. Created by an apply and not by
-        a POST: fields of a POST belong to another owner, and later applies could not remove them.
+        One of ours goes into the cache, and the next reconcile goes on with it. Created by an apply and not
+        by a POST: fields of a POST belong to another owner, and later applies could not remove them.
         """
         try:
             existing = await self._client.get(path)

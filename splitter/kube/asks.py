@@ -8,14 +8,14 @@ from splitter.core.nodes import NodeFacts, NodeState
 
 
 class Enqueue(Protocol):
-    """Asks for a pass."""
+    """Asks for a reconcile."""
 
     def __call__(self, key: Key, *, urgent: bool) -> None:
-        """Ask for a pass of this workload; urgent ones go first."""
+        """Ask for a reconcile of this workload; urgent ones go first."""
 
 
 def enqueue_nothing(key: Key, *, urgent: bool) -> None:
-    """Ask for nothing: who looks at a cluster once makes no pass."""
+    """Ask for nothing: who looks at a cluster once makes no reconcile."""
     del key, urgent
 
 

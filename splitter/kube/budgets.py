@@ -28,7 +28,7 @@ logger = logging.getLogger("splitter.budgets")
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
-# After a refusal: rights, quotas and policies change seldom, and every pass would ask again.
+# After a refusal: rights, quotas and policies change seldom, and every reconcile would ask again.
 _REFUSED = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
 _AGAIN = timedelta(minutes=5)
 # A deletion by UID: it is gone, or another one has the name.

@@ -2,7 +2,7 @@
 
 One indexer a kind, filled by reflectors.
 Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is
-forgotten on purpose, since a pass looks at everything. A change of a node's health wakes the owners
+forgotten on purpose, since a reconcile looks at everything. A change of a node's health enqueues the owners
 of its pods urgently, and so does what others say about a node (`external_signals`). Nothing here knows what
 will be done.
 """
@@ -321,7 +321,7 @@ class Cache:
                 self._enqueue(split.source, urgent=False)
 
     def enqueue_owners_on(self, node_name: str) -> None:
-        """Ask for a pass of each workload that has a pod on a node: urgent, if it can be helped there."""
+        """Ask for a reconcile of each workload with a pod on a node: urgent, if it can be helped there."""
         for pod in self.pods.find("node", node_name):
             if not pod.finished and (key := self._source_of_pod(pod)) is not None:
                 self._enqueue(key, urgent=stands(pod) and self._is_split(key))

@@ -1,4 +1,4 @@
-"""The rehearsal: every kind of write to come, as a server-side dry run, before the first real one.
+"""The dry run: every kind of write to come, as a server-side dry run, before the first real one.
 
 The reconciler calls it as the last step of eligibility, and `splitter plan` for the same answer. Policies
 such as "no bare ReplicaSets", quotas on replicasets, webhooks and missing rights answer now, with their own
@@ -30,7 +30,7 @@ _BY_POLICY = ("denied request", "denied the request")
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """One write to rehearse."""
+    """One write to try in a dry run."""
 
     what: str  # in words
     method: str

@@ -1,6 +1,6 @@
 """Answers questions about single objects out of whole lists: one list instead of a request for each.
 
-`related`, `volumes` and `autoscalers` ask a `Reader` about one workload after the other. To the controller
+`related`, `volumes` and `spot_supply` ask a `Reader` about one workload after the other. To the controller
 that is the client. `survey` looks at all workloads of a cluster at once, and gives them a `Listed`. What was
 not listed is asked of the client, once.
 """

@@ -1,6 +1,6 @@
-"""Joins the cache's records into one Observation: everything a pass may know about one source.
+"""Joins the cache's records into one Observation: everything a reconcile may know about one source.
 
-The reconciler calls `observe` at the start of each pass. It looks up the standing of each pod's node,
+The reconciler calls `observe` at the start of each reconcile. It looks up the status of each pod's node,
 reads live only what no watch tells us (a source whose label is gone; its `related`), and never decides.
 """
 
@@ -151,7 +151,7 @@ class Observer:
         claims = source.stateful is not None and source.stateful.claim_templates
         volumes = placed and claims
         if due and (calm or (volumes and looked is None)):
-            with suppress(ApiError):  # it is split already: the pass has more urgent business than this
+            with suppress(ApiError):  # it is split already: the reconcile has more urgent business than this
                 at_most_s = _FIRST_S if looked is None else _AGAIN_S
                 around = await self._look_around(source, twins, now, at_most_s)
                 looked = self._looked_around[key] = (now, around, source.replicas)
@@ -373,6 +373,6 @@ def _attachment(record: ReplicaSetRecord, source: SourceView) -> Attachment:
 
 
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
-    """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
+    """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
     lost = split is not None and bool(split.rebalance.get("lost"))
     return bool(blocked) or (spot is not None and (lost or spot.is_losing))

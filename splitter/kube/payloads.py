@@ -1,7 +1,7 @@
 """The bodies of splitter's writes: what an action becomes on the wire.
 
-`apply` sends them, and `dry_run` sends them as a server-side dry run, so that what is rehearsed is what
-will be written. Pure: data in, JSON out.
+`apply` sends them, and `dry_run` sends them as a server-side dry run, so that what is tried in a dry run is
+what will be written. Pure: data in, JSON out.
 """
 
 from collections.abc import Mapping, Sequence

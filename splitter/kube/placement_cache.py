@@ -1,8 +1,8 @@
 """What the admission policy has been told, as the API server has it: one Placement a namespace.
 
-A part of the cache. `placing` writes them; a change by anybody else wakes those of whom it says something
-else than before, if they are known, and their next pass mends it. Placements of other names are copies, which
-nobody follows.
+A part of the cache. `placement_writer` writes them; a change by anybody else enqueues those of whom it says
+something else than before, if they are known, and their next reconcile mends it. Placements of other names
+are copies, which nobody follows.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -27,7 +27,7 @@ class PodViews:
         self._vanished_since: dict[str, datetime] = {}  # by the UID of the node: when it was first missed
 
     def of(self, record: PodRecord, now: datetime) -> PodView:
-        """Return a pod with the standing of its node."""
+        """Return a pod with the status of its node."""
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
         vanished = as_the_pod_says(vanished, record, self._cache)

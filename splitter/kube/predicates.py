@@ -1,9 +1,9 @@
-"""Which changes are no news to a pass: `cache` wakes nobody for them.
+"""Which changes are no news to a reconcile: `cache` enqueues nobody for them.
 
-In a take-over every second change of a ReplicaSet or a Deployment is in a field that no pass looks at (how
-many pods are ready and not yet available, when a condition was last written), and every status that we
-write comes back as an event. The record is replaced all the same, so the next pass has the resourceVersion
-of today; only the pass that would find nothing is left out.
+In a take-over every second change of a ReplicaSet or a Deployment is in a field that no reconcile looks at
+(how many pods are ready and not yet available, when a condition was last written), and every status that we
+write comes back as an event. The record is replaced all the same, so the next reconcile has the
+resourceVersion of today; only the reconcile that would find nothing is left out.
 """
 
 from dataclasses import replace

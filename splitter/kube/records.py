@@ -253,7 +253,7 @@ class TemplateSetRecord:
 
 
 def few(records: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:
-    """Return as many as a pass looks at, and one more where there are more: with replicas, then the newest.
+    """Return as many as a reconcile looks at, and one more if there are more: with replicas, then the newest.
 
     Whoever may create ReplicaSets chooses how many there are.
     """

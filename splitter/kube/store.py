@@ -1,7 +1,7 @@
 """An indexer of slim records of one kind, indexed, told to only by watches and by our own writes.
 
-`cache` builds one indexer per kind. A record keeps the few fields that passes read (a pod in under
-2 KB), never the raw object. Answers to our own writes are put here too, so that a pass never acts on
+`cache` builds one indexer per kind. A record keeps the few fields that reconciles read (a pod in under
+2 KB), never the raw object. Answers to our own writes are put here too, so that a reconcile never acts on
 a cache that has not seen what the last one wrote; resourceVersions are compared as numbers (they are
 comparable since Kubernetes 1.35, and were so in etcd's reality before), so an older watch event never
 overwrites a newer answer.

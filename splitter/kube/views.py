@@ -1,8 +1,8 @@
 """What is seen of the cluster: what all workloads need, and what each watched namespace has of its own.
 
-`operator` waits here before it leads, the reconciler asks before each pass. Where a watch cannot list, as
-much stands still as needs it: with `watch_namespaces` that is its namespace, which may be gone, not there yet
-or not allowed, and else everything. The others go on, and the namespace is looked after once it is seen.
+`operator` waits here before it leads, the reconciler asks before each reconcile. Where a watch cannot list,
+as much stands still as needs it: with `watch_namespaces` that is its namespace, which may be gone, not there
+yet or not allowed, and else everything. The others go on, and the namespace is looked after once it is seen.
 """
 
 import asyncio

@@ -74,9 +74,9 @@ class Reflector:
     """Keeps one store in step with one collection; `synced` is set after the first complete list.
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
-    once at INFO, with this sentence, and asked again, ever more seldom. The first pass waits for an `awaited`
-    one all the same, until it is listed or known not to be there. Of a list the store reads each page as
-    it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
+    once at INFO, with this sentence, and asked again, ever more seldom. The first reconcile waits for an
+    `awaited` one all the same, until it is listed or known not to be there. Of a list the store reads each
+    page as it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """One key at a time: observe, plan, apply, report, look again later.
 
-Workers take keys from the queue; each pass is level-triggered and looks at everything about one
+Workers take keys from the queue; each reconcile is level-triggered and looks at everything about one
 workload. This is the only place that asks for the time, and the only one that may use the writer.
 What fails is logged once, with what to do, and tried again with growing delay; nothing is ever given
-up, and a pass that lost a race simply runs again.
+up, and a reconcile that lost a race simply runs again.
 """
 
 import asyncio
@@ -68,12 +68,12 @@ _KIND_MISSING_S = 10.0
 _CALMER_S = 0.5
 # What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
 _LAST_WORDS_S = 1.0
-# What a pass knows of twins that take long to render, until they are there.
+# What a reconcile knows of twins that take long to render, until they are there.
 _RENDERING = Note(Reason.TEMPLATE_INVALID, "its twins are being rendered", quiet=True)
 
 
 class Reconciler:
-    """Runs passes."""
+    """Runs reconciles."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Reconciler:
         views: Views | None = None,
         moving: Iterable[Key] = (),
     ) -> None:
-        """Take over from the last leader: those it was `moving` keep their turn until their first pass."""
+        """Take over from the last leader: those it was `moving` keep their turn until they are reconciled."""
         self._queue = queue
         self._observer = observer
         self._writer = writer
@@ -137,7 +137,7 @@ class Reconciler:
                 self._failed(key, error)
             except Exception:
                 metrics.errors_total.labels("bug").inc()
-                logger.exception("a pass failed, this is a bug of splitter's: workload=%s", key)
+                logger.exception("a reconcile failed, this is a bug of splitter's: workload=%s", key)
                 self._queue.add_after(key, self._delay_s(key))
             finally:
                 self._queue.done(key)
@@ -172,7 +172,7 @@ class Reconciler:
             self._tell_moves(observed, planned, written)
             if self._is_refused_eviction(observed, planned, error):
                 self._status_writer.post(observed, remembered(observed, planned))
-                self._queue.add_after(key, 0.0)  # the next pass says what it waits for
+                self._queue.add_after(key, 0.0)  # the next reconcile says what it waits for
                 return
             if begins(planned):
                 self._others.moves(key, still=False)  # it did not begin: others may
@@ -210,7 +210,7 @@ class Reconciler:
     async def _decided(
         self, observed: Observation, in_force: PolicyInForce
     ) -> tuple[Observation, Plan] | None:
-        """Return what to do, rehearsed where it is new. While twins are rendered only a loss is answered."""
+        """Return what to do, after a dry run if new. While twins are rendered only a loss is answered."""
         key = observed.key
         twins = await self._rendering.twins_in_time(observed, in_force.policy)
         planned = plan(observed, in_force, _RENDERING if twins is None else twins, self._rules)
@@ -352,7 +352,7 @@ class Reconciler:
             return
         metrics.errors_total.labels(str(error.status)).inc()
         delay_s = self._delay_s(key)
-        logger.warning("pass failed workload=%s retry_s=%.1f because=%s", key, delay_s, error)
+        logger.warning("reconcile failed workload=%s retry_s=%.1f because=%s", key, delay_s, error)
         self._queue.add_after(key, delay_s)
 
     def _delay_s(self, key: Key) -> float:
@@ -389,7 +389,7 @@ def _is_refusal(error: ApiError) -> bool:
 
 
 def _is_reconciling(error: ApiError) -> bool:
-    """Whether it mends itself, so that the next pass says what is: no answer, a race, throttling."""
+    """Whether it mends itself, so that the next reconcile says what is: no answer, a race, throttling."""
     if error.reason in {"AlreadyExists", KIND_MISSING}:
         return False  # somebody's object has the name of one of ours, or somebody deleted our CRD
     brief = (

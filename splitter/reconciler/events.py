@@ -1,10 +1,10 @@
-"""Events on their way to the API server, never in a pass's way.
+"""Events on their way to the API server, never in a reconcile's way.
 
-The reconciler tells it the notes of each pass; one task posts them. The same sentence is not said again in
-each pass (`report.events`); said again later it is counted on in the Event that says it already, as a series,
-until the API server has forgotten that one. While an emergency goes on nothing is posted. When more wait
-than can be posted the oldest are dropped, of the namespace that has most: an Event is a courtesy, the Split's
-status and the log have it too.
+The reconciler tells it the notes of each reconcile; one task posts them. The same sentence is not said again
+in each reconcile (`report.events`); said again later it is counted on in the Event that says it already, as a
+series, until the API server has forgotten that one. While an emergency goes on nothing is posted. When more
+wait than can be posted the oldest are dropped, of the namespace that has most: an Event is a courtesy, the
+Split's status and the log have it too.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """What the probes say: whether going on makes sense (live), and whether this process could lead (ready).
 
 `operator` asks about once a second. Not live is only what a new process would mend: a watch in which nothing
-has happened for longer than any silence or time-out lasts, or passes that have stopped ending although the
-API server answers. An API server that is away is no reason to restart: the new process would find it away
+has happened for longer than any silence or time-out lasts, or reconciles that have stopped ending although
+the API server answers. An API server that is away is no reason to restart: the new process would find it away
 too, would come back with empty caches, and later each time (CrashLoopBackOff). Ready is whoever has full
 caches, leading or standing by.
 """
@@ -14,7 +14,7 @@ from typing import Protocol
 from splitter.kube.client import ApiError
 from splitter.report.health import Check
 
-# Requests end after 10 s, and a pass makes some dozens at most.
+# Requests end after 10 s, and a reconcile makes some dozens at most.
 _NO_RECONCILE_S, _LONGEST_RECONCILE_S = 300.0, 600.0
 # A new leader lists what it writes, and waits for what was cut off.
 _WAITING_S = 30.0
@@ -61,7 +61,7 @@ class Reconciles(Protocol):
         """Return for how long work is there and none of it ended."""
 
     def longest_reconcile_s(self) -> float:
-        """Return for how long the oldest pass has lasted."""
+        """Return for how long the oldest reconcile has lasted."""
 
 
 class Leadership(Protocol):
@@ -121,7 +121,7 @@ def _watch(reflector: Watch, *, alone: bool) -> Check:
 
 def _reconciles(queue: Reconciles, away: bool, waiting_s: float) -> Check:  # noqa: FBT001 (by its name at the only call)
     stuck_s, longest_s = queue.stuck_s(), queue.longest_reconcile_s()
-    message = f"{len(queue)} workloads wait, no pass has ended for {stuck_s:.0f} s"
+    message = f"{len(queue)} workloads wait, no reconcile has ended for {stuck_s:.0f} s"
     if waiting_s:
         message = f"this process leads, and has waited for {waiting_s:.0f} s to see what all workloads need"
         return Check("passes", message, ready=waiting_s <= _WAITING_S)

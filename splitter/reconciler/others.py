@@ -1,7 +1,7 @@
 """What the other workloads are at: who is being moved, and which spot room was given away a moment ago.
 
-The reconciler tells it after each pass, and asks it before the next one of somebody else's. Who waits for a
-turn to move asks once and is woken, one of each namespace after the other, when there is one for it.
+The reconciler tells it after each reconcile, and asks it before the next one of somebody else's. Who waits
+for a turn to move asks once and is woken, one of each namespace after the other, when there is one for it.
 """
 
 from collections import deque
@@ -14,7 +14,7 @@ from splitter.reconciler.fair import FairQueue
 RESERVED_S = 10.0
 # Longer than a take-over of hundreds of replicas takes. A bad image or a full quota takes for ever.
 TURN_S = 300.0
-# A turn is kept so long for who was woken for it; a pass that fails in that time has lost it.
+# A turn is kept so long for who was woken for it; a reconcile that fails in that time has lost it.
 KEPT_S = 10.0
 
 
@@ -55,7 +55,7 @@ class Others:
         return self._waiting.has(key.namespace, key)
 
     def grant_turns(self) -> list[Key]:
-        """Return those that waited and whose turn it is now; it is kept for them until their pass."""
+        """Return those that waited and whose turn it is now; it is kept for them until their reconcile."""
         woken = []
         while self._waiting and sum(1 for _ in self._turns()) < self._limit:
             key, _ = self._waiting.pop()

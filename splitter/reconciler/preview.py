@@ -1,6 +1,6 @@
-"""The same look as a pass, once and with nothing written: what `splitter plan` shows.
+"""The same look as a reconcile, once and with nothing written: what `splitter plan` shows.
 
-It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the rehearsal
+It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the dry run
 by server-side dry run included.
 """
 

@@ -1,8 +1,9 @@
 """Both twins of a source, rendered when something they are made of has changed, and only then.
 
-The reconciler asks in each pass, a preview once. A template that fails becomes a Note: nothing rolls,
+The reconciler asks in each reconcile, a preview once. A template that fails becomes a Note: nothing rolls,
 and the workload stays as it is. A twin that is deleted meanwhile comes back as it was rendered last. A set
-that takes long holds nobody: the pass ends without its twins, and is asked for again when they are there.
+that takes long holds nobody: the reconcile ends without its twins, and is asked for again when they are
+there.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ logger = logging.getLogger("splitter.reconciler")
 
 Twins = Mapping[Pool, Rendered] | Note
 
-# A pass waits so long for its twins: 100 times what a rendering takes, and less than anybody notices.
+# A reconcile waits so long for its twins: 100 times what a rendering takes, and less than anybody notices.
 _PATIENCE_S = 0.2
 # A failure that may pass by itself is told for so long before the template is tried again.
 _AGAIN_S = 60.0

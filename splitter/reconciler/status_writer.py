@@ -1,9 +1,9 @@
 """The Split statuses that are decided and not yet written: coalesced, and never in an emergency's way.
 
-The reconciler posts a status after each pass that changed it; one task writes them, each workload at most
-once a second, more seldom while there are many, and none while an emergency goes on. Until a status is
-written, `overlay` lets the next pass see it as if it were, so that the rebalancing never forgets what it has
-just decided; nor does it while writes fail. Lost in a crash are some seconds (docs/adr/0009).
+The reconciler posts a status after each reconcile that changed it; one task writes them, each workload at
+most once a second, more seldom while there are many, and none while an emergency goes on. Until a status is
+written, `overlay` lets the next reconcile see it as if it were, so that the rebalancing never forgets what it
+has just decided; nor does it while writes fail. Lost in a crash are some seconds (docs/adr/0009).
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 30.0
 # server as much as three to five other writes of a hand-over (docs/performance.md).
 _PAUSE = 9.0
 _RETRY_MAX_S = 60.0
-_AT_ONCE = 4  # connections left free for passes
+_AT_ONCE = 4  # connections left free for reconciles
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class StatusWriter:
     ) -> None:
         self._writer = writer
         self._calm = calm
-        self._again = again  # asks for a pass in so many seconds, which posts anew
+        self._again = again  # asks for a reconcile in so many seconds, which posts anew
         self._failures: dict[Key, int] = {}
         self._posted: dict[Key, _Posted] = {}
         self._due: set[Key] = set()  # to be written now: not those that wait for their next try
@@ -119,7 +119,7 @@ class StatusWriter:
         await self._write_all(_at_once)
 
     async def _write_all(self, when: Callable[[], Awaitable[None]]) -> None:
-        """Write what is due now, a few at a time; what fails is kept in mind until a pass posts it again."""
+        """Write what is due, a few at a time; what fails is remembered until a reconcile posts it again."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def write(key: Key) -> None:

@@ -2,7 +2,8 @@
 
 The cache calls `validate_template_set` when a set is new or another one; one task looks at them one after the
 other, within the limits of `render.bounded`. What is wrong with one is said where its author looks: in the
-log, and as an Event on the ConfigMap. Its workloads are told by their own passes; nothing is decided here.
+log, and as an Event on the ConfigMap. Its workloads are told by their own reconciles; nothing is decided
+here.
 """
 
 import asyncio

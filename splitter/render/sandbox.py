@@ -46,7 +46,7 @@ OUR_FILTERS: Final[Mapping[str, Callable[..., object]]] = {
 }
 
 # Of Jinja2's own, those that are plain arithmetic on values: none with dice (`random` would roll the
-# twins in each pass), none that marks text as safe or writes JSON into it.
+# twins in each reconcile), none that marks text as safe or writes JSON into it.
 _JINJA_FILTERS: Final = (
     *("default", "d", "items", "dictsort", "list", "length", "first", "last", "sort", "unique", "map"),
     *("select", "reject", "selectattr", "rejectattr", "join", "lower", "upper", "trim", "replace", "int"),

@@ -3,8 +3,8 @@
 An API server quotes the value that it refuses, a webhook and a kubelet whatever they like, and Python what it
 could not read. In an Event and in a Split that is what the owner needs, and both lie in the namespace of the
 workload. The log does not: others read it, and it is kept elsewhere (docs/security.md, "What is said where").
-`report.log` asks here for every exception that it is given and for the sentence of each pass. Nothing here
-knows a cluster; a text of any kind is taken, in time that grows with its length only.
+`report.log` asks here for every exception that it is given and for the sentence of each reconcile. Nothing
+here knows a cluster; a text of any kind is taken, in time that grows with its length only.
 """
 
 import re

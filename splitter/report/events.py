@@ -1,4 +1,4 @@
-"""Kubernetes Events about a source, from the notes of a pass, and about a template set.
+"""Kubernetes Events about a source, from the notes of a reconcile, and about a template set.
 
 the EventRecorder asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count
 on with `series` in an Event that says the very same already. Source of the form: events.k8s.io/v1, and
@@ -24,7 +24,7 @@ _NOTE = 1024  # the API server refuses a longer one
 
 
 class Said:
-    """Remembers what was said, so that it is not said in each pass."""
+    """Remembers what was said, so that it is not said in each reconcile."""
 
     def __init__(self) -> None:
         self._said: OrderedDict[tuple[Key, str, str], datetime] = OrderedDict()

@@ -1,8 +1,8 @@
 """The status of a Split: what a person or a dashboard reads about one workload.
 
-The reconciler builds it after each pass from what was observed and planned; it is written only when it
-differs. It also carries what must survive a restart: the rebalancing state, the fights, the last good
-annotations. Pure: data in, data out.
+The reconciler builds it after each reconcile from what was observed and planned; it is written only when it
+differs. It also carries what must survive a restart: the rebalancing state, the write conflicts, the last
+good annotations. Pure: data in, data out.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -122,7 +122,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
 
 
 def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
-    """Return the status as it is but for what a pass has seen, when what it decided is not written (yet)."""
+    """Return the status with what a reconcile has seen, when what it decided is not written (yet)."""
     before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
     if plan.rebalance is None:
         return before

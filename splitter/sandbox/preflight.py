@@ -55,12 +55,12 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Room that is needed at a path, which `variable` can move elsewhere. What `passes` is removed again."""
+    """Space needed at a path, which `variable` can move elsewhere. `temporary`: it is removed again."""
 
     variable: str
     path: Path
     size: int
-    passes: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ def disk_problems(wants: Sequence[Want], disk: Callable[[Path], tuple[int, int]]
     for here in together.values():
         free = disk(here[0].path)[1]
         # What is removed again does not add up: one build runs after the other, and the tests after them.
-        passing = sorted((one for one in here if one.passes), key=lambda one: one.size)[-1:]
-        counted = [*(one for one in here if not one.passes), *passing]
+        largest = sorted((one for one in here if one.temporary), key=lambda one: one.size)[-1:]
+        counted = [*(one for one in here if not one.temporary), *largest]
         needed = sum(one.size for one in counted)
         if needed > free:
             places = ", ".join(f"{_say(one.size)} in {one.path} ({one.variable})" for one in counted)
@@ -352,7 +352,7 @@ def _ask(question: Sequence[str], answer_s: float, *, expected: str = "") -> str
 def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_once: int) -> list[Want]:
     """Return the room that is needed, and where."""
     temporary = Path(tempfile.gettempdir())
-    wants = [Want("TMPDIR", temporary, at_once * needs.scratch_to_run, passes=True)]
+    wants = [Want("TMPDIR", temporary, at_once * needs.scratch_to_run, temporary=True)]
     if missing:
         size = sum(one.size for one in missing) * MIB + (0 if go.command else needs.toolchain)
         # Before there is a Go nobody knows where it will keep its files: most likely beside ours.
@@ -363,6 +363,6 @@ def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_on
             Want("XDG_CACHE_HOME", cache, size),
             Want("GOCACHE", go_cache, sum(one.go_cache for one in missing) * MIB),
             Want("GOMODCACHE", modules, sum(one.go_modules for one in missing) * MIB),
-            Want("TMPDIR", scratch, max(one.scratch for one in missing) * MIB, passes=True),
+            Want("TMPDIR", scratch, max(one.scratch for one in missing) * MIB, temporary=True),
         ]
     return wants

@@ -16,7 +16,7 @@ from splitter.simulate.world import Pod, World
 
 DAY_S = 86_400.0
 PASSES_MAX = 16
-"""Passes at one instant before a contender is taken to be undecided; `decide` needs at most three."""
+"""Reconciles at one instant before a contender is taken to be undecided; `decide` needs at most three."""
 
 _REPORTED_EVERY = 0.01
 

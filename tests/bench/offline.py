@@ -1,4 +1,4 @@
-"""What splitter itself costs, with no cluster: CPU of a watch event, a pass, a storm, as workloads grow.
+"""What splitter itself costs, with no cluster: CPU of a watch event, a reconcile, a storm, as workloads grow.
 
 The real cache, planner and reconciler over an API in the same process that answers at once, so that what is
 counted is splitter's own CPU time and nothing else's: comparable between two commits on a busy machine.
@@ -357,7 +357,7 @@ class Run:
         )
 
     async def kept(self) -> dict[str, int]:
-        """Return how many bytes are kept of all objects of a kind, and by the first pass of each workload."""
+        """Return how many bytes are kept of all objects of a kind, and by each workload's first reconcile."""
         found, before = {}, 0
         tracemalloc.start()
         for name, indexer, raws in self._shelves():
@@ -453,7 +453,7 @@ def main() -> None:
         _print_memory(chosen.workloads)
         return
     table = Table(title=f"CPU of one process, workloads of {REPLICAS} replicas")
-    columns = ("workloads", "fill/object", "pod event", "steady pass", "1 node: last raise")
+    columns = ("workloads", "fill/object", "pod event", "steady reconcile", "1 node: last raise")
     for column in (*columns, "all: median raise", "all: last raise", "writes"):
         table.add_column(column, justify="right")
     for workloads in chosen.workloads:

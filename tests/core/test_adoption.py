@@ -1,4 +1,4 @@
-"""Running pods change their owner: what one pass writes, in each moment of the way there and back."""
+"""Running pods change their owner: what one reconcile writes, in each moment of the way there and back."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,7 +47,7 @@ OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
 
 
 def planned(observed: Observation, template: str = "v1", **made: Any) -> Plan:  # noqa: ANN401
-    """Return the plan of one pass; `made` is what else is known of the rendered twins."""
+    """Return the plan of one reconcile; `made` is what else is known of the rendered twins."""
     twins = {pool: replace(one, **made) for pool, one in rendered(template).items()}
     return plan(observed, policy_in_force(observed, DEFAULTS), twins, Rules(defaults=DEFAULTS))
 
@@ -101,7 +101,7 @@ def gone_home(**fields: Any) -> SourceView:  # noqa: ANN401
 
 
 class TestOnboarding:
-    """All that prepares it in one pass, in this order; pods are let go when it has been done."""
+    """All that prepares it in one reconcile, in this order; pods are let go when it has been done."""
 
     def test_idle_replica_sets_are_parked_first(self) -> None:
         """A paused Deployment scales the one that it has, also an old one, to N."""
@@ -396,7 +396,7 @@ class TestOffboarding:
         assert found.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
 
     def test_then_the_pods_are_let_go(self) -> None:
-        """Of both twins in one pass."""
+        """Of both twins in one reconcile."""
         found = planned(observation(gone_home(), [KEPT], **owning(paused=True)))
         assert [one.name for one in found.actions if isinstance(one, OrphanPods)] == [
             "web-on-demand-h1",

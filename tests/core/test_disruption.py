@@ -91,7 +91,7 @@ class TestEvidence:
         assert place(later, MAJORITY, placed.state).evict is not None
 
     def test_nobody_is_ended_before_the_policy_is_told(self) -> None:
-        """What a pass does not write, it does not count either."""
+        """What a reconcile does not write, it does not count either."""
         placed = place(observed(*DOOMED, in_force=IN_FORCE, published=False), MAJORITY, RebalanceState())
         assert (placed.evict, placed.state.restarts, placed.state.moved) == (None, (), None)
         frozen = replace(MAJORITY, freeze=True)
@@ -182,7 +182,7 @@ class TestCount:
         assert state.restarts == (Restart(3, NOW),)
 
     def test_no_more_than_one_pass_writes(self) -> None:
-        """What is counted is done: the others come in the next pass, which is soon."""
+        """What is counted is done: the others come in the next reconcile, which is soon."""
         lost = tuple(member(k, OD, NodeStatus.LOST, vanished=True) for k in range(30))
         seen = observed(*lost, in_force=tuple(range(16)))
         first = place(seen, MAJORITY, RebalanceState())

@@ -57,7 +57,7 @@ def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fiel
 
 
 def planned(seen: Observation) -> Plan:
-    """Plan a pass."""
+    """Plan a reconcile."""
     return plan(seen, policy_in_force(seen, Policy()), rendered(), Rules())
 
 

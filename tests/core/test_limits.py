@@ -87,7 +87,7 @@ MARKED = {"splitter.io/taken-over": ownership_mark_value("uid-web", NOW)}
 
 
 def planned(observed: Observation) -> Plan:
-    """Plan one pass: what is too large is not rendered."""
+    """Plan one reconcile: what is too large is not rendered."""
     not_rendered = Note(Reason.TOO_LARGE, "too large", warning=True)
     return plan(observed, policy_in_force(observed, Policy()), not_rendered, Rules())
 

@@ -51,7 +51,7 @@ class TestOrdinals:
         assert placed.ordinals == (10, 11)
 
     def test_a_scale_up_by_anyone_joins_at_once(self) -> None:
-        """3 -> 7: the ordinals that a majority of 7 needs join; nothing else is written in that pass."""
+        """3 -> 7: the ordinals that a majority of 7 needs join; nothing else is written in that reconcile."""
         members = tuple(member(k, SPOT if k > 1 else OD) for k in range(7))
         placed = place(observed(*members, in_force=(0, 1)), MAJORITY, RebalanceState())
         assert placed.ordinals == (0, 1, 2, 3)
@@ -79,7 +79,7 @@ class TestOrdinals:
         )
 
     def test_the_lost_join_at_once(self) -> None:
-        """So does who was lost without a notice; its pod is removed in the next pass."""
+        """So does who was lost without a notice; its pod is removed in the next reconcile."""
         members = five(member(3, SPOT, NodeStatus.LOST, vanished=True))
         placed = place(observed(*members), MAJORITY, RebalanceState())
         assert placed.ordinals == (0, 1, 2, 3)
@@ -132,7 +132,7 @@ class TestNoRoomOnOnDemand:
     stuck = {"ready": False, "unschedulable_since": ago(3600), "born": Pool.ON_DEMAND}  # noqa: RUF012
 
     def test_it_yields_after_the_grace(self) -> None:
-        """Its pod may then start on spot: the set first, and in the next pass the Pending pod is removed."""
+        """Its pod may then start on spot: the set first; the next reconcile removes the Pending pod."""
         waits = member(1, OD, NodeStatus.UNBOUND, **self.stuck)  # type: ignore[arg-type]
         first = place(observed(*five(waits)), MAJORITY, RebalanceState())
         assert first.ordinals == (0, 2)
@@ -390,7 +390,7 @@ class TestMisplaced:
         assert "1200 s" in placed.verdict.message
 
     def test_what_has_soaked_returns_one_at_a_time(self) -> None:
-        """It leaves the set in one pass and is evicted in the next."""
+        """It leaves the set in one reconcile and is evicted in the next."""
         state = RebalanceState(last_loss=ago(2000))
         seen = observed(*self.returned, in_force=(0, 1, 2, 3, 4), placeholder=reservation(4, since_s=700))
         first = place(seen, MAJORITY, state)

@@ -120,7 +120,7 @@ def seen(
 
 
 def planned(observed: Observation, policy: Policy | None = None, rules: Rules | None = None) -> Plan:
-    """Return the plan of one pass; no twin is ever rendered for it."""
+    """Return the plan of one reconcile; no twin is ever rendered for it."""
     rules = rules or Rules(defaults=policy or Policy(), reservations=RESERVATIONS)
     return plan(observed, policy_in_force(observed, rules.defaults), NO_TWINS, rules)
 

@@ -1,4 +1,4 @@
-"""One pass as a whole: which writes, in which order, for which reason."""
+"""One reconcile as a whole: which writes, in which order, for which reason."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
 
 
 def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan:
-    """Return the plan of one pass."""
+    """Return the plan of one reconcile."""
     asked = replace(Rules(defaults=DEFAULTS), **rules)  # type: ignore[arg-type]
     return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), asked)
 
@@ -74,7 +74,7 @@ class TestExternalSignals:
 
     @pytest.mark.parametrize(("left_s", "requeue_after_s"), [(20.0, 21.0), (-5.0, 1.0)])
     def test_is_looked_at_again_when_it_ends(self, left_s: float, requeue_after_s: float) -> None:
-        """A pass is due just after it; a moment that has passed already does not spin."""
+        """A reconcile is due just after it; a moment that has passed already does not spin."""
         assert planned(at_rest(signal_ends_at=ago(-left_s))).requeue_after_s == requeue_after_s
 
     def test_does_not_put_off_an_earlier_timer(self) -> None:
@@ -170,7 +170,7 @@ class TestRunning:
         assert all(isinstance(action, ApplyTwin) and action.replicas == 0 for action in found.actions)
 
     def test_an_emergency_raises_on_demand_first(self) -> None:
-        """Every doomed replica is replaced in this very pass."""
+        """Every doomed replica is replaced in this very reconcile."""
         doomed = twin(Pool.SPOT, pods(3, doomed=3))
         found = planned(at_rest(spot=doomed))
         first = found.actions[0]
@@ -292,7 +292,7 @@ class TestTurns:
     FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
 
     def planned(self, observed: Observation, **rules: object) -> Plan:
-        """Return the plan of a pass in which the policy asks for a base of 5."""
+        """Return the plan of a reconcile in which the policy asks for a base of 5."""
         asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
         return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
 
@@ -504,7 +504,7 @@ class TestWithoutItsReport:
     """A Split that is gone, or cannot be written because its kind is, must not cost a replica."""
 
     def test_a_loss_is_covered_first(self) -> None:
-        """The raise goes out before the Split is tried again, in each pass anew."""
+        """The raise goes out before the Split is tried again, in each reconcile anew."""
         going = twin(Pool.SPOT, pods(2, doomed=4))
         found = planned(at_rest(split=None, spot=going))
         assert found.actions == (
@@ -568,7 +568,7 @@ class TestHeldBack:
 
 
 class TestUnseen:
-    """What a pass rests on cannot be listed any more."""
+    """What a reconcile rests on cannot be listed any more."""
 
     def test_only_raises(self) -> None:
         """Of a move between the pools the half is left that asks for more."""

@@ -481,7 +481,7 @@ class TestLosses:
         assert decide(settled(20, self.POLICY), self.POLICY, state).state.soak_s is None
 
     def test_keeps_the_soak_of_the_first_look(self) -> None:
-        """A loss seen in the very first pass says nothing about how long spot had been up."""
+        """A loss seen in the very first reconcile says nothing about how long spot had been up."""
         assert self.lose(6, RebalanceState()).state.soak_s is None
 
     def test_charges_a_node_again_when_it_had_recovered(self) -> None:
@@ -510,7 +510,7 @@ class TestLosses:
         assert later.state.soak_s is None
 
     def test_remembers_a_bounded_number_of_nodes(self) -> None:
-        """A disaster bigger than the memory is charged once, not in every pass."""
+        """A disaster bigger than the memory is charged once, not in every reconcile."""
         observed = replace(
             settled(400, Policy()), spot_ready_since=(), lost_node_uids=tuple(f"{n:04}" for n in range(400))
         )

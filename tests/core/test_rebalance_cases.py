@@ -177,7 +177,8 @@ class World:
         observed = self.observe()
         decision = decide(observed, self.policy, self.state)
         self.on_demand_spec, self.spot_spec, self.state = decision.on_demand, decision.spot, decision.state
-        # splitter deletes the pods of vanished nodes in the pass that saw them; their owners replace them.
+        # splitter deletes the pods of vanished nodes in the reconcile that saw them; their owners replace
+        # them.
         self.spot = [pod for pod in self.spot if pod.node is None or pod.node in self.spot_nodes]
         self._controllers_act()
         self.history.append(decision)
@@ -366,7 +367,7 @@ class TestARestart:
     """splitter was down while things happened."""
 
     def test_a_shortage_that_nobody_watched_counts_from_its_beginning(self) -> None:
-        """Pods that have been Pending for longer than the grace are covered in the first pass."""
+        """Pods that have been Pending for longer than the grace are covered in the first reconcile."""
         observed = RebalanceInput(
             now=START,
             desired=20,
@@ -475,7 +476,7 @@ class TestScaling:
     """N changes."""
 
     def test_in_from_20_to_10_is_one_step(self) -> None:
-        """At 80 %: 4 + 16 to 2 + 8 in the very next pass."""
+        """At 80 %: 4 + 16 to 2 + 8 in the very next reconcile."""
         world = World(20, EIGHTY).settle()
         world.run(60)
         world.desired, world.max_surge = 10, 3
@@ -610,10 +611,10 @@ class TestTheWake:
             spot_spec=16,
             spot_ready_since=since,
         )
-        state, passes, elapsed_s = RebalanceState(), 0, 0.0
+        state, reconciles, elapsed_s = RebalanceState(), 0, 0.0
         while True:
             decision = decide(observed, EIGHTY, state)
-            state, passes = decision.state, passes + 1
+            state, reconciles = decision.state, reconciles + 1
             if decision.requeue_after_s is None:
                 break
             elapsed_s += decision.requeue_after_s
@@ -625,7 +626,7 @@ class TestTheWake:
             )
         assert decision.on_demand == 4
         assert elapsed_s <= 300
-        assert passes <= 12
+        assert reconciles <= 12
 
 
 EVENTS = st.sampled_from(

@@ -245,7 +245,7 @@ class TestNoProgress:
 
 
 class TestHalfRolled:
-    """Both twins are rehearsed before the first of them is rolled, and the second one not again."""
+    """Both twins are tried in a dry run before the first of them is rolled, and the second one not again."""
 
     RENDERED: ClassVar = rendered("v2")
 

@@ -52,7 +52,7 @@ def database(view: StatefulView | None = None, **fields: object) -> SourceView:
 
 
 def plan_input(source: SourceView, **fields: object) -> PlanInput:
-    """Return one pass of it."""
+    """Return one reconcile of it."""
     in_force = PolicyInForce(TWINS, (), {}, valid=True)
     return PlanInput(observation(source, (), **fields), source, in_force, Note(Reason.DRIFT, ""), Rules())
 

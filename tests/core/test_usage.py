@@ -121,7 +121,7 @@ class TestSplit:
         assert total.cpu == total.memory == 2**62
 
     def test_the_most_can_be_read_again(self) -> None:
-        """Else each pass would begin anew, and write that."""
+        """Else each reconcile would begin anew, and write that."""
         usage = begun(NOON).holding({Use.SPOT: Amount(1, 2**70, 2**70)}, NOON).holding(TWO, later(days=2))
         assert usage.total[Use.SPOT].cpu == usage.marks[0].total[Use.SPOT].cpu == 2**62
         assert Usage.from_json(usage.to_json()) == usage

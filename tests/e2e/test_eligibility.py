@@ -1,6 +1,6 @@
 """What else than the source itself may forbid a split: policies, quotas, rights, volumes, ports.
 
-The answer comes from the rehearsal or from a look around, before anything is written, and the workload is
+The answer comes from the dry run or from a look around, before anything is written, and the workload is
 split by itself when the cause has gone.
 """
 

@@ -207,15 +207,15 @@ def named(text: str) -> set[str]:
 
 
 def test_the_log_of_a_pass(split: Seen, fleet: Fleet) -> None:
-    """Each pass is one line of JSON with the same fields; no manifest and no environment is in it."""
+    """Each reconcile is one line of JSON with the same fields; no manifest and no environment is in it."""
     shop = split.shop
     node = next(node for node in shop.nodes() if node.startswith("spot"))
     fleet.notice(node)
     shop.until(lambda: shop.available_off(node) >= REPLICAS, f"{REPLICAS} replicas beside {node}")
     whole, _, _ = split.controller.said().rpartition("\n")  # the last line may be half written
     lines = [json.loads(line) for line in whole.splitlines()]
-    passes = [line for line in lines if line["message"] == "reconciled"]
-    ours = [line for line in passes if line["workload"] == f"{shop.namespace}/web"]
+    reconciles = [line for line in lines if line["message"] == "reconciled"]
+    ours = [line for line in reconciles if line["workload"] == f"{shop.namespace}/web"]
     assert len(ours) > 5
     fields = {
         "time",

@@ -341,13 +341,13 @@ class TestOrdinals:
         in_force(cluster.sandbox, "Ignore")
         try:
 
-            def passes() -> bool:
+            def reconciles() -> bool:
                 try:
                     return POOL not in cluster.born(placed, "first")["metadata"]["labels"]
                 except ApiError:
                     return False
 
-            wait_until(passes, what="the pod to pass", deadline_s=DEADLINE_S)
+            wait_until(reconciles, what="the pod to pass", deadline_s=DEADLINE_S)
         finally:
             in_force(cluster.sandbox, "Fail")
 

@@ -113,7 +113,7 @@ def apply_as(database: Database, manager: str, what: JsonObject) -> None:
 
 
 def write_conflicts(database: Database) -> int:
-    """Count the fights that the Split remembers."""
+    """Count the write conflicts that the Split remembers."""
     return len(database.status().get("fights", ()))
 
 

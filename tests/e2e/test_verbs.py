@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 
 class TestPlan:
     def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal) -> None:
-        """The rehearsal's own words, before anybody has asked the controller; nothing is written."""
+        """The dry run's own words, before anybody has asked the controller; nothing is written."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
         shop.until(lambda: quota_used(shop), "the quota to be counted")

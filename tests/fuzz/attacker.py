@@ -258,7 +258,7 @@ class Attacked:
             self.server.objects[f"{_APIS[plural_of]}/namespaces/{namespace}/{plural_of}/{name}"] = raw
 
     async def passed(self, key: Key) -> None:
-        """Do one pass as a worker does. Raises what is no answer of the API server's."""
+        """Do one reconcile as a worker does. Raises what is no answer of the API server's."""
         try:
             await self.reconciler._reconcile(key)  # noqa: SLF001 (what a worker does)
         except ApiError as error:

@@ -1,8 +1,8 @@
 """An API server that has what it is given, takes writes, and remembers what it was asked, by whose right.
 
 What is allowed is read from manifests/rbac.yaml: of the attacker's namespace what splitter may do in each, of
-the whole cluster what a pass looks at. Bodies are looked at too: what is written names no namespace and no
-owner of anybody else's.
+the whole cluster what a reconcile looks at. Bodies are looked at too: what is written names no namespace and
+no owner of anybody else's.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def _rights(role: str) -> frozenset[tuple[str, str, str]]:
 
 
 def objection(asked: Asked, namespace: str) -> str:
-    """Say why a pass of a workload of this namespace must not ask for this; empty when it may."""
+    """Say why a reconcile of a workload of this namespace must not ask for this; empty when it may."""
     found = _PATH.fullmatch(asked.path.partition("?")[0])
     if found is None:
         return "no path of the API"

@@ -106,7 +106,7 @@ def filled() -> Cache:
 
 
 def passed(cache: Cache, key: Key) -> tuple[Action, ...]:
-    """Do what a pass does but for its writes: observe, render, plan, report."""
+    """Do what a reconcile does but for its writes: observe, render, plan, report."""
     observed = asyncio.run(Observer(Nobody(), cache).observe(key, NOW))  # type: ignore[arg-type]
     in_force = policy_in_force(observed, RULES.defaults)
     BROUGHT.clear()
@@ -131,7 +131,7 @@ def _child() -> Iterator[None]:
 @FEW
 @given(data=st.data())
 def test_a_spoiled_object(kind: str, data: st.DataObject) -> None:
-    """It is read as far as it makes sense, or left out; passes go on, and others' are the same."""
+    """It is read as far as it makes sense, or left out; reconciles go on, and others' are the same."""
     make, indexer = SHELVES[kind]
     raw = data.draw(objects.spoiled(make()))
     raw["metadata"]["resourceVersion"] = "2"

@@ -1,11 +1,11 @@
 """What a tenant writes never leads out of its namespace: the real client, cache, planner and writer.
 
 A run of the unit tests plays few examples, the same in each run; `make fuzz` a hundred thousand objects. What
-is claimed of every pass of a workload in the attacker's namespace: each request is one that rbac.yaml allows
-there, or one of the few for the whole cluster that a pass looks at; what is written names no namespace and no
-owner of anybody else's; there are not too many; it takes less than a second of CPU and 100 MB; it ends with
-no exception but a refusal of the API server's; and the log holds nothing that was planted. The examples are
-not idle: every step and every action of the planner is reached.
+is claimed of every reconcile of a workload in the attacker's namespace: each request is one that rbac.yaml
+allows there, or one of the few for the whole cluster that a reconcile looks at; what is written names no
+namespace and no owner of anybody else's; there are not too many; it takes less than a second of CPU and 100
+MB; it ends with no exception but a refusal of the API server's; and the log holds nothing that was planted.
+The examples are not idle: every step and every action of the planner is reached.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from splitter.kube.paths import ResourcePath
 
 _CAMPAIGN = os.environ.get("FUZZ_EXAMPLES")
 PASSES = settings(
-    phases=(Phase.explicit, Phase.generate),  # one pass is slow: what fails is shown as it was drawn
+    phases=(Phase.explicit, Phase.generate),  # one reconcile is slow: what fails is shown as it was drawn
     max_examples=int(_CAMPAIGN or "7"),
     derandomize=_CAMPAIGN is None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -149,7 +149,7 @@ def test_a_secret_is_said_in_the_namespace_only(lab: Lab) -> None:
     lab.server.refusals.append(422)
     asked = lab.passed(attacked, STAGES["pause"].workload)
     assert any(PLANTED in str(one.body) for one in asked if one.is_report)
-    assert "pass failed" in lab.log
+    assert "reconcile failed" in lab.log
     assert "Invalid value" in lab.log
 
 

@@ -341,7 +341,7 @@ class TestStrangers:
         return found, keys
 
     def test_pods_of_another_namespace(self) -> None:
-        """A pod that names somebody's ReplicaSet by its UID is none of its pods, and wakes nobody."""
+        """A pod that names somebody's ReplicaSet by its UID is none of its pods, and enqueues nobody."""
         found, keys = self.woken()
         found.pods.upsert(pod("fake", namespace="evil"))
         assert not keys

@@ -244,7 +244,7 @@ class TestTryingAgain:
         assert len(script.asked) == 1
 
     async def test_writes_are_never_repeated(self) -> None:
-        """Whether a failed write was done is unknown: the next pass looks, nobody repeats it."""
+        """Whether a failed write was done is unknown: the next reconcile looks, nobody repeats it."""
         script = Script().then(refusal(503, "ServiceUnavailable", "starting"), json({}))
         async with connected(script) as client:
             with pytest.raises(ApiError, match="starting"):

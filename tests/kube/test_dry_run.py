@@ -1,4 +1,4 @@
-"""The rehearsal: whose fault a refusal is, in words, and what is no refusal at all."""
+"""The dry run: whose fault a refusal is, in words, and what is no refusal at all."""
 
 from collections.abc import Sequence
 

@@ -193,7 +193,7 @@ class TestFailures:
         assert [method for method, _ in town.posted()] == ["POST", "POST", "POST"]
 
     async def test_telling_waits_for_nobody(self, town: Town) -> None:
-        """Telling is done before anything is sent: a pass never waits for an Event."""
+        """Telling is done before anything is sent: a reconcile never waits for an Event."""
         town.events.tell(source(), NOW, [LOST])
         assert town.script.asked == []
         with suppress(ApiError):

@@ -94,7 +94,7 @@ def woken() -> Woken:
 
 
 class TestPods:
-    """Pods change many times for others, and a pass costs ten times what hearing of it costs."""
+    """Pods change many times for others, and a reconcile costs ten times what hearing of it costs."""
 
     def test_wake_nobody_with_what_nobody_looks_at(self, woken: Woken) -> None:
         """An annotation of somebody's is heard, and that is all."""
@@ -114,7 +114,7 @@ class TestPods:
 
 
 class TestDoomedNodes:
-    """Urgent is what can be helped: a pass that raises nobody takes the time of one that does."""
+    """Urgent is what can be helped: a reconcile that raises nobody takes the time of one that does."""
 
     def doom(self, woken: Woken) -> list[tuple[Key, bool]]:
         """Let the node be announced to go; return who is woken."""
@@ -165,7 +165,7 @@ class TestNodeEvents:
         assert woken.calls == [(WEB, False)]
 
     def test_grow_stale_by_themselves(self, woken: Woken) -> None:
-        """A node that outlives its announced end was not interrupted; a pass is due just then."""
+        """A node that outlives its announced end was not interrupted; a reconcile is due just then."""
         woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
         assert woken.cache.silent_from(["spot-a"], NOW) == NOW + timedelta(seconds=420)
         assert woken.health(after_s=421) is Health.HEALTHY

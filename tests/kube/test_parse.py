@@ -644,7 +644,7 @@ def split(status: object = None, spec: Raw | None = None) -> Raw:
 
 class TestSplits:
     def test_as_written(self) -> None:
-        """What a pass must remember comes back out of the status."""
+        """What a reconcile must remember comes back out of the status."""
         status = {
             "state": "Steady",
             "conflict": True,

@@ -171,7 +171,7 @@ class TestTelling:
         }
 
     async def test_a_split_that_could_not_be_written(self, desk: Desk) -> None:
-        """It was told too early; the next pass tells the same, and somebody else's what its Split says."""
+        """It was published too early; the next reconcile publishes the same, and others what Splits say."""
         await desk.place("db", 0)
         desk.store.denied = f"{OURS}/splits/db-sts"
         with pytest.raises(ApiError):

@@ -1,4 +1,4 @@
-"""Whom the cache wakes: everybody whom a change concerns, and nobody for what no pass looks at."""
+"""Whom the cache wakes: everybody whom a change concerns, and nobody for what no reconcile looks at."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def world() -> World:
 
 
 class TestNeedsNoReconcile:
-    """A change that no pass can see wakes nobody, and the record has the version of today."""
+    """A change that no reconcile can see enqueues nobody, and the record has the version of today."""
 
     def test_a_status_that_counts_what_nobody_counts(self, world: World) -> None:
         """How many pods are ready, and when a condition was last looked at, is in no decision."""
@@ -97,7 +97,7 @@ class TestNeedsNoReconcile:
         ],
     )
     def test_news(self, world: World, kind: str, raw: Raw) -> None:
-        """Whatever a pass may decide by wakes the workload."""
+        """Whatever a reconcile may decide by wakes the workload."""
         assert world.hears(kind, raw)
 
     @pytest.mark.parametrize("kind", ["sources", "twins", "replica_sets", "pods", "splits"])
@@ -122,7 +122,7 @@ class TestOwnStatuses:
     """The statuses that we write come back: by the answer, and by the watch, whichever is first."""
 
     def test_as_it_was_decided(self, world: World) -> None:
-        """A pass knew it before it was written."""
+        """A reconcile knew it before it was written."""
         world.cache.statuses.decided("uid-split", STATUS)
         assert not world.hears("splits", split(STATUS, version=2))
 

@@ -159,7 +159,7 @@ class TestObservation:
 
     @staticmethod
     def cache() -> Cache:
-        """Return a cache that wakes nobody."""
+        """Return a cache that enqueues nobody."""
         return Cache(partial(assess), nobody)
 
     @staticmethod

@@ -62,7 +62,7 @@ class Desk:
         self.cache = cache
         self.script = script
         self.again = again
-        """The passes that were asked for, with seconds to wait."""
+        """The reconciles that were asked for, with seconds to wait."""
 
     def written(self) -> list[str]:
         """Return the states written so far."""
@@ -98,7 +98,7 @@ class TestOverlay:
         assert desk.writer.overlay(observed) is observed
 
     async def test_next_pass_sees_it(self, desk: Desk) -> None:
-        """What was decided counts in the next pass, although nothing is written yet."""
+        """What was decided counts in the next reconcile, although nothing is written yet."""
         decided = status(
             "Moving",
             write_conflicts=["2026-01-05T09:59:00Z"],
@@ -115,7 +115,7 @@ class TestOverlay:
         assert desk.script.asked == []
 
     async def test_what_a_status_may_lack(self, desk: Desk) -> None:
-        """A status without fights, conflict and annotations is one of a quiet life."""
+        """A status without write conflicts, conflict and annotations is one of a quiet life."""
         desk.writer.post(observation(), status("Steady"))
         seen = desk.writer.overlay(observation(split=split(conflict=True, write_conflicts=(NOW,)))).split
         assert seen is not None
@@ -270,7 +270,7 @@ class TestFailures:
     async def test_is_remembered(
         self, desk: Desk, caplog: pytest.LogCaptureFixture, answer: Answer, loud: bool
     ) -> None:
-        """What cannot be written counts in the next pass, which posts it again. A race is not told."""
+        """What cannot be written counts in the next reconcile, which posts it again. A race is not told."""
         desk.script.answers.appendleft(answer)
         with caplog.at_level(logging.WARNING, logger="splitter.status"):
             desk.writer.post(observation(), status("Moving", rebalance={"lost": True}))
@@ -287,7 +287,7 @@ class TestFailures:
         assert desk.writer.overlay(observation()) == observation()
 
     async def test_a_pass_is_asked_for(self, desk: Desk) -> None:
-        """No event need come that makes a pass: what stands in the status would stay for minutes."""
+        """No event need come that makes a reconcile: what stands in the status would stay for minutes."""
         for answer in (
             refusal(409, "Conflict", "modified"),
             refusal(401, "Unauthorized", "expired"),

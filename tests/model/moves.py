@@ -30,8 +30,8 @@ from splitter.core.plan import Plan, Rules
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
 from stories.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
-from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action, potential
+from stories.reconciles import Splitter
 
 RULES = Rules(defaults=POLICY)
 
@@ -147,7 +147,7 @@ def _write(world: World) -> None:
         _forget(world)
 
 
-def _whole_pass(world: World) -> None:
+def _whole_reconcile(world: World) -> None:
     _begin(world)
     while world.pending:
         _write(world)
@@ -480,9 +480,9 @@ def moves(world: World, config: Config) -> list[Move]:
 
 
 def _of_splitter(world: World, config: Config) -> Iterator[Move]:
-    if config.whole_passes:
+    if config.whole_reconciles:
         if concerns(world):
-            yield Move("splitter passes", _whole_pass)
+            yield Move("splitter reconciles", _whole_reconcile)
         return
     if world.pending:
         yield Move(f"splitter writes {said(world.pending[0])}", _write)

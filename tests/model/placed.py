@@ -1,7 +1,7 @@
 """A StatefulSet in placement mode in a small world: every order of events, breadth first.
 
 The world is the smallest in which the mover's rules can be broken: members, two spot nodes, on-demand, a
-placeholder, the StatefulSet controller, the scheduler, the kubelets and the passes of splitter, which may
+placeholder, the StatefulSet controller, the scheduler, the kubelets and the reconciles of splitter, which may
 crash after any write. Time stands still and every soak and back-off is 0, so that nothing is saved by
 waiting: all that happens between two hours happens in one, and no member is ended more often than one allows.
 """
@@ -197,7 +197,7 @@ def decided(world: World, config: Config) -> Placed:
 
 
 def writes(world: World, config: Config) -> list[tuple[str, World]]:
-    """Return the world after each write of one pass, in order; judged as they come."""
+    """Return the world after each write of one reconcile, in order; judged as they come."""
     placed = decided(world, config)
     now, found = replace(world, yielded=placed.state.yielded), []
 
@@ -247,7 +247,7 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
 
 
 def _reserve(now: World, placed: Placed) -> Moves:
-    """Yield what becomes of the placeholder in a pass."""
+    """Yield what becomes of the placeholder in a reconcile."""
     held, wanted = now.held, placed.reservation
     if held is not None and held.failed:
         yield "delete the spent placeholder", replace(now, held=None)

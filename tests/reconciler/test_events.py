@@ -40,12 +40,12 @@ class _Cluster:
         self.takes = takes
         self.tried: list[Action] = []
         self.events: list[str] = []
-        self.passes = asyncio.Semaphore(0)
+        self.reconciles = asyncio.Semaphore(0)
 
     async def observe(self, key: Key, now: datetime, reserved: int) -> Observation:
         """Return what there is to see."""
         del key, reserved
-        self.passes.release()
+        self.reconciles.release()
         return replace(SCALED_IN, now=now)
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> None:
@@ -91,8 +91,8 @@ async def test_a_lost_race_is_no_news(takes: int, reported: list[str]) -> None:
     queue.add(KEY)
     running = asyncio.create_task(reconciler.run(1, 0))
     async with asyncio.timeout(20):
-        await cluster.passes.acquire()
-        await cluster.passes.acquire()  # the first pass is through
+        await cluster.reconciles.acquire()
+        await cluster.reconciles.acquire()  # the first reconcile is through
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running

@@ -69,7 +69,7 @@ def test_who_waits_is_woken_by_namespace(clock: Clock) -> None:
 
 
 def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
-    """Whose pass fails, and whose move does not get on: the next one's turn comes by time."""
+    """Whose reconcile fails, and whose move does not get on: the next one's turn comes by time."""
     others = Others(1, clock)
     others.moves(A, still=True)
     others.moves(B, still=False, waits=True)

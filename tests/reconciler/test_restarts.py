@@ -95,7 +95,7 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
     """What may have ended a pod counts; what surely has not, does not."""
     writer = Answering(error)
 
-    async def passes() -> None:
+    async def reconciles() -> None:
         queue = WorkQueue()
         reconciler = Reconciler(
             queue,
@@ -112,7 +112,7 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
                 assert raised is error  # noqa: PT017 - it is the writer's own
             reconciler._status_writer._posted.clear()  # noqa: SLF001 - as when the status cannot be written
 
-    asyncio.run(passes())
+    asyncio.run(reconciles())
     assert writer.evictions == asked
 
 
@@ -122,7 +122,7 @@ class Shared:
     def __init__(self) -> None:
         self.status: dict[str, Any] = {}
         self.ends = self.written = 0
-        self.made: datetime | None = None  # the member's pod, if it is to be the same in every pass
+        self.made: datetime | None = None  # the member's pod, if it is to be the same in every reconcile
         self.taken_over = False  # another leader writes between what this one sees and what it writes
         self.answer: ApiError | None = None  # to an eviction, which is done all the same
 
@@ -157,8 +157,8 @@ class Shared:
             raise self.answer
 
 
-def led(renderer: BoundedRenderer, shared: Shared, passes: int = 1, *, flushes: bool = False) -> None:
-    """Lead for some passes, and stop: without a word, so that what is not written by then is lost."""
+def led(renderer: BoundedRenderer, shared: Shared, reconciles: int = 1, *, flushes: bool = False) -> None:
+    """Lead for some reconciles, and stop: without a word, so that what is not written by then is lost."""
 
     async def term() -> None:
         reconciler = Reconciler(
@@ -169,7 +169,7 @@ def led(renderer: BoundedRenderer, shared: Shared, passes: int = 1, *, flushes: 
             rules=rules_of(Settings()),
             resync_s=300.0,
         )
-        for _ in range(passes):
+        for _ in range(reconciles):
             with suppress(ApiError):
                 await reconciler._reconcile(KEY)  # noqa: SLF001 - what a worker does
         if flushes:
@@ -195,7 +195,7 @@ def test_who_was_overtaken_ends_nobody(renderer: BoundedRenderer) -> None:
     """One who decides by a Split that another has written since: paused, say, and woken too late."""
     shared = Shared()
     shared.taken_over = True
-    led(renderer, shared, passes=3)
+    led(renderer, shared, reconciles=3)
     assert shared.ends == 0
     shared.taken_over = False
     led(renderer, shared)

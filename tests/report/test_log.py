@@ -45,7 +45,7 @@ def written(form: str, words: object = "reconciled", /, **fields: Any) -> str:  
 
 class TestReconcile:
     def test_fields(self) -> None:
-        """A pass has the same fields always, and they are words and numbers."""
+        """A reconcile has the same fields always, and they are words and numbers."""
         assert reconcile_fields(KEY, MOVED, 0.0412) == FIELDS
 
     def test_as_text(self) -> None:
@@ -140,7 +140,7 @@ class TestLines:
         try:
             int("hunter2")
         except ValueError as error:
-            line = written("text", "a pass failed", exc_info=(type(error), error, error.__traceback__))
+            line = written("text", "a reconcile failed", exc_info=(type(error), error, error.__traceback__))
         assert "Traceback" in line
         assert "ValueError: invalid literal" in line
         assert "base 10: 'hunter2'" not in line

@@ -1,4 +1,4 @@
-"""Metrics: what a pass leaves there, and that the reference tells the truth about all of them."""
+"""Metrics: what a reconcile leaves there, and that the reference tells the truth about all of them."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def _alone() -> Iterator[None]:
 
 
 def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
-    """Show one pass, and return some of what a scrape reads then."""
+    """Show one reconcile, and return some of what a scrape reads then."""
     plan = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "all is well"), **wanted)  # type: ignore[arg-type]
     status: dict[str, Any] = build(observed, plan, IN_FORCE, written=True)
     metrics.show(observed, status)

@@ -27,7 +27,7 @@ AT_NOW = "2026-01-05T10:00:00Z"
 
 
 def steady(*notes: Note, **fields: Any) -> Plan:  # noqa: ANN401 (fields of a plan)
-    """Return the plan of a quiet pass, with something to say."""
+    """Return the plan of a quiet reconcile, with something to say."""
     return replace(Plan(Step.RUN, State.STEADY, BALANCED, notes=notes), **fields)
 
 
@@ -44,7 +44,7 @@ def show(
     *,
     written: bool = True,
 ) -> dict[str, Any]:
-    """Build the status of a quiet pass, or of the one given."""
+    """Build the status of a quiet reconcile, or of the one given."""
     return build(observed or observation(), plan or steady(), in_force, written=written)
 
 
@@ -269,7 +269,7 @@ class TestDecisions:
 
 class TestMemory:
     def test_rebalance(self) -> None:
-        """The rebalancing state goes into the status, and stays when a pass has none of its own."""
+        """The rebalancing state goes into the status, and stays when a reconcile has none of its own."""
         state = RebalanceState(lost=True, window=4)
         found = show(steady(rebalance=state))
         assert found["rebalance"] == state.to_json()
@@ -408,14 +408,14 @@ class TestWriteConflicts:
         assert conditions(found)["Conflict"]["status"] == "True"
 
     def test_old_ones_are_forgotten(self) -> None:
-        """What is longer ago than ten minutes is no part of this fight."""
+        """What is longer ago than ten minutes is no part of this write conflict."""
         old = observation(split=split(write_conflicts=(ago(900), ago(700), ago(100))))
         found = show(steady(write_conflict=True), old)
         assert len(found["fights"]) == 2
         assert "conflict" not in found
 
     def test_conflict_stays(self) -> None:
-        """A conflict stays, however long ago the fights, until the label goes."""
+        """A conflict stays, however long ago the write conflicts, until the label goes."""
         given_way = after({"conflict": True})
         assert show(None, observation(split=given_way, now=NOW))["conflict"] is True
 

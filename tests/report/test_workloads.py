@@ -1,4 +1,4 @@
-"""The series of the workloads: theirs alone, in step with the passes, gone with the workload."""
+"""The series of the workloads: theirs alone, in step with the reconciles, gone with the workload."""
 
 import pytest
 from prometheus_client import Metric
@@ -106,7 +106,7 @@ class TestSeconds:
         assert indexer.value("splitter_cover_seconds_total") == 14
 
     def test_of_pods(self, indexer: Indexer) -> None:
-        """Each pool goes on from what the Split has counted, as long as a pass holds."""
+        """Each pool goes on from what the Split has counted, as long as a reconcile holds."""
         before = {Use.ON_DEMAND: Amount(40, 4000, 2048), Use.SPOT: Amount(70)}
         indexer.workloads.show(WEB, figures(used=before))
         indexer.clock.now_s += 10
@@ -134,7 +134,7 @@ class TestSeconds:
         assert indexer.value("splitter_pod_seconds_total", pool="spot") == 70
 
     def test_begin_at_nothing(self, indexer: Indexer) -> None:
-        """Both are there from the first pass on."""
+        """Both are there from the first reconcile on."""
         indexer.workloads.show(WEB, figures())
         assert indexer.value("splitter_cover_seconds_total") == 0
         assert indexer.value("splitter_pod_seconds_total", pool="spot") == 0

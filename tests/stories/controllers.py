@@ -20,7 +20,7 @@ EVICTED_AFTER_S = 70  # with tolerationSeconds 30
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do one pass of the Deployment controller."""
+    """Do one reconcile of the Deployment controller."""
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
     new = _new_replica_set(owned, deployment)
@@ -196,7 +196,7 @@ def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
-    """Do one pass of the ReplicaSet controller: status of what it found, then make or delete pods."""
+    """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods."""
     if rs.deleting:
         return False
     adopted = [pod for pod in cluster.orphans() if pod.hash in rs.hashes and rs.selects in {None, pod.label}]

@@ -39,8 +39,8 @@ from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
-from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action
+from stories.reconciles import Splitter
 
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 

@@ -1,7 +1,7 @@
 """A StatefulSet in placement mode, played second by second around the real planner: what people would see.
 
 The smallest cluster in which time matters: nodes that come and go, pods that take their time to end and to
-start, a placeholder. In every second the machinery runs, then splitter's pass; what changed is told. The
+start, a placeholder. In every second the machinery runs, then splitter's reconcile; what changed is told. The
 promises are checked at every write: no eviction leaves half of the members ready or fewer, and no member is
 ended more often within an hour than docs/limits.md says, whatever the cluster does.
 """
@@ -165,7 +165,7 @@ class PlacementStory:
         """Let time pass."""
         end_s = self.now_s + seconds
         while self.now_s < end_s:
-            # Where nothing is under way the next thing to happen is a pass of splitter's own.
+            # Where nothing is under way the next thing to happen is a reconcile of splitter's own.
             self.now_s = min(end_s, max(self.now_s + 1, self._due_s)) if self._is_quiet() else self.now_s + 1
             self._machinery()
             if self._looks() != self._looked or self.now_s >= self._due_s:
@@ -254,7 +254,7 @@ class PlacementStory:
         return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
 
     def _passes(self) -> None:
-        """Pass until nothing is written; the next look comes with an event, or when the plan says."""
+        """Reconcile until nothing is written; the next look comes with an event, or when the plan says."""
         for _ in range(4):
             if not self._passed():
                 break
@@ -263,7 +263,7 @@ class PlacementStory:
     def _passed(self) -> bool:
         found = self._plan()
         evicted = next((one for one in found.actions if isinstance(one, EvictPod)), None)
-        if evicted is not None and not self.budget:  # 429: the pass ends there, and reports nothing
+        if evicted is not None and not self.budget:  # 429: the reconcile ends there, and reports nothing
             at = NOW + timedelta(seconds=self.now_s)
             self.turned_down = EvictionRefusal(evicted.uid, "the budget allows none", at)
             return True

@@ -172,13 +172,13 @@ class Promises:
         self.excused = False
         """Splitter cannot know yet what the world has just done: its cache lags."""
         self.seen: NodeStatus | None = None
-        """What splitter saw when it planned the writes of this pass."""
+        """What splitter saw when it planned the writes of this reconcile."""
         self.seen_ceiling = 0
         self.most_placed = 0
         self.least_available = 10**9
 
     def look(self) -> None:
-        """Remember what splitter sees as it plans a pass."""
+        """Remember what splitter sees as it plans a reconcile."""
         self.seen, self.seen_ceiling = destined(self.cluster), self._ceiling()
 
     @contextmanager

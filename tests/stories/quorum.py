@@ -319,7 +319,7 @@ def is_startable(quorum: Quorum, pod: Member) -> bool:
 
 
 def observe(quorum: Quorum) -> Observation:
-    """Return everything that one pass may know."""
+    """Return everything that one reconcile may know."""
     source, split = quorum.source, quorum.split
     return Observation(
         unguardable="nobody may write budgets here",

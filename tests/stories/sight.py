@@ -26,7 +26,7 @@ KEY = Key("Deployment", "shop", "web")
 
 
 def observe(cluster: Cluster) -> Observation:
-    """Return everything that one pass may know."""
+    """Return everything that one reconcile may know."""
     source = cluster.source
     sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""} and not rs.deleting]
     views = [_replica_set(cluster, rs, _attachment(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]

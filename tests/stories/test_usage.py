@@ -10,7 +10,7 @@ from splitter.core.plan import Rules
 from splitter.core.usage import Usage, Use
 from stories.cluster import START
 from stories.director import Story
-from stories.passes import Splitter
+from stories.reconciles import Splitter
 
 HOUR_S = 3600
 

@@ -82,5 +82,5 @@ def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note 
 
 
 def denied(observed: Observation, _: SourceView, __: Policy) -> Note | None:
-    """Object with what the rehearsal was answered."""
+    """Object with what the dry run was answered."""
     return observed.denied

@@ -1,6 +1,6 @@
 """Reads a source's annotations, and its namespace's, into a `Policy` or sentences.
 
-Called by the planner for each pass. What is done about a sentence is decided there.
+Called by the planner for each reconcile. What is done about a sentence is decided there.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Whether spot can be had: what autoscalers say about their latest attempts to buy it.
 
-`kube.observe` asks `spot_blocked` in each pass; the answer becomes `Observation.blocked`. Two voices are
-understood: the groups that cluster-autoscaler has stopped asking for (its status ConfigMap, `Backoff`),
+`kube.observe` asks `spot_blocked` in each reconcile; the answer becomes `Observation.blocked`. Two signals
+are understood: the groups that cluster-autoscaler has stopped asking for (its status ConfigMap, `Backoff`),
 and the NodeClaims for which Karpenter found no machine (`InsufficientCapacityError`). A wrong yes costs
 on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked.
 Source: R10; docs/adr/0014.
@@ -199,7 +199,7 @@ def _spot_groups(
     return spot_groups
 
 
-@lru_cache(maxsize=4096)  # 60 pools and as many groups, asked for in each pass while one is in backoff
+@lru_cache(maxsize=4096)  # 60 pools and as many groups, asked for in each reconcile while one is in backoff
 def _is_pool_of(pool: str, group: str) -> bool:
     """Say whether a group's name has the pool's in it as whole words: "a" is in "eks-a-7", not in "spark".
 

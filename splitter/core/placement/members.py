@@ -1,6 +1,6 @@
 """The members of a StatefulSet in one moment: who stands where, who counts, who is on the way.
 
-Built by `kube.observe` in every pass (and by tests). A member is counted by its pod and that pod's node,
+Built by `kube.observe` in every reconcile (and by tests). A member is counted by its pod and that pod's node,
 never by the StatefulSet's status. Nothing here decides. Counts are replicas, instants aware UTC datetimes.
 """
 

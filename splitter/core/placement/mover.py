@@ -1,9 +1,9 @@
 """Which pod is moved next: at most one. Whether it may be is for `disruption` to say (P10).
 
-`place` asks once a pass. A doomed pod is moved at once, while its node still lives; one that merely stands in
-the wrong pool only when every other member is ready, nothing else is under way, and a placeholder holds
-the room that it will need. Pods whose nodes have gone are not moved but deleted (`place`), and those of a
-node that only says nothing are left alone: a StatefulSet promises at most one pod for each name.
+`place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
+stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder
+holds the room that it will need. Pods whose nodes have gone are not moved but deleted (`place`), and those of
+a node that only says nothing are left alone: a StatefulSet promises at most one pod for each name.
 """
 
 from collections.abc import Sequence

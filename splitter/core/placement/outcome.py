@@ -1,6 +1,6 @@
 """How a move ended, and how long the next one waits for that.
 
-`place` asks at the beginning of each pass, before anything is moved; `mover` asks how long to rest.
+`place` asks at the beginning of each reconcile, before anything is moved; `mover` asks how long to rest.
 """
 
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""One pass of placement: the ordinals, the pods to remove, at most one to move, the room to hold, and why.
+"""One reconcile of placement: ordinals, pods to remove, at most one to move, the room to hold, and why.
 
-The planner calls `place` in every pass of a workload in placement mode and turns the answer into writes. When
-the ordinals change, they are all that is written in that pass: a pod that ended in the same breath could be
-born by the old ones. It must never see a clock: the same input gives the same answer.
+The planner calls `place` in every reconcile of a workload in placement mode and turns the answer into writes.
+When the ordinals change, they are all that is written in that reconcile: a pod that ended in the same breath
+could be born by the old ones. It must never see a clock: the same input gives the same answer.
 """
 
 from collections.abc import Iterator

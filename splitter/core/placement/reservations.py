@@ -1,7 +1,7 @@
 """The placeholder: a pod that asks for what a member asks for, in the pool that the member moves to (P21).
 
-`in_place` has it made and let go. It proves that there is room (an autoscaler buys a node for it where there
-is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
+`placement_table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
+there is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
 It runs nothing but a pause image, reads nothing, and yields to any pod of a higher priority.
 """
 

@@ -1,6 +1,6 @@
 """One decision about one workload: two counts, what to remember, why, and when to look again.
 
-The planner calls `decide` in every pass in which nothing is parked, and applies the result in this
+The planner calls `decide` in every reconcile in which nothing is parked, and applies the result in this
 order: on-demand, deletion costs of the doomed, spot, state. `decide` is final: its raises are bounded
 and its lowerings guarded inside. It must never see a clock: the same input gives the same answer.
 """

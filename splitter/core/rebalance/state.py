@@ -1,6 +1,6 @@
 """What a decision is made from: the counts of the moment, the memory of the past, the time constants.
 
-`RebalanceInput` is built by the observer in every pass, `RebalanceState` comes from the Split's status
+`RebalanceInput` is built by the observer in every reconcile, `RebalanceState` comes from the Split's status
 and goes back there, `Tuning` comes from the settings. Nothing here decides. Counts are replicas,
 durations seconds, instants aware UTC datetimes.
 """
@@ -142,7 +142,7 @@ class RebalanceInput:
         """Count only what will still be there when the controllers have caught up with the specs.
 
         For a moment after a scale-down more pods exist than are asked for. Counting those would let
-        two passes in a row spend the same surplus. What goes first is what a ReplicaSet deletes first:
+        two reconciles in a row spend the same surplus. What goes first is what a ReplicaSet deletes first:
         the unready, the doomed (their deletion cost is -1000), then the youngest.
         """
         on_demand_ready = min(self.on_demand_ready, self.on_demand_spec)
@@ -166,7 +166,7 @@ class RebalanceInput:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceState:
-    """What must outlive a pass and a restart; kept in the Split's status (`to_json`, `from_json`).
+    """What must outlive a reconcile and a restart; kept in the Split's status (`to_json`, `from_json`).
 
     >>> RebalanceState.from_json(RebalanceState(lost=True, window=4).to_json())
     RebalanceState(soak_s=None, last_loss=None, lost=True, window=4, ...)

@@ -243,7 +243,7 @@ def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> Re
 def spot_replicas(figures: Figures, on_demand: int) -> int:
     """Step 4 (R40 to R47): ask for what is wanted, within N + S, and give back only what is spare.
 
-    `on_demand` is what step 3 decided: the two lowerings of one pass share one surplus.
+    `on_demand` is what step 3 decided: the two lowerings of one reconcile share one surplus.
     """
     observed, keep = figures.observed, figures.keep
     spec = observed.spot_spec
@@ -254,7 +254,7 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     target = min(live, top)
     if not figures.releasing:
         # While the doomed are let go nothing is asked for: a ReplicaSet deletes Pending pods first, and
-        # a doomed one would live on in the place of the probe. The next pass asks again.
+        # a doomed one would live on in the place of the probe. The next reconcile asks again.
         target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), target)
     if target >= spec:
         return target

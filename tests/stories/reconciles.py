@@ -117,7 +117,7 @@ class Splitter:
         return found
 
     def write_next(self) -> bool:
-        """Do the next write of the pass; False when it lost a race and the rest was dropped."""
+        """Do the next write of the reconcile; False when it lost a race and the rest was dropped."""
         action = self.pending.popleft()
         self.judge(action)
         if self.cluster.now < self.refused_until:
