@@ -310,7 +310,7 @@ class TestRecords:
     """Decisions are numbered, so that they can be cited."""
 
     def test_are_numbered(self) -> None:
-        """Every record has a number of its own, the same in its name and in its title."""
+        """Every record has a number of its own, in its name and in its title. A number may be left out."""
         records = sorted((ROOT / "docs/adr").glob("*.md"))
         numbers = [int(record.name[:4]) for record in records]
         assert len(set(numbers)) == len(numbers) > 40

@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 
 class TestPrecedence:
     def test_defaults(self) -> None:
-        """Without file and environment everything has a default, the design's own."""
+        """Without file and environment everything has its default."""
         settings = load_settings(environment={})
         tuning, policy = Tuning(), Policy()
         assert settings == Settings()

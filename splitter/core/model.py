@@ -47,7 +47,7 @@ class RolloutOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a source's annotations ask for, parsed and valid (design: "The surface")."""
+    """What a source's annotations ask for, parsed and valid (docs/reference/annotations.md)."""
 
     on_demand_base: int | Literal["majority"] = 0
     spot_percent: int = 100
@@ -107,7 +107,7 @@ class Trouble:
 
 @unique
 class NodeStatus(StrEnum):
-    """What the node under a pod says about the pod (handover.md: "av(x) is counted from pods")."""
+    """What the node under a pod says about the pod (H5)."""
 
     UNBOUND = "unbound"
     SOUND = "sound"

@@ -122,7 +122,7 @@ def plan(
     """Return what to write now and why. `rendered` is a Note when the templates did not render."""
     source = observed.source
     if source is None or source.deleting:
-        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
+        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)

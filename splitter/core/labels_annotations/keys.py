@@ -93,7 +93,7 @@ LABEL_VALUE_MAX: Final = 63
 _HASH_LENGTH: Final = 8
 # Kubernetes names a ReplicaSet `<deployment>-<hash of at most 10>`, within the 253 of a DNS
 # subdomain; and labels a StatefulSet's pods with `<statefulset>-<hash of 10>`, within 63. Twins of
-# 57 characters and more are accepted by the API and never get a pod (handover.md).
+# 57 characters and more are accepted by the API and never get a pod (H73).
 _LONGEST_GUARD: Final = 253 - len("-guard")
 _LONGEST_TWIN_NAME: Final = {"Deployment": 253 - 11, "StatefulSet": 63 - 11}
 

@@ -79,7 +79,7 @@ def parse_ownership_mark(text: str | None) -> OwnershipMark | None:
     """Return the mark, or None when there is none or nobody of ours wrote it.
 
     A mark that does not parse counts as no mark: beside twins or parked ReplicaSets the source is
-    recognised as ours again and marked anew (handover.md, row 4).
+    recognised as ours again and marked anew (H22).
     """
     try:
         read: object = json.loads(text or "")
