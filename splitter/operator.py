@@ -24,7 +24,7 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.nodes import Health
 from splitter.core.reasons import Reason, State
-from splitter.kube.access import check_access, missing_in, probe
+from splitter.kube.access import check_access, missing_in, patiently, probe
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import Client
@@ -71,10 +71,13 @@ async def run(settings: Settings) -> None:
             answered=metrics.count_request,
         )
         stack.push_async_callback(client.close)
-        version = await probe(client)
-        missing = await check_access(
-            client, settings.watch_namespaces, settings.own_namespace if _elects(settings) else ""
-        )
+        lease_namespace = settings.own_namespace if _elects(settings) else ""
+
+        async def asked() -> tuple[str, tuple[str, ...]]:
+            version = await probe(client)
+            return version, await check_access(client, settings.watch_namespaces, lease_namespace)
+
+        version, missing = await patiently(asked, settings.patience_at_start_s)
         logger.info("connected to Kubernetes %s at %s", version, client.server)
         if not _elects(settings) and settings.own_namespace:
             await _must_be_alone(client, settings.own_namespace)

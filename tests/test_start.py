@@ -147,10 +147,12 @@ def fake_api(
     *,
     token: str | None = None,
     certificate: Path | None = None,
+    unheard: int = 0,
 ) -> Iterator[Api]:
     """Serve the questions that are asked at the start: version, rights, and which of `paths` exist.
 
-    With `token` whoever has another one is unauthorized; with `certificate` it speaks TLS.
+    With `token` whoever has another one is unauthorized; with `certificate` it speaks TLS. So many requests
+    as are `unheard` come to nothing first.
     """
     asked: list[str] = []
 
@@ -169,6 +171,9 @@ def fake_api(
 
         def _answer(self, status: int, body: object) -> None:
             asked.append(self.path)
+            if len(asked) <= unheard:
+                self.close_connection = True
+                return
             if token is not None and self.headers["Authorization"] != f"Bearer {token}":
                 status, body = 401, UNAUTHORIZED
             content = json.dumps(body).encode()
@@ -315,6 +320,24 @@ class TestReachability:
         assert "ApiUnreachable" in sentence
         assert "the API server https://127.0.0.1:1 does not answer" in sentence
         assert "check its address" in sentence
+
+    def test_comes_late(self, tmp_path: Path) -> None:
+        """A pod that starts before anybody answers waits, and goes on from there as if nothing had been."""
+        with fake_api(paths=frozenset(), unheard=9) as api:
+            ended = subprocess.run(
+                [sys.executable, "-m", "splitter", "run"],
+                env=environment(tmp_path, kubeconfig(tmp_path, api.url), START_PATIENCE_S="60"),
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE_S,
+                check=False,
+            )
+        waits, sentence = ended.stderr.splitlines()
+        assert f"the API server {api.url} does not answer" in waits
+        assert "it is asked again for 60 s" in waits
+        assert "does not know Splits" in sentence
+        assert api.asked.count("/version") == 10
 
     def test_unknown_certificate(self, started: Started, tmp_path: Path) -> None:
         """A server whose certificate nobody vouches for is not spoken to; the reason is in the sentence."""
