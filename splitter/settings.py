@@ -117,7 +117,7 @@ class Settings(BaseModel):
         default=None,
         ge=0,
         le=600,
-        description="How long the API server may be silent at start; unset: 20 in a pod, 0 with a kubeconfig.",
+        description="How long nobody may answer at the start; unset: 20 in a pod, 0 with a kubeconfig.",
     )
     delete_pods_of_vanished_nodes: bool = Field(
         default=True,
