@@ -43,6 +43,9 @@ from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
 
+# With a pod's own credentials; a person at a terminal is told at once. Less than the liveness probe waits for
+# a process that does not listen yet (manifests/deployment.yaml).
+_PATIENCE_S = 20.0
 _SYNC_S = 120.0
 # What splitter does without may come a little later; a first look with it is the better one.
 _OPTIONAL_SYNC_S = 2.0
@@ -77,7 +80,7 @@ async def run(settings: Settings) -> None:
             version = await probe(client)
             return version, await check_access(client, settings.watch_namespaces, lease_namespace)
 
-        version, missing = await patiently(asked, settings.patience_at_start_s)
+        version, missing = await patiently(asked, 0 if settings.kubeconfig else _PATIENCE_S)
         logger.info("connected to Kubernetes %s at %s", version, client.server)
         if not _elects(settings) and settings.own_namespace:
             await _must_be_alone(client, settings.own_namespace)

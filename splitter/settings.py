@@ -31,9 +31,6 @@ _SERVICE_ADDRESS: Final = re.compile(r"(tcp|udp|sctp)://.*")
 # Read by the tests and the sandbox; a shell that has them set may run the controller too.
 _NOT_SETTINGS: Final = ("SPLITTER_DATA", "SPLITTER_REGENERATE", "SPLITTER_SANDBOX")
 
-# Less than the liveness probe waits for a process that does not listen yet (manifests/deployment.yaml).
-_POD_PATIENCE_S: Final = 20.0
-
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -113,12 +110,6 @@ class Settings(BaseModel):
     api_timeout_s: Seconds = Field(
         default=10, gt=0, le=600, description="How long one request to the API server may take."
     )
-    start_patience_s: Seconds | None = Field(
-        default=None,
-        ge=0,
-        le=600,
-        description="How long nobody may answer at the start; unset: 20 in a pod, 0 with a kubeconfig.",
-    )
     delete_pods_of_vanished_nodes: bool = Field(
         default=True,
         description="Delete, gracefully, pods whose Node object is gone: replaced a minute sooner.",
@@ -176,13 +167,6 @@ class Settings(BaseModel):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
     )
-
-    @property
-    def patience_at_start_s(self) -> float:
-        """How long the API server may be silent at the start: a person at a terminal is told at once."""
-        if self.start_patience_s is not None:
-            return self.start_patience_s
-        return _POD_PATIENCE_S if self.kubeconfig is None else 0
 
     @field_validator(
         "watch_namespaces",

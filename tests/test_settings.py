@@ -57,15 +57,6 @@ class TestPrecedence:
             Rules().max_concurrent_moves,
         )
 
-    def test_patience_at_the_start(self) -> None:
-        """A pod waits for the API server for 20 s, whoever has a kubeconfig is told at once, unless set."""
-        assert load_settings(environment={}).patience_at_start_s == 20
-        person = {"SPLITTER_KUBECONFIG": "/home/me/.kube/config"}
-        assert load_settings(environment=person).patience_at_start_s == 0
-        for given in ({}, person):
-            written = load_settings(environment={**given, "SPLITTER_START_PATIENCE_S": "7"})
-            assert written.patience_at_start_s == 7
-
     def test_environment_over_file(self, file: Path) -> None:
         """The environment wins over the file, the file over the defaults, setting by setting."""
         file.write_text("workers: 5\nsoak_s: 60\nwatch_namespaces: [shop]\n")

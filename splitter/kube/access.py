@@ -135,7 +135,7 @@ async def check_access(
         forbidden = tuple(namespace for namespace, rights in own.items() if missing.intersection(rights))
         if missing.intersection(common) or (namespaces and len(forbidden) == len(own)):
             raise SplitterError(Reason.FORBIDDEN, _told(missing))
-        await client.get(ResourcePath(OUR_API))
+        await _must_be_ours(client)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise SplitterError(
@@ -146,6 +146,26 @@ async def check_access(
             Reason.API_UNREACHABLE, f"the API server {client.server} answered: {error}"
         ) from error
     return forbidden
+
+
+async def _must_be_ours(client: Client) -> None:
+    """Raise SplitterError (NewerState) where Splits are of a version of the API that is not known here.
+
+    Whoever installed that has a newer splitter, whose state nobody here can read (docs/adr/0044). Raises
+    ApiError: 404 where there are no Splits at all.
+    """
+    group, _, ours = OUR_API.rpartition("/")
+    found = await client.get(ResourcePath(group))
+    served = [str(one.get("version")) for one in found.get("versions") or ()]
+    preferred = str((found.get("preferredVersion") or {}).get("version"))
+    if ours in served and preferred == ours:
+        return
+    raise SplitterError(
+        Reason.NEWER_STATE,
+        f"this cluster keeps Splits as {preferred}, and this splitter knows {ours} only: a newer one is or"
+        " was installed here. Nothing has been touched. Run that version again; to go back to this one, first"
+        " give everything back with it (splitter uninstall -A)",
+    )
 
 
 async def missing_in(client: Client, namespace: str) -> str:

@@ -287,7 +287,7 @@ class Reconciler:
             self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
-        if observed.split is not None:
+        if observed.split is not None and not found.untouched:
             status = build(observed, found, in_force, written=True)
             self._board.post(observed, status)
             metrics.show(observed, status)

@@ -4,7 +4,7 @@ from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.packed import packed
-from splitter.core.surface import source_of_split
+from splitter.core.surface import checked_format, source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
@@ -31,6 +31,7 @@ def split(raw: Raw) -> SplitRecord:
         fighter=str(status.get("fighter", "")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
+        format=checked_format(spec.get("format")),
         rebalance=remembered if isinstance(remembered, dict) else {},
         good_annotations=texts(good) if isinstance(good, dict) else None,
         status=packed(status),
