@@ -191,6 +191,10 @@ chaos: $(READY) ## Faults between splitter and the API server, in a world that d
 soak: $(READY) ## A day of deploys, scaling, policies and a real spot trace in 20 minutes; nothing may grow (SOAK="--help")
 	PYTHONPATH=tests $(BIN)/python -m soak $(SOAK)
 
+.PHONY: upgrade
+upgrade: $(READY) ## From another version to this one and back, with its own code (FROM=CHECKOUT)
+	PYTHONPATH=.:tests $(BIN)/python -m upgrade "$(FROM)"
+
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
 	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)
