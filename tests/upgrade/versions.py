@@ -92,7 +92,7 @@ class Installation:
         wait_until(self._is_served, what="the changed CRDs to be served", deadline_s=60)
 
     def _is_served(self) -> bool:
-        """Whether the API server answers for our kinds: after each change of a CRD it does not for a moment."""
+        """Whether the API server answers for our kinds: after a change of a CRD it does not for a moment."""
         try:
             for kind in ("splits", "placements"):
                 self._sandbox.api.get(f"/apis/splitter.io/v1alpha1/{kind}")
