@@ -215,14 +215,15 @@ class _Doorway:
         self._terms = self._spawn(self._serve_terms())
 
     def listen(self) -> None:
-        """Serve metrics and probes. Raises SplitterError when a port is taken."""
+        """Serve metrics and probes. Raises SplitterError when a port is taken, or a certificate is none."""
         try:
             if self._settings.metrics_port:
-                scrapes.serve(self._settings.metrics_port)
+                tls, client_ca = self._settings.metrics_tls, self._settings.metrics_client_ca
+                scrapes.serve(self._settings.metrics_port, tls, client_ca)
             if self._settings.http_port:
                 health.serve(self._health, self._settings.http_port)
         except OSError as error:
-            message = f"cannot listen ({error}); choose other ports: http_port, metrics_port (0: none)"
+            message = f"cannot serve ({error}); look at http_port, metrics_port (0: none) and metrics_tls"
             raise SplitterError(Reason.INVALID_SETTINGS, message) from error
 
     def _reopen(self, anew: bool) -> None:  # noqa: FBT001 (the election's only word)
