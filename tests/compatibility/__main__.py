@@ -43,16 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for and return the exit code."""
     chosen = _parser().parse_args(arguments)
     only = bool(chosen.kubernetes or chosen.python)
-    runs = load()
+    found: list[Run] = []
     for version in chosen.kubernetes or (() if only else KUBERNETES):
-        what = f"Kubernetes {version.rpartition('.')[0]}"
-        runs[what] = _on_kubernetes(version, everything=chosen.all)
-        _keep(runs, what)
+        run = _on_kubernetes(version, everything=chosen.all)
+        found.append(_kept(f"Kubernetes {version.rpartition('.')[0]}", run))
     for minor in chosen.python or (() if only else PYTHON):
-        what = f"Python {minor}"
-        runs[what] = _on_python(minor, everything=chosen.all)
-        _keep(runs, what)
-    return 1 if any(run.failed for run in runs.values()) else 0
+        found.append(_kept(f"Python {minor}", _on_python(minor, everything=chosen.all)))
+    return 1 if any(run.failed for run in found) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,10 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _keep(runs: dict[str, Run], what: str) -> None:
-    save(runs)
-    sys.stdout.write(f"{runs[what].row(what)}\n")
+def _kept(what: str, run: Run) -> Run:
+    """Write down what was found, beside what others have meanwhile."""
+    save({**load(), what: run})
+    sys.stdout.write(f"{run.row(what)}\n")
     sys.stdout.flush()
+    return run
 
 
 def _on_kubernetes(version: str, *, everything: bool) -> Run:

@@ -54,7 +54,7 @@ def wanted() -> list[str]:
 def page(runs: dict[str, Run]) -> str:
     """Return docs/reference/compatibility.md."""
     rows = [
-        runs[what].row(what) if what in runs else f"| {what} | never tried | | | | | |" for what in wanted()
+        runs[what].row(what) if what in runs else f"| {what} | not tried yet | | | | | |" for what in wanted()
     ]
     return "\n".join((_HEAD, *rows, ""))
 
@@ -65,8 +65,8 @@ _HEAD = """\
 <!-- Written by tests/compatibility/results.py, of benchmarks/compatibility.json. To write it anew:
      SPLITTER_REGENERATE=1 pytest tests/compatibility -->
 
-splitter runs on Kubernetes 1.33 to 1.36, and its package on Python 3.11 to 3.14; the image brings a Python
-of its own. Every commit is tested with Kubernetes 1.36 and Python 3.11. The others are tried by one
+splitter is made for Kubernetes 1.33 to 1.36, and its package for Python 3.11 to 3.14; the image brings a
+Python of its own. Every commit is tested with Kubernetes 1.36 and Python 3.11. The others are tried by one
 command, `make compatibility`: it builds each Kubernetes from its Go modules and plays end-to-end tests
 there, and runs the unit tests with each Python that it finds. `selected` are the lives of Deployments and
 StatefulSets, notices, losses, placement where the version has it, policies and rights; with Python, the

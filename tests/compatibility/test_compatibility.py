@@ -26,9 +26,9 @@ def test_the_page_is_in_step() -> None:
 
 
 def test_nothing_is_promised_that_fails() -> None:
-    """No version on the page has a test that fails, and each has been tried, or could not be had."""
+    """No version on the page has a test that fails, and none is there that the page does not name."""
     runs = load()
-    assert set(runs) == set(wanted())
+    assert set(runs) <= set(wanted())
     assert {what for what, run in runs.items() if run.failed} == set()
 
 
@@ -73,4 +73,4 @@ def test_results_are_kept(tmp_path: Path) -> None:
     assert load(tmp_path / "kept.json") == runs
     assert "| Python 3.11 | 3.11.7 | all | 10 | 1 | 0 | 2026-11-25 |" in page(runs)
     assert "| Python 3.14 | not tried: it could not be had |" in page(runs)
-    assert "| Python 3.12 | never tried |" in page(runs)
+    assert "| Python 3.12 | not tried yet |" in page(runs)
