@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for version in chosen.kubernetes or (() if only else KUBERNETES):
         run = _on_kubernetes(version, everything=chosen.all)
         found.append(_kept(f"Kubernetes {version.rpartition('.')[0]}", run))
-    for minor in chosen.python or (() if only else PYTHON):
-        found.append(_kept(f"Python {minor}", _on_python(minor, everything=chosen.all)))
+    minors = chosen.python or (() if only else PYTHON)
+    found += [_kept(f"Python {minor}", _on_python(minor, everything=chosen.all)) for minor in minors]
     return 1 if any(run.failed for run in found) else 0
 
 
