@@ -30,6 +30,9 @@ def demo(
     fast_s: float = typer.Option(3, min=0, help="The soak of one replica once spot has proven itself."),
     release_s: float = typer.Option(5, min=0, help="Doomed replicas are let go after being covered so long."),
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
+    dashboard: bool = typer.Option(
+        False, "--dashboard", help="Show the page of `splitter dashboard` while it runs."
+    ),
     traffic: bool = typer.Option(
         False, "--traffic", help="Run real containers, send them requests, and count those that fail."
     ),
@@ -58,6 +61,7 @@ def demo(
         fast_s=fast_s,
         release_s=release_s,
         keep=keep,
+        dashboard=dashboard,
         traffic=traffic,
         recording=recording,
     )
