@@ -1,7 +1,7 @@
 """The settings of one installation: a YAML file (`--settings FILE`), and the environment over it.
 
 Read once at start by every verb; whatever is wrong is found here, all at once and in words, never later. What
-a workload's owner decides is an annotation (`core.surface`). It writes `docs/reference/settings.md`.
+a workload's owner decides is an annotation. `docs/reference/settings.md` is written from here.
 """
 
 import os
@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import MAX_SOAK_S, nearest, parse_duration, quoted
 from splitter.core.nodes import PRESETS, parse_selector
 from splitter.core.reasons import Reason
-from splitter.core.surface import MAX_SOAK_S, nearest, parse_duration, quoted
 
 ENVIRONMENT_PREFIX: Final = "SPLITTER_"
 
@@ -105,7 +105,7 @@ class Settings(BaseModel):
         default=60, ge=1, description="A refusal that something else mends is looked at again after this."
     )
     node_coalesce_s: Seconds = Field(
-        default=0.05, ge=0, le=0.1, description="Node events within this time after the first are one pass."
+        default=0.05, ge=0, le=0.1, description="Node events within this time make one reconcile."
     )
     api_timeout_s: Seconds = Field(
         default=10, gt=0, le=600, description="How long one request to the API server may take."
@@ -163,6 +163,12 @@ class Settings(BaseModel):
     )
     http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz, /readyz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
+    metrics_tls: Path | None = Field(
+        default=None, description="Folder with tls.crt and tls.key: metrics over TLS, read anew on change."
+    )
+    metrics_client_ca: Path | None = Field(
+        default=None, description="File with an authority: metrics for clients with its certificate only."
+    )
     log_format: Literal["text", "json"] = Field(default="text", description="One line each: text, or JSON.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
@@ -183,7 +189,7 @@ class Settings(BaseModel):
             return value
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
-    @field_validator("kubeconfig", "templates_dir")
+    @field_validator("kubeconfig", "templates_dir", "metrics_tls", "metrics_client_ca")
     @classmethod
     def _expand_home(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None
@@ -218,6 +224,8 @@ class Settings(BaseModel):
                 f"soak_s is {self.soak_s:g} and soak_max_s {self.soak_max_s:g}; "
                 f"the first may not be the longer. Write soak_max_s: {self.soak_s:g} or more"
             )
+        if self.metrics_client_ca and not self.metrics_tls:
+            raise ValueError("metrics_client_ca is about metrics over TLS. Write metrics_tls too")
         if both := sorted(set(self.watch_namespaces) & set(self.excluded_namespaces)):
             raise ValueError(
                 f"watch_namespaces and excluded_namespaces both name {', '.join(both)}. "
@@ -261,17 +269,17 @@ def _from_file(file: Path | None) -> dict[str, object]:
     if file is None:
         return {}
     try:
-        found: object = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content: object = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         raise SplitterError(
             _REASON, f"the settings {file} cannot be read: {why}. Mend the file, or name another."
         ) from error
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise SplitterError(_REASON, f'the settings {file} are no mapping. Write lines such as "workers: 8".')
-    return {str(key): value for key, value in found.items()}
+    return {str(key): value for key, value in content.items()}
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
@@ -308,28 +316,28 @@ def _hint(name: str, known: tuple[str, ...], spelled: Callable[[str], str] = str
 
 def _problems(error: ValidationError, named: Mapping[str, str]) -> list[str]:
     """Return one sentence for each setting that is wrong."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for fault in error.errors(include_url=False):
         name = str(fault["loc"][0]) if fault["loc"] else ""
         if fault["type"] == "value_error":
             message = str(fault.get("ctx", {}).get("error", fault["msg"]))
             ended = message if message.endswith(("?", ".")) else f"{message}."
-            found.setdefault(name, f"{named.get(name, name)}: {ended}" if name else ended)
+            problems.setdefault(name, f"{named.get(name, name)}: {ended}" if name else ended)
         else:
-            found.setdefault(name, _problem(name, named.get(name, name), fault["input"]))
-    return list(found.values())
+            problems.setdefault(name, _problem(name, named.get(name, name), fault["input"]))
+    return list(problems.values())
 
 
 def _problem(name: str, where: str, value: object) -> str:
     seconds = parse_duration(value) if isinstance(value, str) and name.endswith("_s") else None
-    default = _default(name)
+    default = default_of(name)
     example = f"Write for example {quoted(default)}." if default else "Leave it out for the default."
     advice = f'Write "{seconds}".' if seconds else example
-    return f"{where} is {quoted(str(value))}; it must be {_must_be(name)}. {advice}"
+    return f"{where} is {quoted(str(value))}; it must be {must_be(name)}. {advice}"
 
 
-def _must_be(name: str) -> str:
-    """Return what a setting's value may be, from its field."""
+def must_be(name: str) -> str:
+    """Return what a setting's value may be, from its field, as in "a whole number, 0 or more"."""
     schema = Settings.model_json_schema()["properties"][name]
     schema = {**schema, **next((part for part in schema.get("anyOf", ()) if part.get("type") != "null"), {})}
     lowest, above, highest = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
@@ -354,7 +362,7 @@ def _must_be(name: str) -> str:
     return f"{unit}, {low}" if low else unit
 
 
-def _default(name: str) -> str:
+def default_of(name: str) -> str:
     """Return a default as one writes it, "" where there is none to write."""
     match Settings.model_fields[name].default:
         case bool() as switch:
@@ -367,34 +375,3 @@ def _default(name: str) -> str:
             return ", ".join(texts)
         case _:
             return ""
-
-
-def settings_reference() -> str:
-    """Return docs/reference/settings.md: every setting, from its field."""
-    rows = [_row(name, field.description or "") for name, field in Settings.model_fields.items()]
-    return "\n".join((_REFERENCE_HEAD, *rows, ""))
-
-
-def _row(name: str, description: str) -> str:
-    default = _default(name)
-    return f"| `{name}` | {_must_be(name)} | {f'`{default}`' if default else ''} | {description} |"
-
-
-_REFERENCE_HEAD: Final = """\
-# Settings
-
-<!-- Written by splitter.settings.settings_reference. To write it anew:
-     SPLITTER_REGENERATE=1 pytest tests/test_settings.py -->
-
-What holds for one installation. Written in a YAML file that `splitter run --settings FILE` names, or in the
-environment: `soak_s: 300` in the file is `SPLITTER_SOAK_S=300` there. The environment wins over the file, the
-file over the defaults. Times are in seconds (`_s`).
-
-splitter reads them once, at its start, and does not start with an unknown name or a bad value: it says which,
-and what to write. What differs from workload to workload is an [annotation](annotations.md).
-
-A Service whose name begins with `splitter` makes Kubernetes put variables such as `SPLITTER_SERVICE_HOST`
-into the environment of pods beside it. They are recognised and left alone.
-
-| setting | value | default | what it does |
-|---|---|---|---|"""

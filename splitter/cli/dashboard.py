@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-from splitter.cli.annotations import told
+from splitter.cli.annotations import describe_fault
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.exits import Exit
 from splitter.cli.explain import explained
@@ -49,7 +49,7 @@ def dashboard(
     try:
         played = read_trace(trace) if trace is not None else None
     except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter dashboard: {told(fault)}\n")
+        sys.stderr.write(f"splitter dashboard: {describe_fault(fault)}\n")
         raise typer.Exit(Exit.MENDABLE) from None
     with suppress(KeyboardInterrupt):  # how it ends
         asyncio.run(_run(cluster, port, played, open_=open_))

@@ -36,6 +36,9 @@ def demo(
     traffic: bool = typer.Option(
         False, "--traffic", help="Run real containers, send them requests, and count those that fail."
     ),
+    recording: Path | None = typer.Option(
+        None, dir_okay=False, writable=True, help="Write an animated picture of the run to this file (SVG)."
+    ),
     kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
 ) -> None:
     """Show an application that survives the loss of spot.
@@ -44,6 +47,8 @@ def demo(
     """
     if kubeconfig is not None:
         raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
+    if recording is not None and not recording.resolve().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {recording.parent}", param_hint="--recording")
     from splitter.demo import DemoOptions, run_demo
     from splitter.demo.screen import make_console
     from splitter.sandbox import SandboxError
@@ -58,6 +63,7 @@ def demo(
         keep=keep,
         dashboard=dashboard,
         traffic=traffic,
+        recording=recording,
     )
     try:
         kept = run_demo(options, make_console())

@@ -13,10 +13,10 @@ from typing import Any
 from markupsafe import Markup
 
 from splitter.core.division import caps_conflict
+from splitter.core.labels_annotations import PREFIX, parse_duration, parse_policy
 from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.savings import ASSUMED_SPOT_PRICE
-from splitter.core.surface import PREFIX, parse_duration, parse_policy
 from splitter.dashboard.workload_status import WorkloadStatus
 from splitter.simulate import (
     Assumptions,

@@ -1,15 +1,17 @@
 """Asks the API server, before anything starts, who it is and whether we may do what we will have to do.
 
-`operator.run` calls `probe` and `check_access` once, the command line `probe`. Each missing right and a
-missing CRD is named with the file that grants it: a right that is found missing in the middle of a hand-over
-is an outage.
+`operator.run` calls `check_connection` and `check_access` once, the command line `check_connection`. Each
+missing right and a missing CRD is named with the file that grants it: a right that is found missing in the
+middle of a hand-over is an outage.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import chain
+from typing import TypeVar
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
@@ -17,7 +19,9 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.lease import NAME
 from splitter.kube.paths import OUR_API, REVIEWS, ResourcePath
 
-# (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
+logger = logging.getLogger("splitter")
+
+# (API group, resource, verbs): what one reconcile or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("apps", "deployments", ("get", "list", "watch", "create", "update", "patch", "delete")),
     ("apps", "statefulsets", ("get", "list", "watch", "create", "update", "patch", "delete")),
@@ -39,6 +43,9 @@ _CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces"
 # A request's deadline runs while it waits for a connection: hundreds at once (some 40 rights in each of many
 # namespaces) would be late before they are sent.
 _AT_ONCE = 8
+_ASK_AGAIN_S = 0.5
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,7 +57,36 @@ class _Right:
     name: str = ""
 
 
-async def probe(client: Client) -> str:
+async def patiently(ask: Callable[[], Awaitable[_Answer]], patience_s: float) -> _Answer:
+    """Return what `ask` answers; while it raises ApiUnreachable it is asked again, for `patience_s` in all.
+
+    A pod may start before its node has a network, or while all API servers are being replaced. What is
+    refused is never asked for again. Raises SplitterError as `ask` did the last time. Without patience it is
+    asked once, for as long as it takes.
+    """
+    if not patience_s:
+        return await ask()
+    silence: SplitterError | None = None
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                try:
+                    return await ask()
+                except SplitterError as error:
+                    if error.reason is not Reason.API_UNREACHABLE:
+                        raise
+                    if silence is None:
+                        logger.warning("%s; it is asked again for %g s", error.message, patience_s)
+                    silence = error
+                await asyncio.sleep(_ASK_AGAIN_S)
+    except TimeoutError:
+        if silence is not None:
+            raise silence from silence.__cause__
+        message = f"the API server has not answered for {patience_s:g} s; check the network of this node"
+        raise SplitterError(Reason.API_UNREACHABLE, message) from None
+
+
+async def check_connection(client: Client) -> str:
     """Return the server's version; the first thing `run` asks, before kopf starts.
 
     Raises SplitterError: ApiUnreachable or Forbidden, with what to check.
@@ -98,8 +134,8 @@ async def check_access(
         missing = await _missing(client, [*common, *chain.from_iterable(own.values())])
         forbidden = tuple(namespace for namespace, rights in own.items() if missing.intersection(rights))
         if missing.intersection(common) or (namespaces and len(forbidden) == len(own)):
-            raise SplitterError(Reason.FORBIDDEN, _told(missing))
-        await client.get(ResourcePath(OUR_API))
+            raise SplitterError(Reason.FORBIDDEN, _described(missing))
+        await _must_be_ours(client)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise SplitterError(
@@ -112,10 +148,30 @@ async def check_access(
     return forbidden
 
 
+async def _must_be_ours(client: Client) -> None:
+    """Raise SplitterError (NewerState) where Splits are of a version of the API that is not known here.
+
+    Whoever installed that has a newer splitter, whose state nobody here can read (docs/adr/0044). Raises
+    ApiError: 404 where there are no Splits at all.
+    """
+    group, _, ours = OUR_API.rpartition("/")
+    found = await client.get(ResourcePath(group))
+    served = [str(one.get("version")) for one in found.get("versions") or ()]
+    preferred = str((found.get("preferredVersion") or {}).get("version"))
+    if ours in served and preferred == ours:
+        return
+    raise SplitterError(
+        Reason.NEWER_STATE,
+        f"this cluster keeps Splits as {preferred}, and this splitter knows {ours} only: a newer one is or"
+        " was installed here. Nothing has been touched. Run that version again; to go back to this one, first"
+        " give everything back with it (splitter uninstall -A)",
+    )
+
+
 async def missing_in(client: Client, namespace: str) -> str:
     """Return a sentence that names every right that is missing in a namespace, or "". Raises ApiError."""
     missing = await _missing(client, _on_workloads(namespace))
-    return _told(missing) if missing else ""
+    return _described(missing) if missing else ""
 
 
 def _on_workloads(namespace: str) -> list[_Right]:
@@ -130,7 +186,7 @@ async def _missing(client: Client, wanted: Sequence[_Right]) -> set[_Right]:
     return {right for right, allowed in zip(wanted, answers, strict=True) if not allowed}
 
 
-def _told(missing: Iterable[_Right]) -> str:
+def _described(missing: Iterable[_Right]) -> str:
     return (
         f"these credentials may not {'; '.join(map(_sentence, sorted(missing)))}."
         " Apply manifests/rbac.yaml and run splitter with its service account"

@@ -12,15 +12,15 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from splitter.core.labels_annotations import short_name
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import Health
-from splitter.core.surface import short_name
 from splitter.kube import parse
 from splitter.kube.asks import Assess
 from splitter.kube.client import Client
 from splitter.kube.paths import NODES, pods, splits
 from splitter.kube.records import NodeRecord, PodRecord, SplitRecord
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ class ClusterView:
         """`namespaces`: where to look; none means all."""
         self._changed = changed
         self._wanted = wanted
-        self.splits = Shelf(
+        self.splits = Indexer(
             parse.split,
             {"key": lambda record: record.source, "label": _labelled, "owner": _owner},
             self._split_changed,
         )
-        self.pods = Shelf(
+        self.pods = Indexer(
             parse.pod,
             {
                 "labelled": lambda record: record.labelled,
@@ -70,7 +70,7 @@ class ClusterView:
             },
             self._pod_changed,
         )
-        self.nodes = Shelf(
+        self.nodes = Indexer(
             partial(parse.node, assess),
             {
                 "name": lambda record: record.facts.name,

@@ -27,7 +27,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:[0-9]+/\S+")
 @pytest.fixture
 def page(sandbox: Sandbox, shop: Shop, viewer: Terminal, tmp_path: Path) -> Iterator[str]:
     """Yield the address of a page that sees what somebody who may only look sees."""
-    assert viewer
+    assert viewer is not None
     kubeconfig = sandbox.service_account_kubeconfig(shop.namespace, "viewer")
     log = tmp_path / "dashboard.log"
     command = [sys.executable, "-m", "splitter", "dashboard", "-n", shop.namespace]
