@@ -20,9 +20,9 @@ ADDRESS = "http://127.0.0.1:4321/a-token/"
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what a browser is asked to open."""
-    found: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: bool(found.append(address)) or True)
-    return found
+    result: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: bool(result.append(address)) or True)
+    return result
 
 
 class TestOpen:
@@ -56,16 +56,16 @@ class TestRefused:
         world.add_nodes()
         with world.served(tmp_path / "kubeconfig"), socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            told = ["--kubeconfig", str(tmp_path / "kubeconfig"), "-n", "shop", "--port", str(port)]
-            found = RUN.invoke(app, ["dashboard", *told])
-        assert found.exit_code == 1
-        assert f"splitter dashboard: port {port} cannot be used: Address already in use" in found.stderr
+            arguments = ["--kubeconfig", str(tmp_path / "kubeconfig"), "-n", "shop", "--port", str(port)]
+            result = RUN.invoke(app, ["dashboard", *arguments])
+        assert result.exit_code == 1
+        assert f"splitter dashboard: port {port} cannot be used: Address already in use" in result.stderr
 
     def test_a_trace_that_cannot_be_read(self, tmp_path: Path) -> None:
         """Before anything is asked of the cluster."""
-        found = RUN.invoke(app, ["dashboard", "--trace", str(tmp_path / "none.csv")])
-        assert found.exit_code == 1
-        assert "none.csv: No such file" in found.stderr
+        result = RUN.invoke(app, ["dashboard", "--trace", str(tmp_path / "none.csv")])
+        assert result.exit_code == 1
+        assert "none.csv: No such file" in result.stderr
 
     def test_a_port_that_there_is_not(self) -> None:
         """Wrong usage."""

@@ -71,8 +71,8 @@ def plan(
 async def lines_of_plan(cluster: Cluster, key: Key) -> list[str]:
     """Return what is said of one workload, printable. Raises ApiError, SplitterError."""
     target = Target(key.namespace, key.name, key.kind)
-    found = await _look(target, replace(cluster, selector=None))
-    return [printable(line) for one in found for line in _lines(one)] or [f"{target.words} is not there"]
+    previews = await _look(target, replace(cluster, selector=None))
+    return [printable(line) for one in previews for line in _lines(one)] or [f"{target.words} is not there"]
 
 
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:

@@ -55,7 +55,7 @@ class Going:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class WorkloadDecision:
     """A decision about a workload."""
 
     key: Key
@@ -91,17 +91,17 @@ def saved(status: WorkloadStatus, now: datetime) -> float | None:
 
 def going(model: Model) -> list[Going]:
     """Return the nodes that go, those with the earliest deadline first."""
-    found: dict[str, Going] = {}
+    result: dict[str, Going] = {}
     for record in model.view.troubled_nodes():
         state = record.state
         on_it = model.view.splits_on(state.name)
         if state.health is Health.GONE and not on_it:
             continue  # it was announced or not, and nobody stands there
-        found[state.name] = _seen(state, on_it)
+        result[state.name] = _seen(state, on_it)
     for name, reported in _reported(model).items():
-        found.setdefault(name, reported)
+        result.setdefault(name, reported)
     last = datetime.max.replace(tzinfo=model.now.tzinfo)
-    return sorted(found.values(), key=lambda one: (one.deadline or last, one.name))
+    return sorted(result.values(), key=lambda one: (one.deadline or last, one.name))
 
 
 def _seen(state: NodeState, on_it: dict[Key, int]) -> Going:
@@ -118,12 +118,12 @@ def _seen(state: NodeState, on_it: dict[Key, int]) -> Going:
 
 def _reported(model: Model) -> dict[str, Going]:
     """Return the nodes that Splits report: also those that are gone, or may not be seen."""
-    found: dict[str, Going] = {}
+    result: dict[str, Going] = {}
     on_it: dict[str, dict[Key, int]] = {}
     for key, status in model.statuses.items():
         for node in status.nodes:
             on_it.setdefault(node.name, {})[key] = node.replicas
-            found[node.name] = _going(
+            result[node.name] = _going(
                 node.name,
                 "",
                 "",
@@ -132,7 +132,7 @@ def _reported(model: Model) -> dict[str, Going]:
                 signal=node.signal,
                 deadline=node.deadline,
             )
-    return found
+    return result
 
 
 def _going(
@@ -169,11 +169,11 @@ def zone_of(state: NodeState) -> str:
     return state.labels.get(ZONE, "")
 
 
-def told(model: Model) -> Iterator[Told]:
+def recent_decisions(model: Model) -> Iterator[WorkloadDecision]:
     """Yield the decisions of the hours that are shown, in no order."""
     horizon = model.now - KEPT
     for key, status in model.statuses.items():
-        yield from (Told(key, one) for one in status.decisions if one.at >= horizon)
+        yield from (WorkloadDecision(key, one) for one in status.decisions if one.at >= horizon)
 
 
 def asked(model: Model) -> list[Moment]:
@@ -184,18 +184,18 @@ def asked(model: Model) -> list[Moment]:
         for moment in one.asked:
             steps.append((moment.at, moment.on_demand - on_demand, moment.spot - spot))
             on_demand, spot = moment.on_demand, moment.spot
-    begin, found = model.now - KEPT, list[Moment]()
+    begin, result = model.now - KEPT, list[Moment]()
     on_demand = spot = 0
     for at, more_on_demand, more_spot in sorted(steps):
         on_demand, spot = on_demand + more_on_demand, spot + more_spot
         # What cannot be told apart in the picture is one step of it.
-        drawn = found[-1].at if found and at - found[-1].at < _TOGETHER else max(at, begin)
-        if at <= begin or (found and drawn == found[-1].at):
-            del found[-1:]
-        found.append(Moment(drawn, 0, on_demand, spot))
-    return found
+        drawn = result[-1].at if result and at - result[-1].at < _TOGETHER else max(at, begin)
+        if at <= begin or (result and drawn == result[-1].at):
+            del result[-1:]
+        result.append(Moment(drawn, 0, on_demand, spot))
+    return result
 
 
-def latest(model: Model) -> list[Told]:
+def latest(model: Model) -> list[WorkloadDecision]:
     """Return the last decisions, newest first."""
-    return nlargest(LATEST, told(model), key=lambda one: (one.decision.at, str(one.key)))
+    return nlargest(LATEST, recent_decisions(model), key=lambda one: (one.decision.at, str(one.key)))

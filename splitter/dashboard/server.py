@@ -85,8 +85,8 @@ def _guarded(guard: Guard) -> Any:  # noqa: ANN401 - aiohttp's own kind of funct
             )
         except Exception:
             logger.exception("a request could not be answered, this is a bug of splitter's")
-            told = "this could not be shown; the terminal of `splitter dashboard` says why"
-            return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=told, headers=HEADERS)
+            complaint = "this could not be shown; the terminal of `splitter dashboard` says why"
+            return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text=complaint, headers=HEADERS)
         if not answer.prepared:
             answer.headers.update(HEADERS)
         return answer
@@ -145,8 +145,8 @@ class _Page:
     async def _replay(self, request: web.Request) -> web.Response:
         key = _named(request.query.get("workload", ""))
         status = self._model.statuses.get(key) if key is not None else None
-        found = await self._simulator.replay(status, request.query)
-        return _html(self._views.page("parts/replay", **found))
+        result = await self._simulator.replay(status, request.query)
+        return _html(self._views.page("parts/replay", **result))
 
     async def _static(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -156,8 +156,8 @@ class _Page:
         return web.Response(text=text, content_type=_STATIC[name])
 
     def _key(self, request: web.Request) -> Key:
-        found = request.match_info
-        key = _named(f"{found['namespace']}/{found['kind']}/{found['name']}")
+        result = request.match_info
+        key = _named(f"{result['namespace']}/{result['kind']}/{result['name']}")
         if key is None or key not in self._model.statuses:
             raise web.HTTPNotFound(text="no such workload is split here, or it may not be seen")
         return key
@@ -222,7 +222,7 @@ class _FleetStream:
             pictured = clock() - self._pictured_s >= _PICTURES_S
             if pictured:
                 self._pictured_s = clock()
-            message["parts"] = _news(self._parts, sent(self._views.fleet_parts(pictures=pictured)))
+            message["parts"] = _changed_parts(self._parts, sent(self._views.fleet_parts(pictures=pictured)))
             keys = sorted(touched, key=str)
             for begin in range(0, len(keys) or 1, _ROWS_AT_ONCE):
                 some = [key for key in keys[begin : begin + _ROWS_AT_ONCE] if key in model.statuses]
@@ -252,7 +252,7 @@ class _WorkloadStream:
         """Yield messages until the workload is no longer split."""
         while self._key in self._model.statuses:
             changed.clear()
-            parts = _news(self._parts, sent(self._views.workload_parts(self._key)))
+            parts = _changed_parts(self._parts, sent(self._views.workload_parts(self._key)))
             yield "parts", {"parts": parts} if parts else {}, self._model.last_change
             before = self._model.changes.get(self._key)
             for _ in range(round(_PICTURES_S / _LOOK_S)):
@@ -273,11 +273,11 @@ async def _pause(changed: asyncio.Event) -> None:
     await asyncio.sleep(_TOGETHER_S)
 
 
-def _news(before: dict[str, str], now: Mapping[str, str]) -> dict[str, str]:
+def _changed_parts(before: dict[str, str], now: Mapping[str, str]) -> dict[str, str]:
     """Return the parts that are not as they were, and remember them."""
-    found = {name: text for name, text in now.items() if before.get(name) != text}
-    before.update(found)
-    return found
+    result = {name: text for name, text in now.items() if before.get(name) != text}
+    before.update(result)
+    return result
 
 
 async def _write(response: web.StreamResponse, name: str, message: dict[str, Any], change: int) -> None:

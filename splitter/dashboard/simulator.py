@@ -161,10 +161,10 @@ def _number(query: Mapping[str, str], field: str, usual: int, least: int, most: 
 
 def _seconds(query: Mapping[str, str], field: str, usual: int) -> int:
     text = query.get(field, "").strip()
-    found = parse_duration(text) if text else usual
-    if found is None or found > _LONGEST_S:
+    seconds = parse_duration(text) if text else usual
+    if seconds is None or seconds > _LONGEST_S:
         raise _AskedWrongError(f"{field} is a time such as 90s, 20m or 12h")
-    return found
+    return seconds
 
 
 def _figures(result: SimulationResult) -> dict[str, str]:

@@ -11,16 +11,16 @@ from enum import StrEnum, unique
 
 from markupsafe import Markup, escape
 
-from splitter.core.meanings import SECTIONS
 from splitter.core.reasons import Reason
 from splitter.dashboard.history import Moment
 from splitter.dashboard.workload_status import Decision
+from splitter.report.meanings import SECTIONS
 
 _WIDTH, _LEFT, _RIGHT = 960, 34, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _LINES = 4
 _MARK = 5.5
-_LEVELS, _ROOM = 4, 22.0
+_LEVELS, _APART = 4, 22.0
 _TICKS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600)
 _MOST_TICKS = 8
 
@@ -115,13 +115,13 @@ def workload_picture(
     top, bottom, lane = 10, 128, 188
     parts = [_area(span, seen, said, top, bottom), *_time_axis(span, lane + 26, 4)]
     # From the newest on; where marks would cover each other they go up, and then to the left.
-    free = [_WIDTH + _ROOM] * _LEVELS
+    free = [_WIDTH + _APART] * _LEVELS
     for number, one in reversed(list(enumerate(decisions, 1))):
         if one.at < span.begin:
             break
         at_x = span.x(one.at)
-        level = next((place for place, x in enumerate(free) if at_x <= x - _ROOM), free.index(max(free)))
-        x = free[level] = min(at_x, free[level] - _ROOM)
+        level = next((place for place, x in enumerate(free) if at_x <= x - _APART), free.index(max(free)))
+        x = free[level] = min(at_x, free[level] - _APART)
         y = lane - 14 * level
         words = f"{number}. {one.at:%H:%M:%S} {one.reason}: {one.message}"
         parts.append(_tag("path", "drop", "", d=f"M{at_x} {top}V{bottom + 2}L{x:g} {y - 4}"))
@@ -153,12 +153,12 @@ def _bin_x(place: int) -> float:
 
 
 def _binned(span: Span, decisions: Iterable[Decision]) -> dict[Sort, list[int]]:
-    found = {sort: [0] * _BINS for sort in Sort}
+    result = {sort: [0] * _BINS for sort in Sort}
     width = (span.end - span.begin) / _BINS
     for one in decisions:
         if span.begin <= one.at <= span.end:
-            found[sort_of(one)][min(_BINS - 1, (one.at - span.begin) // width)] += 1
-    return found
+            result[sort_of(one)][min(_BINS - 1, (one.at - span.begin) // width)] += 1
+    return result
 
 
 def _area(span: Span, seen: Sequence[Moment], said: Sequence[Moment], top: float, bottom: float) -> Markup:
@@ -200,9 +200,9 @@ Steps = list[tuple[datetime, float]]
 
 
 def _line(span: Span, steps: Steps, end: datetime) -> str:
-    found = [f"M{span.x(steps[0][0])} {steps[0][1]:g}"]
-    found += [f"H{span.x(at)}V{y:g}" for at, y in steps[1:]]
-    return "".join([*found, f"H{span.x(end)}"])
+    result = [f"M{span.x(steps[0][0])} {steps[0][1]:g}"]
+    result += [f"H{span.x(at)}V{y:g}" for at, y in steps[1:]]
+    return "".join([*result, f"H{span.x(end)}"])
 
 
 def _between(span: Span, lower: Steps, upper: Steps, end: datetime) -> str:
@@ -245,8 +245,8 @@ def _mark(sort: Sort, x: float, y: float, title: str) -> Markup:
         Sort.ROLL: f"M{x} {y - r}l{r} {2 * r - 1.5}h{-2 * r}Z",
         Sort.TROUBLE: f"M{x - 4} {y - 4}l8 8m0 -8l-8 8",
     }
-    told = Markup("<title>{}</title>").format(title) if title else Markup("")
-    return Markup('<path class="m {}" d="{}">{}</path>').format(sort.value, shapes[sort], told)
+    titled = Markup("<title>{}</title>").format(title) if title else Markup("")
+    return Markup('<path class="m {}" d="{}">{}</path>').format(sort.value, shapes[sort], titled)
 
 
 def _tag(name: str, kind: str, text: str, **attributes: object) -> Markup:

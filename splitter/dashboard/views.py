@@ -105,7 +105,7 @@ class Views:
     def fleet_parts(self, *, pictures: bool = True) -> dict[str, Any]:
         """Return the parts of the first view that are not rows; `pictures`: those that take time, too."""
         model = self._model
-        found = {
+        parts = {
             "notices": self._part("notices", missing=model.view.missing),
             "figures": self._part("figures", it=fleet.figures(model)),
             "going": self._part("going", nodes=fleet.going(model), at=model.now),
@@ -113,8 +113,8 @@ class Views:
         if pictures and self._is_old(self._pictured):
             self._pictured = model.now, self._timeline()
         if pictures and self._pictured is not None:
-            found["timeline"] = self._pictured[1]
-        return found
+            parts["timeline"] = self._pictured[1]
+        return parts
 
     def _is_old(self, made: tuple[datetime, Markup] | None) -> bool:
         """Whether a picture is to be drawn anew: all browsers are shown the same one for a while."""
@@ -126,10 +126,10 @@ class Views:
         said = fleet.asked(model)
         first = min([model.opened, *(one.at for one in said[:1])])
         span = timeline.span_of(max(first, model.now - KEPT), model.now)
-        told = (one.decision for one in fleet.told(model))
+        recent_decisions = (one.decision for one in fleet.recent_decisions(model))
         return self._part(
             "fleet_timeline",
-            drawn=timeline.fleet_picture(span, list(model.fleet), said, told),
+            drawn=timeline.fleet_picture(span, list(model.fleet), said, recent_decisions),
             latest=fleet.latest(model),
             opened=model.opened,
         )

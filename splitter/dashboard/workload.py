@@ -97,11 +97,11 @@ def picture(model: Model, split: SplitRecord) -> tuple[tuple[PoolPicture, ...], 
     boxes = [_box(name, model.view.node(name or ""), pods) for name, pods in by_node.items()]
     boxes.sort(key=lambda box: (box.pool, box.zone, box.name))
     left_out = max(0, len(boxes) - _NODES)
-    found = []
+    pools = []
     for pool in Pool:
         own = [box for box in boxes[:_NODES] if box.pool == pool.value]
         pending = [pod for pod in unplaced if (pod.born or Pool.SPOT) is pool]
-        found.append(
+        pools.append(
             PoolPicture(
                 pool.value,
                 tuple(
@@ -112,7 +112,7 @@ def picture(model: Model, split: SplitRecord) -> tuple[tuple[PoolPicture, ...], 
                 sum(len(box.replicas) for box in own) + len(pending),
             )
         )
-    return tuple(found), left_out
+    return tuple(pools), left_out
 
 
 def split_of(model: Model, key: Key) -> SplitRecord | None:

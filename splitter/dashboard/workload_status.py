@@ -51,8 +51,8 @@ class Decision:
     @property
     def move(self) -> tuple[Pool, int, int] | None:
         """Which pool it scales, from how many to how many; None when it scales none."""
-        found = _MOVE.match(self.message)
-        return (Pool(found[1]), int(found[2]), int(found[3])) if found else None
+        result = _MOVE.match(self.message)
+        return (Pool(result[1]), int(result[2]), int(result[3])) if result else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +134,19 @@ def asked(
     Without `since`, since the first decision that is kept.
     """
     now = {Pool.ON_DEMAND: on_demand.spec, Pool.SPOT: spot.spec}
-    found: list[Moment] = []
+    result: list[Moment] = []
     for one in reversed(decisions):
         if one.move is not None:
             pool, was, to = one.move
             now[pool] = to
-            found.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
+            result.append(Moment(one.at, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]))
             now[pool] = was
     first = since or (decisions[0].at if decisions else None)
     if first is None:
         return []
     return [
         Moment(first, 0, now[Pool.ON_DEMAND], now[Pool.SPOT]),
-        *(one for one in found[::-1] if one.at >= first),
+        *(one for one in result[::-1] if one.at >= first),
     ]
 
 
@@ -155,10 +155,10 @@ def read_time(text: object) -> datetime | None:
     if not isinstance(text, str):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        result = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return result if result.tzinfo is not None else result.replace(tzinfo=UTC)
 
 
 def _text(raw: object) -> str:
@@ -166,10 +166,10 @@ def _text(raw: object) -> str:
 
 
 def _count(raw: Mapping[str, Any], field: str) -> int:
-    found = raw.get(field)
-    if not isinstance(found, int) or isinstance(found, bool):
+    result = raw.get(field)
+    if not isinstance(result, int) or isinstance(result, bool):
         return 0
-    return min(max(0, found), _MOST)
+    return min(max(0, result), _MOST)
 
 
 def _pool(raw: object) -> PoolCounts:

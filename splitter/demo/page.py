@@ -34,8 +34,8 @@ class Page:
 
         def written() -> str | None:
             self._nursery.check()
-            found = _ADDRESS.search(self._log.read_text("utf-8"))
-            return found[0] if found is not None else None
+            address = _ADDRESS.search(self._log.read_text("utf-8"))
+            return address[0] if address is not None else None
 
         return wait_until(written, what="the page of splitter dashboard", deadline_s=_START_S)
 

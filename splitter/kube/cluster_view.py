@@ -124,14 +124,14 @@ class ClusterView:
 
     def pods_of(self, split: SplitRecord) -> list[PodRecord]:
         """Return the pods of a workload: those of its twins, and in placement mode its own."""
-        found = {
+        result = {
             pod.uid: pod
             for pod in self.pods.find("labelled", _labelled(split))
             if pod.of_replica_set is (split.source.kind == DEPLOYMENT) or pod.owner_uid is None
         }
         if (owner := _owner(split)) is not None:
-            found |= {pod.uid: pod for pod in self.pods.find("owner", owner)}
-        return list(found.values())
+            result |= {pod.uid: pod for pod in self.pods.find("owner", owner)}
+        return list(result.values())
 
     def node(self, name: str) -> NodeRecord | None:
         """Return a node, if it is there and may be seen."""
@@ -143,12 +143,12 @@ class ClusterView:
 
     def splits_on(self, node: str) -> dict[Key, int]:
         """Return which workloads have replicas on a node, and how many."""
-        found: dict[Key, int] = {}
+        result: dict[Key, int] = {}
         for pod in self.pods.find("node", node):
             split = None if pod.finished else self._split_of(pod)
             if split is not None and self._wanted(split.source):
-                found[split.source] = found.get(split.source, 0) + 1
-        return found
+                result[split.source] = result.get(split.source, 0) + 1
+        return result
 
     def _split_of(self, pod: PodRecord) -> SplitRecord | None:
         if pod.owner_uid is not None:

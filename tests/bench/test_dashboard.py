@@ -45,10 +45,10 @@ return [one.domContentLoadedEventEnd, Math.max(...paints), document.querySelecto
 
 def cluster() -> PaperCluster:
     """Return 1,000 workloads of 10 replicas, each with a history of 20 decisions."""
-    found, now, dice = PaperCluster(), datetime.now(UTC), random.Random(1)
+    result, now, dice = PaperCluster(), datetime.now(UTC), random.Random(1)
     for number in range(80):
-        found.put("nodes", node(f"on-demand-{number}", "on-demand", "abc"[number % 3]))
-        found.put("nodes", node(f"spot-{number}", "spot", "abc"[number % 3]))
+        result.put("nodes", node(f"on-demand-{number}", "on-demand", "abc"[number % 3]))
+        result.put("nodes", node(f"spot-{number}", "spot", "abc"[number % 3]))
     for number in range(WORKLOADS):
         name, namespace = f"app-{number}", f"team-{number % 20}"
         begin = dice.uniform(60, 300)
@@ -60,9 +60,9 @@ def cluster() -> PaperCluster:
             )
             for minute in range(20)
         ]
-        found.put("splits", split(name, namespace=namespace, decisions=decisions))
-        placed(found, name, 2, 8, namespace)
-    return found
+        result.put("splits", split(name, namespace=namespace, decisions=decisions))
+        placed(result, name, 2, 8, namespace)
+    return result
 
 
 def kubeconfig(file: Path, address: str) -> Path:
@@ -109,9 +109,9 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def percent(found: list[float], share: float) -> str:
+def percent(result: list[float], share: float) -> str:
     """Return a quantile in milliseconds."""
-    return f"{sorted(found)[min(len(found) - 1, int(share * len(found)))]:.0f} ms"
+    return f"{sorted(result)[min(len(result) - 1, int(share * len(result)))]:.0f} ms"
 
 
 async def test_of_a_thousand(tmp_path: Path) -> None:

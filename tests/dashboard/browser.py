@@ -25,10 +25,10 @@ def programs() -> tuple[str, str] | None:
 @contextmanager
 def chromium(home: Path) -> Iterator[Chrome]:
     """Yield a browser without a network of its own: it asks loopback, and nobody else."""
-    found = programs()
-    assert found is not None, MISSING
+    paths = programs()
+    assert paths is not None, MISSING
     options = ChromeOptions()
-    options.binary_location = found[0]
+    options.binary_location = paths[0]
     for argument in (
         "--headless=new",
         "--disable-dev-shm-usage",
@@ -43,7 +43,7 @@ def chromium(home: Path) -> Iterator[Chrome]:
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # chromium refuses to have one as root
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=Service(found[1]))
+    driver = Chrome(options=options, service=Service(paths[1]))
     try:
         yield driver
     finally:

@@ -210,7 +210,9 @@ def split(
         "policy": _POLICY | {"onDemandBase": on_demand},
         "policyFrom": dict.fromkeys(_POLICY, "Default") | {"onDemandBase": "Source", "soak": "Namespace"},
         "conditions": [],
-        "decisions": [{"time": stamp(at), "reason": why, "message": told} for at, why, told in decisions],
+        "decisions": [
+            {"time": stamp(at), "reason": why, "message": message} for at, why, message in decisions
+        ],
         "usage": {"since": stamp(begin), "until": stamp(begin), "held": held},
         **more,
     }
@@ -348,7 +350,7 @@ def shop(now: datetime | None = None, *, calm: bool = False) -> PaperCluster:
 def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime, str, str]]:  # noqa: ANN401
     more = 3
     begin = 330 - 7 * len(name)
-    found = [
+    result = [
         (ago(begin), "TakenOver", f"{on_demand + spot} running pods were divided between the pools."),
         (
             ago(begin - 60),
@@ -373,11 +375,11 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
         ),
     ]
     if name in {"cart", "search"}:
-        found.append(
+        result.append(
             (
                 ago(0.6),
                 "SpotInterrupted",
                 f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas stand on doomed nodes",
             )
         )
-    return found
+    return result

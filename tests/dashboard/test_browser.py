@@ -198,11 +198,11 @@ class TestEverybody:
         """Each replica and each state says in words what it is."""
         async with shown(shop()) as it:
             await opened(driver, it, VIEWS["workload"])
-            told = script(
+            texts = script(
                 driver, "[...document.querySelectorAll('.pools .pod')].map((one) => one.textContent)"
             )
-            assert len(told) == 13
-            assert all(re.search("ready|going|gone|ending|no node", one) for one in told)
+            assert len(texts) == 13
+            assert all(re.search("ready|going|gone|ending|no node", one) for one in texts)
             signs = script(
                 driver, "[...document.querySelectorAll('.pools .pod.going')].map((o) => o.innerText[0])"
             )
@@ -259,8 +259,8 @@ class TestEverybody:
             async with shown(shop()) as it:
                 await opened(driver, it)
                 for name in ("spot", "on-demand", "accent", "warn", "bad", "good"):
-                    found = script(driver, f"({_RATIO})('--{name}', '--paper')")
-                    assert found >= SIGN, (name, dark, found)
+                    result = script(driver, f"({_RATIO})('--{name}', '--paper')")
+                    assert result >= SIGN, (name, dark, result)
         looks_like(driver, DESK)
 
 

@@ -41,8 +41,8 @@ class TestStatus:
     @pytest.mark.parametrize("odd", [None, "7", -1, True, [], {}, 1.5])
     def test_an_odd_number_is_none(self, odd: object) -> None:
         """It counts as 0; it is never negative."""
-        found = status(desired=odd, ready=odd, onDemand={"ready": odd}, spot=odd)
-        assert (found.desired, found.ready, found.on_demand.ready, found.spot.ready) == (0, 0, 0, 0)
+        result = status(desired=odd, ready=odd, onDemand={"ready": odd}, spot=odd)
+        assert (result.desired, result.ready, result.on_demand.ready, result.spot.ready) == (0, 0, 0, 0)
 
     def test_a_huge_number_is_bounded(self) -> None:
         """More than an int32 of replicas there are not."""
@@ -51,29 +51,29 @@ class TestStatus:
     @pytest.mark.parametrize("odd", [None, "x", 3, {"a": 1}, [1, "x", None, {"time": 3}, {"time": "then"}]])
     def test_odd_lists_are_empty(self, odd: object) -> None:
         """What is no list of objects says nothing."""
-        found = status(decisions=odd, nodes=odd, policy=odd, policyFrom=odd)
-        assert (found.decisions, found.nodes) == ((), ())
+        result = status(decisions=odd, nodes=odd, policy=odd, policyFrom=odd)
+        assert (result.decisions, result.nodes) == ((), ())
 
     def test_lists_are_bounded(self) -> None:
         """The last 20 decisions and 10 nodes, each text at most 1,024 characters."""
-        told = [
+        said = [
             {"time": "2026-01-05T10:00:00Z", "reason": str(number), "message": "x" * 5000}
             for number in range(99)
         ]
-        found = status(decisions=told, nodes=[{"name": f"n{number}"} for number in range(99)])
-        assert [one.reason for one in found.decisions] == [str(number) for number in range(79, 99)]
-        assert len(found.decisions[0].message) == 1024
-        assert len(found.nodes) == 10
+        result = status(decisions=said, nodes=[{"name": f"n{number}"} for number in range(99)])
+        assert [one.reason for one in result.decisions] == [str(number) for number in range(79, 99)]
+        assert len(result.decisions[0].message) == 1024
+        assert len(result.nodes) == 10
 
     def test_nothing_is_reported_yet(self) -> None:
         """A Split without a status is shown, and without counters nothing is counted."""
-        found = status()
-        assert found.state == "Unreported"
-        assert found.usage is None
-        assert "is the controller running?" in found.message
+        result = status()
+        assert result.state == "Unreported"
+        assert result.usage is None
+        assert "is the controller running?" in result.message
 
     @pytest.mark.parametrize(
-        ("text", "found"),
+        ("text", "result"),
         [
             ("2026-01-05T12:00:00Z", NOW),
             ("2026-01-05T12:00:00", NOW),
@@ -83,9 +83,9 @@ class TestStatus:
             ("9" * 9999, None),
         ],
     )
-    def test_times(self, text: object, found: datetime | None) -> None:
+    def test_times(self, text: object, result: datetime | None) -> None:
         """An instant is one of UTC, or none."""
-        assert read_time(text) == found
+        assert read_time(text) == result
 
     @pytest.mark.parametrize(
         ("message", "move"),
@@ -146,9 +146,9 @@ class TestTimeline:
             decision(20, "scale spot 5 -> 8 (+3): back"),
             decision(10, "scale on-demand 5 -> 2 (-3): covered"),
         ]
-        found = asked(NOW - timedelta(minutes=90), decisions, PoolCounts(spec=2), PoolCounts(spec=8))
-        assert [(one.on_demand, one.spot) for one in found] == [(2, 8), (5, 8), (5, 5), (5, 8), (2, 8)]
-        assert found[0].at == NOW - timedelta(minutes=90)
+        result = asked(NOW - timedelta(minutes=90), decisions, PoolCounts(spec=2), PoolCounts(spec=8))
+        assert [(one.on_demand, one.spot) for one in result] == [(2, 8), (5, 8), (5, 5), (5, 8), (2, 8)]
+        assert result[0].at == NOW - timedelta(minutes=90)
 
     def test_nothing_is_known_of_the_time_before(self) -> None:
         """Without counters and without decisions nobody knows since when it is split."""
@@ -215,24 +215,24 @@ class TestSimulator:
     async def test_more_on_on_demand_saves_less(self, simulator: Simulator) -> None:
         """Both are played on the same trace, and drawn."""
         in_force = status(desired=8, policy={"onDemandBase": 1, "grace": "180s"})
-        found = await simulator.replay(in_force, {"replicas": "8", "on-demand-base": "4"})
-        assert found["problem"] == ""
-        first, second = found["results"]
+        result = await simulator.replay(in_force, {"replicas": "8", "on-demand-base": "4"})
+        assert result["problem"] == ""
+        first, second = result["results"]
         assert (first["name"], second["name"]) == ("in force", "by hand")
         assert int(first["saved"].split()[0]) > int(second["saved"].split()[0])
-        assert str(found["drawn"]).startswith("<svg")
+        assert str(result["drawn"]).startswith("<svg")
 
     async def test_without_a_workload_it_is_the_default(self, simulator: Simulator) -> None:
         """Nothing is changed, nothing is different."""
-        found = await simulator.replay(None, {})
-        first, second = found["results"]
+        result = await simulator.replay(None, {})
+        first, second = result["results"]
         assert first["name"] == "default"
         assert {**first, "name": ""} == {**second, "name": ""}
 
     async def test_a_trace_of_a_file(self, simulator: Simulator) -> None:
         """The one that was named when the command was started."""
-        found = await simulator.replay(None, {"trace": "file", "replicas": "1"})
-        assert "trace lab" in str(found["drawn"])
+        result = await simulator.replay(None, {"trace": "file", "replicas": "1"})
+        assert "trace lab" in str(result["drawn"])
 
     @pytest.mark.parametrize(
         ("query", "problem"),
@@ -252,6 +252,6 @@ class TestSimulator:
         self, simulator: Simulator, query: dict[str, str], problem: str
     ) -> None:
         """In a sentence, in the place of the picture; nothing is played."""
-        found = await simulator.replay(None, query)
-        assert problem in found["problem"]
-        assert found["results"] == []
+        result = await simulator.replay(None, query)
+        assert problem in result["problem"]
+        assert result["results"] == []

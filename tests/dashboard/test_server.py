@@ -74,11 +74,11 @@ async def stream(http: aiohttp.ClientSession, address: str) -> AsyncIterator[Str
 async def text(http: aiohttp.ClientSession, it: Shown, path: str = "", status: int = 200) -> str:
     """Return what is answered."""
     async with http.get(it.address + path, allow_redirects=False) as answer:
-        found = await answer.text()
-        assert answer.status == status, found
+        result = await answer.text()
+        assert answer.status == status, result
         for name, value in HEADERS.items():
             assert answer.headers[name] == value
-        return found
+        return result
 
 
 class TestViews:
@@ -87,21 +87,21 @@ class TestViews:
     async def test_fleet(self, http: aiohttp.ClientSession) -> None:
         """Figures of all, each workload, the nodes that go."""
         async with shown(shop()) as it:
-            found = await text(http, it)
-        assert "<dd>78 %</dd>" in found
-        assert '<a href="workload/shop/deployment/cart">' in found
-        assert "spot-10</th>" in found
-        assert "taint karpenter.sh/disrupted" in found
+            result = await text(http, it)
+        assert "<dd>78 %</dd>" in result
+        assert '<a href="workload/shop/deployment/cart">' in result
+        assert "spot-10</th>" in result
+        assert "taint karpenter.sh/disrupted" in result
 
     async def test_workload(self, http: aiohttp.ClientSession) -> None:
         """Nodes with their replicas, decisions, policy and the words of explain."""
         async with shown(shop()) as it:
-            found = await text(http, it, "workload/shop/deployment/cart")
-        assert found.count('class="box doomed"') == 2
-        assert "cart-spot-1: ready" in found
-        assert "its node is going" in found
-        assert "<td>on the workload</td>" in found
-        assert "Policy in force" in found.split('<div id="explain">')[1]
+            result = await text(http, it, "workload/shop/deployment/cart")
+        assert result.count('class="box doomed"') == 2
+        assert "cart-spot-1: ready" in result
+        assert "its node is going" in result
+        assert "<td>on the workload</td>" in result
+        assert "Policy in force" in result.split('<div id="explain">')[1]
 
     async def test_plan_is_asked_for(self, http: aiohttp.ClientSession) -> None:
         """It is read when somebody wants it: it lists a whole namespace."""
@@ -132,16 +132,16 @@ class TestViews:
     async def test_nothing_is_split(self, http: aiohttp.ClientSession) -> None:
         """An empty page says how to begin."""
         async with shown(PaperCluster()) as it:
-            found = await text(http, it)
-        assert "splitter.io/split=enabled" in found
-        assert "nothing is counted yet" in found
+            result = await text(http, it)
+        assert "splitter.io/split=enabled" in result
+        assert "nothing is counted yet" in result
 
     async def test_static_files(self, http: aiohttp.ClientSession) -> None:
         """What the page needs comes from the page, and names no other host."""
         async with shown(small()) as it:
             for name in ("page.css", "page.js", "icon.svg"):
-                found = await text(http, it, f"static/{name}")
-                assert "//" not in found.replace("// ", "").replace("http://www.w3.org/2000/svg", "")
+                result = await text(http, it, f"static/{name}")
+                assert "//" not in result.replace("// ", "").replace("http://www.w3.org/2000/svg", "")
 
 
 class TestSecurity:
@@ -176,7 +176,7 @@ class TestSecurity:
         hostile = node("spot-0", "spot", SCRIPT, going=True)
         hostile["spec"]["taints"].append({"key": SCRIPT, "effect": "NoSchedule"})
         cluster.put("nodes", hostile)
-        told = [(datetime.now(UTC), SCRIPT, f"scale spot 1 -> 2 (+1): {SCRIPT}")]
+        decisions = [(datetime.now(UTC), SCRIPT, f"scale spot 1 -> 2 (+1): {SCRIPT}")]
         going = [{"name": SCRIPT, "state": "Doomed", "replicas": 1, "signal": SCRIPT}]
         cluster.put(
             "splits",
@@ -185,7 +185,7 @@ class TestSecurity:
                 state=SCRIPT,
                 reason=SCRIPT,
                 message=SCRIPT,
-                decisions=told,
+                decisions=decisions,
                 nodes=going,
                 policy={SCRIPT: SCRIPT},
                 policyFrom={SCRIPT: SCRIPT},
@@ -202,9 +202,9 @@ class TestSecurity:
                 f"replay?soak={SCRIPT}&every={SCRIPT}",
                 f"replay?soak={SCRIPT}",
             ):
-                found = await text(http, it, path)
-                assert "<script>a" not in found, path
-                assert "onerror" not in found
+                result = await text(http, it, path)
+                assert "<script>a" not in result, path
+                assert "onerror" not in result
             async with stream(http, f"{it.address}events/workload/shop/deployment/web") as events:
                 _, message = await events.next()
                 assert all("<script" not in part for part in message["parts"].values())
@@ -230,8 +230,8 @@ class TestSecurity:
             raise ValueError("hunter2")
 
         async with shown(small(), tellers=Tellers(lambda _: [], plan)) as it:
-            found = await text(http, it, "plan/workload/shop/deployment/web", 500)
-        assert "hunter2" not in found
+            result = await text(http, it, "plan/workload/shop/deployment/web", 500)
+        assert "hunter2" not in result
         assert "this is a bug of splitter's" in caplog.text
 
 
@@ -358,9 +358,9 @@ class TestRights:
         cluster = small()
         cluster.forbidden.add("nodes")
         async with shown(cluster) as it:
-            found = await text(http, it, "workload/shop/deployment/web")
-        assert "<small>1 replica</small>" in found
-        assert "<small>2 replicas</small>" in found
+            result = await text(http, it, "workload/shop/deployment/web")
+        assert "<small>1 replica</small>" in result
+        assert "<small>2 replicas</small>" in result
 
     async def test_no_splits(self, http: aiohttp.ClientSession) -> None:
         """Nothing is shown then, and the page says why."""

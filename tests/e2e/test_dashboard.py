@@ -41,8 +41,8 @@ def page(sandbox: Sandbox, shop: Shop, viewer: Terminal, tmp_path: Path) -> Iter
 
     def address() -> str | None:
         assert process.poll() is None, log.read_text("utf-8")
-        found = ADDRESS.search(log.read_text("utf-8"))
-        return found[0] if found is not None else None
+        result = ADDRESS.search(log.read_text("utf-8"))
+        return result[0] if result is not None else None
 
     try:
         yield wait_until(address, what="the page", deadline_s=DEADLINE_S)
