@@ -21,7 +21,12 @@ ADDRESS = "http://127.0.0.1:4321/a-token/"
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what a browser is asked to open."""
     result: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: bool(result.append(address)) or True)
+
+    def hand(address: str) -> bool:
+        result.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", hand)
     return result
 
 
