@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 
 
 def admission(
-    subject: Subject = typer.Argument(help="What the policies are about."),
+    subject: Subject = typer.Argument(help="Which policies to print."),
     settings: Path | None = typer.Option(None, "--settings", help="The controller's settings file."),
 ) -> None:
     """Print policies for the API server.

@@ -97,7 +97,7 @@ def _verb(ask: _Ask) -> Callable[..., None]:
     @asks_cluster()
     def verb(
         workload: list[str] | None = typer.Argument(
-            None, help="deploy/NAME or sts/NAME, one or several; or -l, or -A.", autocompletion=workloads
+            None, help="One or more of deploy/NAME or sts/NAME; or use -l or -A.", autocompletion=workloads
         ),
         *,
         cluster: Cluster,

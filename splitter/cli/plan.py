@@ -39,9 +39,9 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def plan(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="Output format: text or json."),
     *,
     cluster: Cluster,
 ) -> None:

@@ -45,17 +45,20 @@ def register(app: typer.Typer) -> None:
 @asks_cluster(without=("everywhere", "selector"))
 def render(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME, in a cluster; or a file with -f.", autocompletion=workloads
+        None, help="A workload in a cluster: deploy/NAME or sts/NAME. Or use -f.", autocompletion=workloads
     ),
     file: str | None = typer.Option(
-        None, "--filename", "-f", help="A file of manifests; - is standard input. No cluster is asked."
+        None,
+        "--filename",
+        "-f",
+        help="Read manifests from a file, or - for standard input. Needs no cluster.",
     ),
-    pool: Pool | None = typer.Option(None, help="One twin only."),
+    pool: Pool | None = typer.Option(None, help="Render only the twin of this pool."),
     annotation: list[str] = typer.Option(
-        [], "--annotation", help="KEY=VALUE over the manifest's own; several times."
+        [], "--annotation", help="KEY=VALUE; replaces an annotation of the manifest. May be repeated."
     ),
     templates: Path | None = TemplatesOption,
-    diff: bool = typer.Option(False, "--diff", help="What would change about the twins that are there."),
+    diff: bool = typer.Option(False, "--diff", help="Show what would change in the existing twins."),
     *,
     cluster: Cluster,
 ) -> None:

@@ -42,10 +42,12 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def status(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table, wide, json or yaml."),
-    watch: bool = typer.Option(False, "--watch", "-w", help="Go on looking, each second, until Ctrl-C."),
+    output: Output = typer.Option(
+        Output.TABLE, "--output", "-o", help="Output format: table, wide, json or yaml."
+    ),
+    watch: bool = typer.Option(False, "--watch", "-w", help="Refresh every second until Ctrl-C."),
     *,
     cluster: Cluster,
 ) -> None:

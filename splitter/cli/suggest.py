@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 @asks_cluster()
 def suggest(
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table or json."),
+    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table or json."),
     *,
     cluster: Cluster,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Taking a workload over and giving it back: the state machine, and MAKE and BREAK.
+"""Chooses the step of a Deployment, and counts how far holders may grow and shrink.
 
 `next_step` is the table of docs/design/handover.md (H20 to H38), row for row: tried top
 down, the first that matches acts. Every row is level-triggered and idempotent, so a crash between

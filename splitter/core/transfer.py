@@ -1,4 +1,4 @@
-"""The counts of a hand-over: who should hold what, and one batch of MAKE or BREAK towards it.
+"""Moves replicas between holders: their target counts, and one batch of growing or shrinking.
 
 The planner calls `towards_twins` while anything parked has pods, `towards_source` once the label is
 gone, and `drain` when the source runs its own replicas again. Each returns Scale actions: raises

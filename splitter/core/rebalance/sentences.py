@@ -1,4 +1,4 @@
-"""What people read about a decision: one sentence with its numbers for each move and each hold.
+"""Writes the sentences about a decision: one for each move and each hold, with its numbers.
 
 Called by `decide` after the counts are settled; it changes none of them. Sentences name instants, not
 countdowns, so that the same state says the same thing in every reconcile and one Event stays one Event.
@@ -62,7 +62,7 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
         if figures.state.lost and doomed:
             return (
                 Reason.SPOT_INTERRUPTED,
-                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes{_let_go(figures)}",
+                f"{doomed} of {ready + doomed} spot replicas are on doomed nodes{_let_go(figures)}",
             )
         if figures.state.lost:
             interrupted = figures.state.interrupted
@@ -75,7 +75,7 @@ def _shortage(figures: Figures) -> tuple[Reason, str]:
         return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
     if figures.on_demand_doomed:
         on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-        return Reason.ON_DEMAND_DOOMED, f"{on_demand} stand on doomed nodes"
+        return Reason.ON_DEMAND_DOOMED, f"{on_demand} are on doomed nodes"
     return Reason.SCALED, _divided(figures)
 
 
@@ -155,10 +155,10 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         reason, why = Reason.SCALED, _divided(figures)
         if figures.probing:
             reason = Reason.PROBING
-            why = f"{observed.spot_ready} of {figures.want} are ready, and more is asked for step by step"
+            why = f"{observed.spot_ready} of {figures.want} are ready; spot is asked for more step by step"
         elif figures.keep:
             reason = Reason.SPOT_INTERRUPTED
-            why = f"{figures.keep} of {before} stand on doomed nodes and are replaced on spot"
+            why = f"{figures.keep} of {before} are on doomed nodes and are replaced on spot"
         yield _noted(Pool.SPOT, before, spot, reason, why)
     elif spot < before:
         reason, why = Reason.SCALED, _divided(figures)
@@ -167,7 +167,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
             why = _released(figures)
             why += f"; {_window(figures, spot)}" if figures.probing else ""
         elif figures.probing:
-            reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
+            reason, why = Reason.PROBING, f"no spot capacity is available now; {_window(figures, spot)}"
         elif figures.short:
             reason, why = _shortage(figures)
         yield _noted(Pool.SPOT, before, spot, reason, why)
@@ -254,10 +254,10 @@ def _window(figures: Figures, spot: int) -> str:
     observed = figures.observed
     asked = max(0, spot - observed.spot_ready - figures.keep)
     if not asked and figures.keep:
-        return f"{observed.spot_ready} ready; more is asked for once the {figures.keep} doomed have gone"
+        return f"{observed.spot_ready} ready; spot is probed again when the {figures.keep} doomed are gone"
     if not asked and observed.on_demand_over_quota:
-        return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
-    return f"{observed.spot_ready} ready and {asked} more stay asked for"
+        return f"{observed.spot_ready} ready; spot is probed again when the quota lets on-demand cover"
+    return f"{observed.spot_ready} ready and {asked} more pending to probe for capacity"
 
 
 def _soaked(figures: Figures) -> str:
