@@ -1,4 +1,4 @@
-"""`splitter admission`: prints the policies that are made of splitter's own tables, as manifests.
+"""`splitter admission`: prints the admission policies that are generated from splitter's tables.
 
 `manifests/admission` holds what it prints without settings (`make admission`). Whoever recognises spot nodes
 by selectors of their own prints the placement policy with those settings. It asks no cluster.

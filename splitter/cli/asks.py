@@ -1,4 +1,4 @@
-"""`splitter restart`, `rollout`, `freeze`, `unfreeze`: the annotations a person would write, written.
+"""`splitter restart`, `rollout`, `freeze`, `unfreeze`: write the annotation that a user would write.
 
 Each asks the running controller for something by an annotation on the source; nothing else is touched, and
 it is the user's own right that counts. What comes of it is seen with `splitter status`. A StatefulSet that is

@@ -1,4 +1,4 @@
-"""`splitter bundle`: one archive with what a maintainer needs for an issue, and no value of a user's.
+"""`splitter bundle`: writes one archive with what a maintainer needs, without users' values.
 
 `kube.bundle` reads, `report.bundle` leaves out what is nobody's business; here it is packed. What cannot be
 read is said in the archive and on standard error, and the rest is written all the same.

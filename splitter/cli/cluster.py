@@ -1,4 +1,4 @@
-"""Which cluster a verb looks at, where in it, and as whom: the options that are alike, declared once.
+"""The options of all commands that select a cluster, a namespace and a user.
 
 A verb takes a `Cluster` and is decorated with `asks_cluster`, which puts kubectl's options in its place:
 `-n`, `-A`, `-l`, `--context`, `--kubeconfig`, and `--settings`. Without `-n` it is the namespace of the

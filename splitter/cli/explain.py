@@ -1,4 +1,4 @@
-"""`splitter explain`: why a workload is as it is: state, policy, conditions, the last decisions.
+"""`splitter explain`: shows why a workload is in its state: policy, conditions, last decisions.
 
 Everything comes from the Split; the source is only asked for where there is none.
 `explained` is pure: the JSON of a Split in, lines of text out.

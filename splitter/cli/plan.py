@@ -1,4 +1,4 @@
-"""`splitter plan`: what would be done now and why, with nothing written."""
+"""`splitter plan`: shows what splitter would do now and why, without writing anything."""
 
 import asyncio
 import json

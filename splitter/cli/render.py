@@ -1,4 +1,4 @@
-"""`splitter render`: the twins of a manifest, with no cluster, or of a workload in one.
+"""`splitter render`: renders the twins of a manifest without a cluster, or of a workload in one.
 
 What the controller would make of a workload with these annotations and settings, for reviews, for tests
 of templates, and for those who want to know what they are in for. It shares the renderer with the

@@ -1,4 +1,4 @@
-"""`splitter simulate`: how policies would have done on spot capacity that came and went.
+"""`splitter simulate`: simulates policies on a trace of spot capacity.
 
 No cluster is needed. It reads flags, has `splitter.simulate` play, and writes what came of it.
 """

@@ -1,4 +1,4 @@
-"""`splitter status`: how the split workloads stand, once or live."""
+"""`splitter status`: shows the state of split workloads, once or live."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`splitter suggest`: what could be split, with which policy, what it would save, and what to type for it."""
+"""`splitter suggest`: suggests what to split, with which policy, and what it would save."""
 
 import asyncio
 import json

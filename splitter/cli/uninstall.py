@@ -1,4 +1,4 @@
-"""`splitter uninstall`: gives every workload back, by taking the label away, and waits.
+"""`splitter uninstall`: gives every workload back by removing its label, and waits.
 
 It removes the label a user would remove; the running controller does the rest. With no controller
 there, nothing would happen, so it says who is still split when the time is over, and how to go on.
