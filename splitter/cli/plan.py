@@ -45,11 +45,11 @@ def plan(
     *,
     cluster: Cluster,
 ) -> None:
-    """Show what would be done now, and why.
+    """Show what splitter would do now, and why.
 
-    Nothing is written. One that is named and has no label is looked at as if it had just been labelled.
+    It writes nothing. A named workload without the label is planned as if it had just been labelled.
 
-    Exit code 0; 3 when a workload was named that is not there.
+    Exit code 0; 3 when a named workload does not exist.
     """
     target = cluster.target(workload)
     previews = asyncio.run(_look(target, cluster))

@@ -64,7 +64,7 @@ def render(
 ) -> None:
     """Render the twins of Deployments and StatefulSets as YAML.
 
-    Of a file, with no cluster, or of a workload in one.
+    It reads a file, without a cluster, or a workload in a cluster.
 
     Exit code 1 when a manifest, an annotation or a template is wrong; with --diff: 0 when nothing would
     change, 5 when something would.

@@ -67,9 +67,9 @@ def savings(
 ) -> None:
     """Show what spot has saved.
 
-    Hours are those of replicas on nodes of each pool. COVER and SURGE are some of them: on-demand replicas
-    in the place of spot, and replicas beyond those asked for. SAVED is beside all replicas on on-demand;
-    without prices a replica on spot is taken to cost 0.3 of that.
+    Hours are hours of replicas on nodes of each pool. COVER and SURGE are part of them: on-demand replicas
+    in place of spot, and replicas above the wanted number. SAVED compares with all replicas on on-demand;
+    without prices a replica on spot is assumed to cost 0.3 of that.
 
     Exit code 0; 3 when a workload was named that is not split.
     """

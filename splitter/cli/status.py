@@ -51,11 +51,11 @@ def status(
     *,
     cluster: Cluster,
 ) -> None:
-    """Show how the split workloads stand.
+    """Show the state of split workloads.
 
-    READY is of all wanted replicas, ON-DEMAND and SPOT each of those wanted there, REASON says why.
+    READY counts all wanted replicas, ON-DEMAND and SPOT those wanted in each pool. REASON says why.
 
-    Exit code 0; 3 when a workload was named that is not split.
+    Exit code 0; 3 when a named workload is not split.
     """
     if watch and output in {Output.JSON, Output.YAML}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")

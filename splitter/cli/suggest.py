@@ -38,11 +38,11 @@ def suggest(
     *,
     cluster: Cluster,
 ) -> None:
-    """Show what could be split, and what it would save.
+    """Suggest what to split, with which policy, and what it would save.
 
-    Of each Deployment and StatefulSet without the label: the policy that fits and why, or what is in the
-    way; how many pods would change pool; and the commands to type. Prices and interruptions are assumed.
-    Nothing is written.
+    For each Deployment and StatefulSet without the label it shows the policy that fits and why, or why the
+    workload is refused; how many pods would change pool; and the commands to type. Prices and interruptions
+    are assumed. It writes nothing.
 
     Exit code 0, also when nothing can be split.
     """

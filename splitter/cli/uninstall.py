@@ -37,7 +37,7 @@ def uninstall(
 ) -> None:
     """Give every workload back, and wait for it.
 
-    It removes the labels; the running controller does the rest.
+    It removes the labels. The running controller gives the workloads back.
 
     With settings that name `watch_namespaces`, all namespaces are those.
     Exit code 0 when all is given back; 4 when some are not within the time.

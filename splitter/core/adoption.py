@@ -82,7 +82,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
         *(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
     ):
-        message = f"{sizes[Pool.ON_DEMAND]} running pods stay on on-demand and {spot} on spot"
+        message = f"running pods that stay on on-demand: {sizes[Pool.ON_DEMAND]}, on spot: {spot}"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
         return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if not all(twin.observed for twin in this.observed.twins):
@@ -164,7 +164,7 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
-        f"{count} running pods change their owner",
+        f"running pods change their owner: {count}",
     )
     actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
     return Plan(step, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
@@ -174,7 +174,7 @@ def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (H27, H45)."""
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
         labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
-        note = Note(Reason.HANDING_OVER, f"{len(labels)} pods were made in the last moment", quiet=True)
+        note = Note(Reason.HANDING_OVER, f"pods made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
     actions: list[Action] = []
     # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
@@ -328,7 +328,7 @@ def bring_home(this: PlanInput) -> Plan:
     """Let the source adopt what the twins have let go (H32, H47)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
-        note = Note(Reason.GIVING_BACK, f"{len(ended)} pods without a node are made again by the source")
+        note = Note(Reason.GIVING_BACK, f"pods without a node are made again by the source: {len(ended)}")
         again_s = AT_ONCE_S
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), requeue_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
@@ -345,7 +345,7 @@ def bring_home(this: PlanInput) -> Plan:
     name = _free_name(this.source.key.name, hashes[0], this.observed.replica_sets)
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
-    note = Note(Reason.GIVING_BACK, f"{len(pods)} running pods go back to {this.source.key.name}")
+    note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
     return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
 
 

@@ -28,4 +28,4 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
     seconds = ceil(moving / at_once) * tuning.fast_s
     about = f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
     staying = f"{max(0, len(pods) - moving)} of {len(pods)} running pods stay where they are"
-    return f"{staying}; {moving} move {where} afterwards, in about {about}"
+    return f"{staying}; moved {where} afterwards: {moving}, in about {about}"

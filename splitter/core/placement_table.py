@@ -127,7 +127,7 @@ def keep(this: PlanInput) -> Plan:
 
 
 def unplace(this: PlanInput) -> Plan:
-    """Take the Split away, and with it the ordinals: no pod restarts."""
+    """Delete the Split and its ordinals; no pod restarts."""
     note = Note(
         Reason.GIVEN_BACK,
         f"its {this.source.replicas} pods stay where they are; new ones are placed as its manifest says",

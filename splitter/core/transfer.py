@@ -79,7 +79,7 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:
-    """Shrink everything of ours to 0 beside a source that runs its own replicas again.
+    """Shrink all of splitter's holders to 0 beside a source that runs its own replicas again.
 
     While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
     that many away without asking us.

@@ -496,16 +496,13 @@ class TestForecast:
                 0,
                 5,
                 0,
-                "0 of 5 running pods stay where they are; 5 move to spot afterwards, in about 3 min",
+                "0 of 5 running pods stay where they are; moved to spot afterwards: 5, in about 3 min",
             ),
             (
                 4,
                 2,
                 3,
-                (
-                    "3 of 5 running pods stay where they are; 2 move to on-demand afterwards,"
-                    " in about 60 s"
-                ),
+                ("3 of 5 running pods stay where they are; moved to on-demand afterwards: 2, in about 60 s"),
             ),
         ],
     )
