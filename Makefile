@@ -191,6 +191,14 @@ chaos: $(READY) ## Faults between splitter and the API server, in a world that d
 soak: $(READY) ## A day of deploys, scaling, policies and a real spot trace in 20 minutes; nothing may grow (SOAK="--help")
 	PYTHONPATH=tests $(BIN)/python -m soak $(SOAK)
 
+.PHONY: compatibility
+compatibility: $(READY) ## Tests with each Kubernetes and each Python that are promised (an hour; ALL=1: hours)
+	PYTHONPATH=.:tests $(BIN)/python -m compatibility $(if $(ALL),--all) $(COMPATIBILITY)
+
+.PHONY: upgrade
+upgrade: $(READY) ## From another version to this one and back, with its own code (FROM=CHECKOUT)
+	PYTHONPATH=.:tests $(BIN)/python -m upgrade "$(FROM)"
+
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
 	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)

@@ -14,8 +14,8 @@ _TESTS = "tests/test_architecture.py"
 def _layers(package: str) -> list[list[str]]:
     """Return the modules of each layer, the highest first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    found = next(one for one in contracts["contracts"] if one.get("containers") == [package])
-    return [re.findall(r"\w+", layer) for layer in found["layers"]]
+    contract = next(one for one in contracts["contracts"] if one.get("containers") == [package])
+    return [re.findall(r"\w+", layer) for layer in contract["layers"]]
 
 
 def _purpose(package: str, module: str) -> str:

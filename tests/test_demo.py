@@ -55,12 +55,12 @@ def step(expected: Expected, **changed: Any) -> Step:  # noqa: ANN401 - fields o
 
 def asked(counts: Mapping[float, int]) -> Asked:
     """Make what the ReplicaSets are asked for from the counts that hold from a second on."""
-    found = Asked()
+    result = Asked()
     for second, replicas in counts.items():
-        found.see(
+        result.see(
             at(second), {"metadata": {"name": "web-spot-1"}, "spec": {"replicas": replicas}}, deleted=False
         )
-    return found
+    return result
 
 
 def judged(
@@ -74,9 +74,9 @@ def judged(
     return judge(of, [web or workload()], {"web": counts}, writes, asked(replicas or {0: 4}))
 
 
-def cell(found: Judged) -> Cell:
+def cell(result: Judged) -> Cell:
     """Return the only cell of a verdict."""
-    return found.cells["web"]
+    return result.cells["web"]
 
 
 class TestWorkload:
@@ -96,8 +96,8 @@ class TestWorkload:
         self, surge: str, unavailable: str, replicas: int, expected: tuple[int, int, int]
     ) -> None:
         """Shares are rounded up for the surge, down for the unavailable; F is N where surge is allowed."""
-        found = workload(surge=surge, unavailable=unavailable)
-        assert (found.surge(replicas), found.unavailable(replicas), found.floor(replicas)) == expected
+        result = workload(surge=surge, unavailable=unavailable)
+        assert (result.surge(replicas), result.unavailable(replicas), result.floor(replicas)) == expected
 
     def test_is_read_off_a_deployment(self) -> None:
         """What the manifest leaves out has Kubernetes' default."""
@@ -120,64 +120,66 @@ class TestJudge:
 
     def test_kept(self) -> None:
         """At the floor and at the bound is kept; a pod that came before the old one went is not asked for."""
-        found = judged(
+        result = judged(
             step(Expected(4, 4)), timeline({0: 4}, {0: 4, 12: 6, 15: 4}), replicas={0: 4, 12: 5, 15: 4}
         )
-        assert cell(found) == Cell(lowest=4, floor=4, highest=6, asked=5, bound=5)
-        assert found.kept
-        assert found.took_s == 10
+        assert cell(result) == Cell(lowest=4, floor=4, highest=6, asked=5, bound=5)
+        assert result.kept
+        assert result.took_s == 10
 
     def test_a_dip_breaks_the_floor(self) -> None:
         """One replica less for a moment is enough."""
-        found = judged(step(Expected(4, 4)), timeline({0: 4, 12: 3, 12.1: 4}))
-        assert not cell(found).floor_kept
-        assert not found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 4, 12: 3, 12.1: 4}))
+        assert not cell(result).floor_kept
+        assert not result.kept
 
     def test_what_happened_outside_the_step_is_not_its_fault(self) -> None:
         """A dip before or after is judged elsewhere."""
-        found = judged(step(Expected(4, 4)), timeline({0: 0, 5: 4, 21: 0}))
-        assert found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 0, 5: 4, 21: 0}))
+        assert result.kept
 
     def test_too_many_pods_break_the_bound(self) -> None:
         """N + S is the most."""
-        found = judged(step(Expected(4, 4)), timeline({0: 4}), replicas={0: 4, 12: 6})
-        assert cell(found).floor_kept
-        assert not cell(found).bound_kept
-        assert not found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 4}), replicas={0: 4, 12: 6})
+        assert cell(result).floor_kept
+        assert not cell(result).bound_kept
+        assert not result.kept
 
     def test_a_broken_promise_is_told_with_its_numbers(self) -> None:
         """How far off it was, and for how long."""
         counts = timeline({0: 4, 12: 3, 12.5: 4}, {0: 4, 12: 7, 13: 4})
-        found = judged(step(Expected(4, 4)), counts, replicas={0: 4, 12: 7, 13: 4})
-        assert found.faults() == [
+        result = judged(step(Expected(4, 4)), counts, replicas={0: 4, 12: 7, 13: 4})
+        assert result.faults() == [
             "a step: web had 3 available, the floor is 4; below it for 0.50 s",
             "a step: web was asked for 7 pods, the bound is 5",
         ]
 
     def test_a_scale_up_has_the_old_floor_and_the_new_bound(self) -> None:
         """The new replicas cannot be there at once."""
-        found = judged(
+        result = judged(
             step(Expected(4, 8)), timeline({0: 4, 15: 8}, {0: 4, 11: 8}), web=workload(surge="25%")
         )
-        assert (cell(found).floor, cell(found).bound) == (4, 10)
+        assert (cell(result).floor, cell(result).bound) == (4, 10)
 
     @pytest.mark.parametrize(("surge", "bound"), [("0", 5), ("1", 5), ("2", 6)])
     def test_the_probe_is_one_more_where_there_is_no_surge(self, surge: str, bound: int) -> None:
         """A workload that may not surge is allowed one replica that asks whether spot is back."""
-        found = judged(step(Expected(4, 4), capacity_probe=True), timeline({0: 4}), web=workload(surge=surge))
-        assert cell(found).bound == bound
+        result = judged(
+            step(Expected(4, 4), capacity_probe=True), timeline({0: 4}), web=workload(surge=surge)
+        )
+        assert cell(result).bound == bound
 
     def test_the_doomed_do_not_count_against_the_bound(self) -> None:
         """In an outage their replacements run beside them."""
-        found = judged(step(Expected(4, 4, doomed=3), noticed=at(11)), timeline({0: 4}))
-        assert cell(found).bound == 8
+        result = judged(step(Expected(4, 4, doomed=3), noticed=at(11)), timeline({0: 4}))
+        assert cell(result).bound == 8
 
     def test_nothing_is_promised_when_the_notice_is_too_short(self) -> None:
         """Replicas that are taken without a notice are missing until others have started."""
         short = step(Expected(4, 4, doomed=3), noticed=at(11), floor_is_promised=False)
-        found = judged(short, timeline({0: 4, 12: 1, 15: 4}))
-        assert cell(found).floor is None
-        assert found.kept
+        result = judged(short, timeline({0: 4, 12: 1, 15: 4}))
+        assert cell(result).floor is None
+        assert result.kept
 
     def test_the_write_is_timed_from_the_taint(self) -> None:
         """The first raise of the on-demand twin counts, and the one that asks for all replicas."""
@@ -189,9 +191,9 @@ class TestJudge:
             ReplicasWritten(at(15), "web-on-demand", 4, 1),
         )
         outage = step(Expected(4, 4, doomed=3), noticed=at(11))
-        found = judged(outage, timeline({0: 4}), *writes)
-        assert cell(found).write_s == pytest.approx(0.1)
-        assert cell(found).cover_s == pytest.approx(0.25)
+        result = judged(outage, timeline({0: 4}), *writes)
+        assert cell(result).write_s == pytest.approx(0.1)
+        assert cell(result).cover_s == pytest.approx(0.25)
 
     def test_no_write_is_no_number(self) -> None:
         """A workload without doomed replicas, or one that was not covered, has none."""
@@ -203,8 +205,8 @@ class TestJudge:
     @pytest.mark.parametrize("changed", [{"stopped": True}, {"restored": {"web": False}}])
     def test_a_step_that_ends_badly_is_a_broken_promise(self, changed: JsonObject) -> None:
         """One that did not settle in time, or that did not restore."""
-        found = judged(step(Expected(4, 4), **changed), timeline({0: 4}))
-        assert not found.kept
+        result = judged(step(Expected(4, 4), **changed), timeline({0: 4}))
+        assert not result.kept
 
 
 def deployment(**metadata: JsonObject) -> JsonObject:
@@ -309,8 +311,8 @@ class TestOptions:
 
     def test_settings_are_settings(self) -> None:
         """`splitter run` starts with them."""
-        found = load_settings(environment=DemoOptions(soak_s=7).settings)
-        assert (found.soak_s, found.http_port, found.metrics_port) == (7, 0, 0)
+        settings = load_settings(environment=DemoOptions(soak_s=7).settings)
+        assert (settings.soak_s, settings.http_port, settings.metrics_port) == (7, 0, 0)
 
     @pytest.mark.parametrize(("notice_s", "useful"), [(0, False), (5, False), (10, True)])
     def test_a_short_notice_promises_nothing(self, notice_s: float, useful: bool) -> None:

@@ -38,6 +38,9 @@ def demo(
         5, min=0, help="Seconds for which doomed replicas stay after they are covered."
     ),
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
+    dashboard: bool = typer.Option(
+        False, "--dashboard", help="Show the page of `splitter dashboard` while it runs."
+    ),
     traffic: bool = typer.Option(
         False, "--traffic", help="Run real containers, send them requests, and count those that fail."
     ),
@@ -68,6 +71,7 @@ def demo(
         fast_s=fast_s,
         release_s=release_s,
         keep=keep,
+        dashboard=dashboard,
         traffic=traffic,
         recording=recording,
     )

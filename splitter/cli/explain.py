@@ -20,12 +20,12 @@ from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
 from splitter.cli.target import Target
 from splitter.core.labels_annotations import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
-from splitter.core.meanings import MEANINGS
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
+from splitter.report.meanings import MEANINGS
 from splitter.report.printable import printable
 from splitter.report.status import POLICY_FIELDS
 

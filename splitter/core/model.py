@@ -309,6 +309,7 @@ class SplitView:
     )  # who wrote spec.replicas in them; of a Deployment, nobody
     ordinals: tuple[int, ...] | None = field(default=None, kw_only=True)  # in placement mode
     replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
+    format: int = field(default=1, kw_only=True)  # the form in which it is written (surface.STATE_FORMAT)
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
     status: bytes  # the whole status, packed: to write only on change

@@ -304,8 +304,8 @@ def _answered(stage: Stage) -> bool:
     if stage.traffic is None:
         return True
     requests = stage.traffic.stop()
-    told = requests_line(requests.sent, len(requests.failures))
-    (stage.screen.bad if requests.failures else stage.screen.good)(told)
+    line = requests_line(requests.sent, len(requests.failures))
+    (stage.screen.bad if requests.failures else stage.screen.good)(line)
     for failure in requests.failures[:_FAILURES_SHOWN]:
         stage.screen.bad(str(failure))
     return not requests.failures or not stage.options.notice_is_useful

@@ -30,6 +30,8 @@ class DemoOptions:
     release_s: float = 5.0
     keep: bool = False
     """Leave everything running after the verdict, until Ctrl-C."""
+    dashboard: bool = False
+    """Show the page of `splitter dashboard` while it runs."""
     traffic: bool = False
     """Run real containers on real nodes, and count the requests that they answer."""
     recording: Path | None = None

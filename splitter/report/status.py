@@ -25,11 +25,11 @@ from splitter.core.labels_annotations import (
     Level,
 )
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, TwinView
-from splitter.core.onboard import MAX_WRITE_CONFLICTS, recent_write_conflicts
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
+from splitter.core.twins.onboard import MAX_WRITE_CONFLICTS, recent_write_conflicts
 from splitter.core.usage import Usage, begun, held
 from splitter.report.nodes import going
 

@@ -192,16 +192,16 @@ class TestEveryCombination:
 
     def test_without_a_label_nothing_is_taken(self) -> None:
         """PAUSE, PARK, RUN, CONSIDER, ADOPT and CREATE_SPLIT need the label, and no Conflict."""
-        taking = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
-        taking |= {Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.SETTLE}
+        onboarding = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
+        onboarding |= {Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.SETTLE}
         for columns in every():
-            if next_step(columns) in taking:
+            if next_step(columns) in onboarding:
                 assert columns.label, columns
                 assert not columns.conflict, columns
 
     def test_with_a_label_nothing_is_given_back(self) -> None:
         """UNPAUSE, CLEAN_UP, REATTACH and the like need the label gone, or a Conflict."""
-        giving = {
+        offboarding = {
             Step.UNPAUSE,
             Step.CLEAN_UP,
             Step.SHRINK_OURS,
@@ -210,7 +210,7 @@ class TestEveryCombination:
             Step.REATTACH,
         }
         for columns in every():
-            if next_step(columns) in giving:
+            if next_step(columns) in offboarding:
                 assert not columns.label or columns.conflict, columns
 
     def test_a_report_never_unpauses(self) -> None:

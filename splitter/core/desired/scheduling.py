@@ -24,6 +24,16 @@ class NodePresets:
     spot_tolerations: tuple[Manifest, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ReservationRules:
+    """What the settings say about placeholders."""
+
+    nodes: NodePresets
+    image: str
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the namespace of the workload."""
+
+
 def require_node_affinity(pod_spec: Manifest, terms: Sequence[Manifest]) -> dict[str, object]:
     """Return the pod spec bound to nodes that match any of `terms`, and the user's own terms too.
 

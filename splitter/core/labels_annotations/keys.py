@@ -54,6 +54,10 @@ ANNOTATION_KEEP: Final = "splitter.io/keep"
 LABEL_PLACEHOLDER: Final = "splitter.io/placeholder"
 ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
 
+# The form of what splitter writes down about a workload: in the mark, in the saved replicas, in the Split's
+# spec. A version that an older one would misread writes a higher number there (docs/adr/0044).
+STATE_FORMAT: Final = 1
+
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"

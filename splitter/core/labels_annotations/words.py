@@ -1,7 +1,7 @@
 """How values are written: what each must be, an example, and how it is read.
 
 `policy` reads annotations with these forms, the settings take their wording from here, and the policy
-that refuses bad ones inside the API server is made of them (`core.admission`). A form never raises for a
+that refuses bad ones inside the API server is made of them (`admission`). A form never raises for a
 text; it says what to write instead.
 """
 

@@ -146,8 +146,10 @@ def spot_blocked(
     could host it. Where both autoscalers buy spot for it, both have to say no.
     """
     refused = [refusal for refusal in refusals if now < refusal.stale_at and refusal.concerns(pod)]
-    told = status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
-    if not refused and not told:
+    backed_off = (
+        status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
+    )
+    if not refused and not backed_off:
         return None
     known = list(nodes)
     groups = _spot_groups(pod, known, status.groups) if status and now < status.stale_at else []

@@ -9,11 +9,12 @@ members ready meanwhile. Soak, back-off and the memory of losses are `rebalance`
 P26.
 """
 
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.placement.disruption import Hold
 from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
 from splitter.core.placement.mover import Eviction, Reservation
 from splitter.core.placement.place import Placed, place
-from splitter.core.placement.reservations import ReservationRules, placeholder_manifest, reservation_hash
+from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 
 __all__ = [
     "Eviction",

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto, unique
 
+from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
-from splitter.core.placement.clock import clock, left_s
 from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from splitter.core.clock import clock, left_s
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
-from splitter.core.placement.clock import clock, left_s
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
