@@ -27,20 +27,20 @@ ELSEWHERE = re.compile(r"design(?:'s|,| page|: )")
 def written(*folders: str) -> list[Path]:
     """List what people read and cite in: code, manifests, templates, pages."""
     kinds = {".py", ".md", ".yaml", ".j2"}
-    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
-    return sorted(path for path in found if "adr" not in path.parts)
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
+    return sorted(path for path in paths if "adr" not in path.parts)
 
 
 def rules() -> dict[str, str]:
     """Return each rule's number and text."""
-    found = {}
+    texts = {}
     for page in PAGES.values():
         text = (ROOT / page).read_text(encoding="utf-8")
         marks = [(m[1] or m[2], m.start()) for m in RULE.finditer(text)]
         for (number, start), (_, end) in pairwise([*marks, ("", len(text))]):
-            assert number not in found, f"{number} stands twice"
-            found[number] = text[start:end]
-    return found
+            assert number not in texts, f"{number} stands twice"
+            texts[number] = text[start:end]
+    return texts
 
 
 def named_tests() -> Iterator[str]:

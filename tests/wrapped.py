@@ -18,13 +18,13 @@ def too_long(text: str) -> list[str]:
 
 
 def _prose(text: str) -> list[str]:
-    found, inside = [], False
+    lines, inside = [], False
     for line in text.split("\n"):
         if _FENCE.match(line):
             inside = not inside
         elif not inside and not _KEPT.match(line):
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def wrapped(text: str) -> str:
@@ -59,11 +59,11 @@ def _wrapped(lines: list[str]) -> list[str]:
     item = _ITEM.match(lines[0])
     lead = item.group() if item else ""
     text = " ".join([lines[0][len(lead) :], *lines[1:]])
-    found, line = [], lead
+    lines, line = [], lead
     for word in _WORD.findall(text):
         if line == lead or len(line) + 1 + len(word) <= _TARGET or _MARK.fullmatch(word):
             line += word if line.endswith(" ") or not line else f" {word}"
         else:
-            found.append(line)
+            lines.append(line)
             line = " " * len(lead) + word
-    return [*found, line]
+    return [*lines, line]
