@@ -111,3 +111,17 @@ class TestCitations:
         missing += [f"ADR {number}" for number in ADR.findall(text) if number.zfill(4) not in adrs]
         missing += ELSEWHERE.findall(text)
         assert not missing
+
+
+class TestTheTour:
+    """The tour and the recipes of CONTRIBUTING lead through files that are there."""
+
+    def test_names_files_that_exist(self) -> None:
+        """Every file in a row of the tour, and every path of the package that a recipe names, exists."""
+        text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        tour = re.findall(r"`([\w/]+\.py)`", text[text.index("## A tour") : text.index("## Walls")])
+        recipes = re.findall(r"`(splitter/[\w/.]+|tests/[\w/]+\.py|docs/design)`", text)
+        assert len(tour) > 10
+        missing = [path for path in tour if not (ROOT / "splitter" / path).exists()]
+        missing += [path for path in recipes if not (ROOT / path).exists()]
+        assert not missing
