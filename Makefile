@@ -229,6 +229,10 @@ sandbox: $(READY) ## Run the control plane of demo and tests until Ctrl-C (SANDB
 demo: $(READY) ## A split application survives the loss of all spot nodes, in 2 minutes (DEMO="--help" for options)
 	$(BIN)/splitter demo $(DEMO)
 
+.PHONY: recording
+recording: $(READY) ## Run the demo and draw it for the README (docs/assets/demo.svg), in 2 minutes
+	$(BIN)/splitter demo --recording docs/assets/demo.svg
+
 .PHONY: clean
 clean: ## Remove what can be made again, but not the sandbox's cache
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -83,10 +83,10 @@ class TestTheCommand:
         rows = "\n".join(re.findall(r"^\| (`[a-z`, ]+`) \|", table, re.MULTILINE))
         assert set(re.findall(r"`([a-z]+)`", rows)) == set(VERBS)
 
-    @pytest.mark.parametrize("told", [["nonsense"], ["status", "--nonsense"], ["explain"]])
-    def test_ends_with_2_when_used_wrongly(self, told: list[str]) -> None:
+    @pytest.mark.parametrize("reported", [["nonsense"], ["status", "--nonsense"], ["explain"]])
+    def test_ends_with_2_when_used_wrongly(self, reported: list[str]) -> None:
         """What is wrong, on standard error, and where to read on."""
-        result = RUN.invoke(app, told)
+        result = RUN.invoke(app, reported)
         assert result.exit_code == Exit.USAGE
         assert "-h' for help" in result.stderr
         assert result.stdout == ""
@@ -101,7 +101,7 @@ class TestTheCommand:
 
     def test_says_in_one_sentence_what_is_wrong(self) -> None:
         """A kubeconfig that is not there: exit code 1, the reason, no traceback."""
-        found = subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-m", "splitter", "plan", "-A"],
             env={"KUBECONFIG": "/nowhere/kubeconfig", "PATH": "", "HOME": "/nowhere"},
             capture_output=True,
@@ -109,10 +109,10 @@ class TestTheCommand:
             check=False,
             timeout=60,
         )
-        assert found.returncode == 1
-        assert "ApiUnreachable" in found.stderr
-        assert "/nowhere/kubeconfig" in found.stderr
-        assert "Traceback" not in found.stderr
+        assert ran.returncode == 1
+        assert "ApiUnreachable" in ran.stderr
+        assert "/nowhere/kubeconfig" in ran.stderr
+        assert "Traceback" not in ran.stderr
 
 
 class TestThePlan:

@@ -20,20 +20,20 @@ class TestTheCommand:
 
     def test_prints_a_table(self) -> None:
         """Without any policy, the defaults."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8"])
-        assert found.exit_code == 0
-        assert "defaults   98.333 %  0.459" in found.output
+        invoked = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8"])
+        assert invoked.exit_code == 0
+        assert "defaults   98.333 %  0.459" in invoked.output
 
     def test_compares_policies(self) -> None:
         """--annotation holds for all; each policy adds its own."""
-        found = RUN.invoke(
+        invoked = RUN.invoke(
             app,
             [
                 *("simulate", *OUTAGE, "--replicas", "8", "--annotation", "soak=5m", "-o", "json"),
                 *("--policy", "plain", "--policy", "warm:on-demand-base=2,splitter.io/spot-percent=80"),
             ],
         )
-        plain, warm = json.loads(found.stdout)["policies"]
+        plain, warm = json.loads(invoked.stdout)["policies"]
         assert plain["annotations"] == {"splitter.io/soak": "5m"}
         assert warm["annotations"] == {
             "splitter.io/soak": "5m",
@@ -48,18 +48,20 @@ class TestTheCommand:
     def test_draws_a_picture(self, trace: str, tmp_path: Path) -> None:
         """--picture writes an SVG."""
         picture = tmp_path / "picture.svg"
-        told = ["--trace", str(TRACES / f"{trace}.csv"), "--replicas", "16", "--picture", str(picture)]
-        assert RUN.invoke(app, ["simulate", *told]).exit_code == 0
+        reported = ["--trace", str(TRACES / f"{trace}.csv"), "--replicas", "16", "--picture", str(picture)]
+        assert RUN.invoke(app, ["simulate", *reported]).exit_code == 0
         assert picture.read_text(encoding="utf-8").startswith("<svg")
 
     def test_warns_of_what_means_nothing(self) -> None:
         """An unknown annotation is ignored, and said to be, on standard error."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", "--annotation", "spot-percentage=8"])
-        assert found.exit_code == 0
-        assert "Did you mean splitter.io/spot-percent?" in found.stderr
+        invoked = RUN.invoke(
+            app, ["simulate", *OUTAGE, "--replicas", "8", "--annotation", "spot-percentage=8"]
+        )
+        assert invoked.exit_code == 0
+        assert "Did you mean splitter.io/spot-percent?" in invoked.stderr
 
     @pytest.mark.parametrize(
-        ("told", "sentence"),
+        ("reported", "sentence"),
         [
             (["--annotation", "spot-percent=80%"], 'must be a whole number 0..100. Write "80".\n'),
             (["--annotation", "spot-percent"], '"spot-percent" is no annotation; write KEY=VALUE'),
@@ -72,13 +74,13 @@ class TestTheCommand:
             (["--picture", "/nowhere/picture.svg"], "No such file or directory"),
         ],
     )
-    def test_refuses_in_one_sentence(self, told: list[str], sentence: str) -> None:
+    def test_refuses_in_one_sentence(self, reported: list[str], sentence: str) -> None:
         """Exit code 1, the reason on standard error, no traceback."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *told])
-        assert found.exit_code == 1
-        assert found.stderr.startswith("splitter simulate: ")
-        assert found.stderr.count("\n") == 1
-        assert sentence in found.stderr
+        invoked = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *reported])
+        assert invoked.exit_code == 1
+        assert invoked.stderr.startswith("splitter simulate: ")
+        assert invoked.stderr.count("\n") == 1
+        assert sentence in invoked.stderr
 
     @pytest.mark.parametrize(
         ("text", "sentence"),
@@ -92,12 +94,12 @@ class TestTheCommand:
         """The line, or the field, and what it must be."""
         trace = tmp_path / "mine.trace"
         trace.write_text(text, encoding="utf-8")
-        found = RUN.invoke(app, ["simulate", "--trace", str(trace), "--replicas", "8"])
-        assert found.exit_code == 1
-        assert sentence in found.stderr
+        invoked = RUN.invoke(app, ["simulate", "--trace", str(trace), "--replicas", "8"])
+        assert invoked.exit_code == 1
+        assert sentence in invoked.stderr
 
     @pytest.mark.parametrize(
-        "told",
+        "reported",
         [
             ["--replicas", "8"],
             [*OUTAGE],
@@ -107,9 +109,9 @@ class TestTheCommand:
             [*OUTAGE, "--replicas", "8", "--notice", "inf"],
         ],
     )
-    def test_is_used_wrongly(self, told: list[str]) -> None:
+    def test_is_used_wrongly(self, reported: list[str]) -> None:
         """Exactly one trace, at least one replica, numbers that are numbers: else exit code 2."""
-        assert RUN.invoke(app, ["simulate", *told]).exit_code == 2
+        assert RUN.invoke(app, ["simulate", *reported]).exit_code == 2
 
 
 class TestPolicies:

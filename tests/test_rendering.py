@@ -1,4 +1,4 @@
-"""The twins of a source from pass to pass: what a broken template leaves standing."""
+"""The twins of a source from reconcile to reconcile: what a broken template leaves standing."""
 
 import asyncio
 import json
@@ -51,12 +51,12 @@ class Life:
         self._sets["own"] = TemplateSet("own", files)
 
     async def hashes(self, observed: Observation) -> set[str] | None:
-        """Return the hashes of both twins in a pass, None when the set is broken."""
-        found = await self.rendering.twins_of(observed, POLICY)
-        if isinstance(found, Note):
-            assert found.reason is Reason.TEMPLATE_INVALID
+        """Return the hashes of both twins in a reconcile, None when the set is broken."""
+        result = await self.rendering.twins_of(observed, POLICY)
+        if isinstance(result, Note):
+            assert result.reason is Reason.TEMPLATE_INVALID
             return None
-        return {rendered.hash for rendered in found.values()}
+        return {rendered.hash for rendered in result.values()}
 
 
 class TestLastGood:
@@ -127,9 +127,11 @@ class TestOnlyWhenNeeded:
             "metadata": {**mapping_at(MANIFEST, "metadata"), **metadata},
             "spec": {**mapping_at(MANIFEST, "spec"), **spec},
         }
-        found = await self.rendering.twins_of(observation(source(manifest_json=json.dumps(manifest))), policy)
-        assert not isinstance(found, Note)
-        return {pool: (found[pool].hash, found[pool].made_of) for pool in Pool}
+        result = await self.rendering.twins_of(
+            observation(source(manifest_json=json.dumps(manifest))), policy
+        )
+        assert not isinstance(result, Note)
+        return {pool: (result[pool].hash, result[pool].made_of) for pool in Pool}
 
     async def test_a_take_over_renders_once(self) -> None:
         """The mark, the pause, another count and a tool's marks come and go, and nothing is rendered anew."""
@@ -206,9 +208,9 @@ class TestInTime:
     async def test_what_is_there_at_once(self) -> None:
         """Nothing is asked for again."""
         self.renderer.ready.set()
-        found = await self.rendering.twins_in_time(BOTH, POLICY)
-        assert found == await self.rendering.twins_of(BOTH, POLICY)
-        assert isinstance(found, Mapping)
+        twins = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert twins == await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(twins, Mapping)
         assert self.done.empty()
 
     async def test_what_takes_long(self) -> None:
@@ -227,21 +229,21 @@ class TestInTime:
         self.renderer.ready.set()
         changed = GOOD + "metadata: {annotations: {new: 'yes'}}\n"
         self.renderer.next = [changed, GOOD]
-        found = await self.rendering.twins_of(BOTH, POLICY)
-        assert isinstance(found, Mapping)
-        assert all('"new":"yes"' in rendered.manifest_json for rendered in found.values())
+        result = await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(result, Mapping)
+        assert all('"new":"yes"' in rendered.manifest_json for rendered in result.values())
 
     async def test_what_fails_late(self) -> None:
-        """A fault comes with the next pass, and is kept as one that came at once."""
+        """A fault comes with the next reconcile, and is kept as one that came at once."""
         self.renderer.fault = TemplateError("own", "own/x", 3, "it is wrong")
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.renderer.ready.set()
         async with asyncio.timeout(DEADLINE_S):
             await self.done.get()
         self.renderer.fault = None
-        found = await self.rendering.twins_in_time(BOTH, POLICY)
-        assert isinstance(found, Note)
-        assert "own/x, line 3: it is wrong" in found.message
+        twins = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert isinstance(twins, Note)
+        assert "own/x, line 3: it is wrong" in twins.message
 
     async def test_a_source_that_goes_meanwhile(self) -> None:
         """Nothing is kept of it."""
@@ -253,7 +255,7 @@ class TestInTime:
         assert self.done.empty()
 
     async def test_the_end(self) -> None:
-        """What is under way when a term ends is given up, and wakes nobody."""
+        """What is under way when a term ends is given up, and enqueues nobody."""
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.rendering.end()
         self.renderer.ready.set()
@@ -261,7 +263,7 @@ class TestInTime:
         assert self.done.empty()
 
     async def test_a_bug(self, caplog: pytest.LogCaptureFixture) -> None:
-        """What nobody waits for any more is said, and the next pass finds it out again."""
+        """What nobody waits for any more is said, and the next reconcile finds it out again."""
         self.renderer.fault = RuntimeError("a bug")
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.renderer.ready.set()

@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 class TestPrecedence:
     def test_defaults(self) -> None:
-        """Without file and environment everything has a default, the design's own."""
+        """Without file and environment everything has its default."""
         settings = load_settings(environment={})
         tuning, policy = Tuning(), Policy()
         assert settings == Settings()
@@ -42,7 +42,7 @@ class TestPrecedence:
             assert getattr(settings, name) == getattr(tuning, name)
         assert (settings.step_fraction, settings.first_window) == (
             tuning.step_fraction,
-            tuning.probe_replicas,
+            tuning.capacity_probe_replicas,
         )
 
     def test_reach_the_planner(self) -> None:

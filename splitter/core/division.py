@@ -1,6 +1,6 @@
 """How N replicas are divided between on-demand and spot while nothing is wrong.
 
-`rebalance.decide` calls `base_replicas` in every pass, the hand-over asks it for the wanted counts,
+`rebalance.decide` calls `base_replicas` in every reconcile, the hand-over asks it for the wanted counts,
 and `eligibility` asks `caps_conflict` before a workload is taken over. It knows nothing about
 nodes, losses or time: what spot loses is `rebalance`'s subject. It must stay monotone (one more
 replica never lowers a twin), or scaling up would delete pods.
@@ -15,7 +15,7 @@ def base_replicas(n: int, policy: Policy) -> int:
     The part above `on_demand_base` is divided by Webster's method (for two parties: rounding to the
     nearest, ties to on-demand), and at least one replica is on on-demand when less than 100 % spot
     is asked for and n >= 2. Then the caps: when both cannot hold, `spot_max` yields.
-    Source: design, "Rebalancing", section 3. Never raises; a negative n counts as 0.
+    Source: R15 to R18. Never raises; a negative n counts as 0.
 
     >>> base_replicas(20, Policy(on_demand_base=2, spot_percent=80))
     6

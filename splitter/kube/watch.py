@@ -74,9 +74,9 @@ class Reflector:
     """Keeps one store in step with one collection; `synced` is set after the first complete list.
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
-    once at INFO, with this sentence, and asked again, ever more seldom. The first pass waits for an `awaited`
-    one all the same, until it is listed or known not to be there. Of a list the store reads each page as
-    it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
+    once at INFO, with this sentence, and asked again, ever more seldom. The first reconcile waits for an
+    `awaited` one all the same, until it is listed or known not to be there. Of a list the store reads each
+    page as it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Reflector:
         self.answered = asyncio.Event()  # listed, or refused
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
-        self._heard_s = self._tried_s = time.monotonic()
+        self._last_answer_s = self._tried_s = time.monotonic()
         self._version = ""  # where the watch goes on; empty: to be listed
         self._anew = False  # to be listed whatever the version
         self._opened_s: float | None = None  # when the last watch was opened
@@ -164,15 +164,15 @@ class Reflector:
     @property
     def silent_s(self) -> float:
         """For how long the server has said nothing, not even a bookmark."""
-        return time.monotonic() - self._heard_s
+        return time.monotonic() - self._last_answer_s
 
     @property
     def stuck(self) -> bool:
         """Whether nothing has happened here for longer than any silence or time-out lasts."""
         return time.monotonic() - self._tried_s > _STUCK_S
 
-    def _heard(self) -> None:
-        self._heard_s = self._tried_s = time.monotonic()
+    def _last_answer(self) -> None:
+        self._last_answer_s = self._tried_s = time.monotonic()
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out.
@@ -293,7 +293,7 @@ class Reflector:
         listed: list[Any] = []
         version = "0"
         async for page in self._client.pages(self._path, _PAGE, **self._selector):
-            self._heard()
+            self._last_answer()
             listed.extend(map(self._store.read, page["items"]))
             version = str(page["metadata"]["resourceVersion"])
         self._store.replace(listed, self._namespace, int(version))
@@ -326,7 +326,7 @@ class Reflector:
             ):
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:
-                    self._heard()
+                    self._last_answer()
                     change, raw, self._version = _change(line)
                     if (handler := handlers.get(change)) is not None:
                         handler(raw)
@@ -358,5 +358,5 @@ def _change(line: bytes) -> tuple[str, dict[str, Any], str]:
             raise ApiError(int(raw.get("code", 0)), raw.get("reason", ""), raw.get("message", ""))
         return change, raw, str(int(raw["metadata"]["resourceVersion"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        told = "a line of a watch is no change of an object; what stands between?"
-        raise ApiError(0, WRONG_ANSWER, told) from error
+        message = "a line of a watch is no change of an object; what stands between?"
+        raise ApiError(0, WRONG_ANSWER, message) from error

@@ -227,7 +227,7 @@ def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
             Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
             Watch(sandbox.api, SPLITS, split_seen) as splits,
         ):
-            found = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
+            result = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
             began = Instant.now()
             with ThreadPoolExecutor(_WRITERS) as writers:
                 manifests = [
@@ -238,9 +238,9 @@ def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
                         base=size.base,
                         max_unavailable=size.max_unavailable,
                     )
-                    for name in found.names
+                    for name in result.names
                 ]
                 list(writers.map(lambda manifest: sandbox.api.create(DEPLOYMENTS, manifest), manifests))
-            found.wait_until_available(sandbox.check)
-            found.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
-            yield found
+            result.wait_until_available(sandbox.check)
+            result.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
+            yield result

@@ -132,7 +132,7 @@ def _interruption(shop: Shop) -> Round:
         return seen(watched, KARPENTERS_N, began, ended)
 
 
-def told(title: str, rounds: Sequence[Round]) -> str:
+def published(title: str, rounds: Sequence[Round]) -> str:
     """Return a row of the table of the docs."""
     replicas = int(title.partition("N = ")[2].partition(",")[0])
     under = [one for one in rounds if one.lowest < replicas]
@@ -154,20 +154,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(
         "| scene | rounds under N | fewest | longest under N | took: half, all |\n|---|---|---|---|---|\n"
     )
-    found: dict[str, list[dict[str, float]]] = {}
+    values: dict[str, list[dict[str, float]]] = {}
     with TemporaryDirectory() as home, Sandbox.start(karpenter=chosen.karpenter) as sandbox:
         must_be_loopback(sandbox.url)
         controller = Controller(install(sandbox), Path(home), SHORT)
         try:
             controller.start()
             for title, rounds in play(sandbox, controller, chosen.rounds):
-                found[title] = [asdict(one) for one in rounds]
-                sys.stdout.write(told(title, rounds))
+                values[title] = [asdict(one) for one in rounds]
+                sys.stdout.write(published(title, rounds))
                 sys.stdout.flush()
         finally:
             controller.end()
     name = "drains-karpenter.json" if chosen.karpenter else "drains.json"
-    write(RESULTS / name, {"machine": machine(), "rounds": found})
+    write(RESULTS / name, {"machine": machine(), "rounds": values})
     return 0
 
 

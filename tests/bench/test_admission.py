@@ -18,7 +18,7 @@ from bench.figures import Percentiles, cpu_seconds, machine, show, write
 from e2e.support.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
-from splitter.kube.placing import placement
+from splitter.kube.placement_writer import placement
 from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -101,22 +101,22 @@ class Stage:
         )
         for request in requests:
             which = (request.__name__, guarded)
-            found, before_s = self.seconds.setdefault(which, []), cpu_seconds(self._server)
+            collected, before_s = self.seconds.setdefault(which, []), cpu_seconds(self._server)
             for _ in range(EACH):
                 began = time.perf_counter()
                 request()
-                found.append(time.perf_counter() - began)
+                collected.append(time.perf_counter() - began)
             self.cpu_s[which] = self.cpu_s.get(which, 0.0) + cpu_seconds(self._server) - before_s
 
     @property
     def _server(self) -> int:
         """Return the process id of the API server."""
-        [found] = [
+        [collected] = [
             number
             for number in self.sandbox.process_ids
             if b"kube-apiserver" in Path(f"/proc/{number}/cmdline").read_bytes()
         ]
-        return found
+        return collected
 
     def guard(self, *, on: bool) -> None:
         """Put the policies into force, or take them away."""
@@ -145,8 +145,8 @@ def stage() -> Iterator[Stage]:
             uids = list(writers.map(lambda number: _split(sandbox, number), range(ALL_SPLITS)))
         here.uid = uids[7]
         placed = {uid: (f"db-{number}", runs(ORDINALS)) for number, uid in enumerate(uids) if uid}
-        told = json.dumps(placement(NAMESPACE, placed, SPOT_LABELS))
-        sandbox.kubectl("apply", "--server-side", "--field-manager=splitter", "-f", "-", stdin=told)
+        published = json.dumps(placement(NAMESPACE, placed, SPOT_LABELS))
+        sandbox.kubectl("apply", "--server-side", "--field-manager=splitter", "-f", "-", stdin=published)
         asked = {"splitter.io/spot-percent": "80", "splitter.io/grace": "90s", "splitter.io/soak": "10m"}
         labels = {"splitter.io/split": "enabled"}
         for body in (manifest("plain", 0), manifest("web", 0, labels=labels, annotations=asked)):
@@ -210,8 +210,8 @@ def _key(name: str, guarded: bool) -> str:
     return name if guarded else f"{name}_without"
 
 
-def _rows(name: str, found: dict[str, Percentiles], cpu_ms: dict[str, float]) -> list[tuple[str, str, str]]:
-    on, off, words = found[name], found[f"{name}_without"], name.replace("_", " ")
+def _rows(name: str, values: dict[str, Percentiles], cpu_ms: dict[str, float]) -> list[tuple[str, str, str]]:
+    on, off, words = values[name], values[f"{name}_without"], name.replace("_", " ")
     goal = f"+ {GOAL_P99_MS:g} ms" if name.startswith("placed") else "nothing"
     return [
         (f"{words}, p50", f"{on.p50_ms:.1f} ms ({off.p50_ms:.1f})", ""),

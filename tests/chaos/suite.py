@@ -269,10 +269,10 @@ class Suite:
 
     def _footprints(self, faults: list[str]) -> Iterator[Footprint]:
         for member in self.world.members:
-            found = _footprint(member)
-            first = self._first.setdefault(found.process_id, found)
-            faults += [f"splitter {member.name}: {grown}" for grown in found.growth(first)]
-            yield found
+            footprint = _footprint(member)
+            first = self._first.setdefault(footprint.process_id, footprint)
+            faults += [f"splitter {member.name}: {grown}" for grown in footprint.growth(first)]
+            yield footprint
 
 
 def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
@@ -285,7 +285,7 @@ def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
         home,
         {**SHORT, "LEADER_ELECTION": "on", "METRICS_PORT": str(port)},
         launcher=_LAUNCHER,
-        told={CLOCK_FILE: str(clock)},
+        reported={CLOCK_FILE: str(clock)},
     )
     return Member(name, controller, proxy, clock, port)
 

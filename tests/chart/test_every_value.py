@@ -239,9 +239,9 @@ def helm(tmp_path: Path) -> Helm:
     return Helm(None, tmp_path)
 
 
-def _part(found: Objects, change: Change) -> object:
+def _part(objects: Objects, change: Change) -> object:
     """Return what a change is about: None where the object, or the part of it, is not there."""
-    raw = found.get(change.where)
+    raw = objects.get(change.where)
     if not change.part:
         return None if raw is None else "there"
     return at(raw, change.part)
@@ -254,7 +254,7 @@ class TestEveryValue:
 
     def test_is_told(self) -> None:
         """Each has a comment."""
-        assert not [one.path for one in values() if not one.told]
+        assert not [one.path for one in values() if not one.reported]
 
     @pytest.mark.parametrize("path", CHANGES)
     def test_changes_what_it_says(self, helm: Helm, path: str) -> None:
@@ -325,7 +325,7 @@ class TestTogether:
 
     def test_a_digest_for_the_placeholders_too(self, helm: Helm) -> None:
         """With digests for both images nothing is refused, and the uninstaller runs the same image."""
-        found = rendered(
+        result = rendered(
             helm,
             {
                 "image": {"requireDigest": True, "digest": DIGEST, "tag": "1.2.3"},
@@ -334,9 +334,9 @@ class TestTogether:
             },
             hooks=True,
         )
-        images = [at(found[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
+        images = [at(result[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
         assert images == [f"splitter@{DIGEST}"] * 2
-        assert "- pull" in found[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+        assert "- pull" in result[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
 
     def test_metrics_over_tls(self, helm: Helm) -> None:
         """The controller has the Secret where its settings say, and Prometheus asks over TLS."""
@@ -353,6 +353,6 @@ class TestTogether:
     @pytest.mark.parametrize("changed", [{}, {"podSecurityContext": {"runAsUser": 7}, "securityContext": {}}])
     def test_the_uninstaller_is_as_strict(self, helm: Helm, changed: dict[str, Any]) -> None:
         """The Job of `helm uninstall` has the security contexts of the controller, whatever they are."""
-        found = rendered(helm, changed, hooks=True)
+        result = rendered(helm, changed, hooks=True)
         for part in (f"{POD}.securityContext", f"{CONTAINER}.securityContext"):
-            assert at(found[UNINSTALLER], part) == at(found[CONTROLLER], part) != {}
+            assert at(result[UNINSTALLER], part) == at(result[CONTROLLER], part) != {}

@@ -53,10 +53,10 @@ def settings_schema() -> dict[str, Any]:
         for name, field in fields.items()
         if name not in NOT_VALUES
     }
-    told = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
+    reported = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
     return {
         "type": "object",
-        "description": told,
+        "description": reported,
         "additionalProperties": False,
         "properties": properties,
     }
@@ -100,10 +100,10 @@ class TestSchema:
 def objects_of(schema: object) -> list[dict[str, Any]]:
     """Return every schema of an object within a schema."""
     if isinstance(schema, list):
-        return [found for one in schema for found in objects_of(one)]
+        return [result for one in schema for result in objects_of(one)]
     if not isinstance(schema, dict):
         return []
-    below = [found for one in schema.values() for found in objects_of(one)]
+    below = [result for one in schema.values() for result in objects_of(one)]
     kind = schema.get("type")
     return [schema, *below] if kind == "object" or (isinstance(kind, list) and "object" in kind) else below
 

@@ -11,14 +11,15 @@ from splitter.core import limits
 from splitter.core.actions import Action, DeleteSplit, DeleteVanishedPod, HolderKind, SaveReplicas, Scale
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ownership_mark_value, saved_value
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     Policy,
     Pool,
     SourceView,
-    Standing,
-    Tie,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
@@ -26,7 +27,6 @@ from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import mark_value, saved_value
 
 DB = Key(STATEFUL_SET, "shop", "db")
 
@@ -54,12 +54,12 @@ TOO_LARGE = [
 @pytest.mark.parametrize(("source", "size", "limit"), TOO_LARGE)
 def test_over_a_limit(source: SourceView, size: str, limit: str) -> None:
     """It is refused before anything else is said of it; what is split already stays so."""
-    found = refusal(observation(source=source), source, Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.TOO_LARGE
-    assert size in found.message
-    assert limit in found.message
-    assert found.warning
+    refused = refusal(observation(source=source), source, Policy(), ())
+    assert refused is not None
+    assert refused.reason is Reason.TOO_LARGE
+    assert size in refused.message
+    assert limit in refused.message
+    assert refused.warning
     kept = objection_while_split(observation(source=source, split=split()), source, Policy())
     assert kept is not None
     assert kept.reason is Reason.TOO_LARGE
@@ -83,11 +83,11 @@ def test_within_all(source: SourceView) -> None:
 
 
 MOST = 2**31 - 1
-MARKED = {"splitter.io/taken-over": mark_value("uid-web", NOW)}
+MARKED = {"splitter.io/taken-over": ownership_mark_value("uid-web", NOW)}
 
 
 def planned(observed: Observation) -> Plan:
-    """Plan one pass: what is too large is not rendered."""
+    """Plan one reconcile: what is too large is not rendered."""
     not_rendered = Note(Reason.TOO_LARGE, "too large", warning=True)
     return plan(observed, policy_in_force(observed, Policy()), not_rendered, Rules())
 
@@ -105,14 +105,14 @@ def placed(replicas: int, *, labelled: bool = True) -> Observation:
     """Return a StatefulSet in placement mode that somebody has scaled, with three of its pods."""
     db = stateful(replicas)
     members = [pod(f"db-{k}", ordinal=k, on_spot=k == 2) for k in range(3)]
-    members[2] = replace(members[2], standing=Standing.DOOMED)
-    own = replica_set("db", 3, members, tie=Tie.PARKED)
-    found = observation(
+    members[2] = replace(members[2], node_status=NodeStatus.DOOMED)
+    own = replica_set("db", 3, members, attachment=Attachment.PARKED)
+    result = observation(
         replace(db, labels=db.labels if labelled else {}),
         [own],
         split=split(owner_uids=(db.uid,), ordinals=(0, 1)),
     )
-    return replace(found, key=DB)
+    return replace(result, key=DB)
 
 
 def in_twins(replicas: int, *, labelled: bool = True, saved: int | None = None) -> Observation:
@@ -122,25 +122,27 @@ def in_twins(replicas: int, *, labelled: bool = True, saved: int | None = None) 
     assert db.stateful is not None
     view = replace(db.stateful, spec_replicas=0 if saved == replicas else replicas, saved=saved)
     db = replace(db, replicas=saved, stateful=view, labels=db.labels if labelled else {})
-    found = observation(
+    result = observation(
         db,
         [replace(replica_set("db", 0), first_ordinal=0)],
         split=split(owner_uids=(db.uid,), replicas=saved),
         on_demand=of_a_database(Pool.ON_DEMAND, 2),
-        spot=of_a_database(Pool.SPOT, 1, Standing.DOOMED),
+        spot=of_a_database(Pool.SPOT, 1, NodeStatus.DOOMED),
     )
-    return replace(found, key=DB)
+    return replace(result, key=DB)
 
 
 def of_a_database(
-    pool: Pool, count: int, standing: Standing = Standing.SOUND, spec: int | None = None
+    pool: Pool, count: int, node_status: NodeStatus = NodeStatus.SOUND, spec: int | None = None
 ) -> TwinView:
     """Return a StatefulSet twin with so many members."""
     first = 0 if pool is Pool.ON_DEMAND else 1000
     members = [
-        pod(f"db-{pool}-{k}", standing, ordinal=first + k, on_spot=pool is Pool.SPOT) for k in range(count)
+        pod(f"db-{pool}-{k}", node_status, ordinal=first + k, on_spot=pool is Pool.SPOT) for k in range(count)
     ]
-    made = twin_of(pool, [replica_set(f"db-{pool}-1", spec, members, tie=Tie.ATTACHED)], updated=count)
+    made = twin_of(
+        pool, [replica_set(f"db-{pool}-1", spec, members, attachment=Attachment.ATTACHED)], updated=count
+    )
     return replace(made, first_ordinal=first, max_surge=0, max_unavailable=1, available_replicas=count)
 
 
@@ -149,12 +151,16 @@ class TestWhileSplit:
 
     def test_placement(self) -> None:
         """Not one member is looked at; the room, the ordinals and the pods stay as they are."""
-        found = planned(placed(MOST))
-        assert (found.step, found.state, found.verdict.reason) == (Step.PLACE, State.HELD, Reason.TOO_LARGE)
-        assert f"it has {MOST} replicas; of a StatefulSet at most 1000" in found.verdict.message
-        assert "stays split as it is" in found.verdict.message
-        assert found.actions == ()
-        assert found.objection == found.verdict
+        result = planned(placed(MOST))
+        assert (result.step, result.state, result.verdict.reason) == (
+            Step.PLACE,
+            State.HELD,
+            Reason.TOO_LARGE,
+        )
+        assert f"it has {MOST} replicas; of a StatefulSet at most 1000" in result.verdict.message
+        assert "stays split as it is" in result.verdict.message
+        assert result.actions == ()
+        assert result.objection == result.verdict
 
     def test_placement_goes_on_when_it_is_smaller(self) -> None:
         """One less, and the doomed member is born elsewhere."""
@@ -167,31 +173,31 @@ class TestWhileSplit:
     @pytest.mark.parametrize("replicas", [1001, MOST])
     def test_twins_of_a_stateful_set(self, replicas: int) -> None:
         """No twin is raised over what any StatefulSet may have, and nothing is lowered."""
-        found = planned(in_twins(replicas))
-        assert (found.step, found.state, found.verdict.reason) == (Step.RUN, State.HELD, Reason.TOO_LARGE)
-        assert found.actions == ()
+        result = planned(in_twins(replicas))
+        assert (result.step, result.state, result.verdict.reason) == (Step.RUN, State.HELD, Reason.TOO_LARGE)
+        assert result.actions == ()
 
     def test_losses_within_the_limits(self) -> None:
         """One that is too large in another way has its losses made up for, as far as it ever would."""
         observed = in_twins(3)
         assert observed.source is not None
         large = replace(observed.source, claims=tuple(map(str, range(51))))
-        found = planned(replace(observed, source=large))
-        assert found.verdict.reason is Reason.TOO_LARGE
-        assert found.actions == (Scale(HolderKind.STATEFUL_SET, "web-on-demand", 2, 3, None),)
+        result = planned(replace(observed, source=large))
+        assert result.verdict.reason is Reason.TOO_LARGE
+        assert result.actions == (Scale(HolderKind.STATEFUL_SET, "web-on-demand", 2, 3, None),)
 
     def test_a_new_count_is_followed(self) -> None:
         """That is how it becomes small again; and it costs one write."""
-        found = planned(in_twins(5, saved=MOST))
-        assert [one for one in found.actions if isinstance(one, SaveReplicas)] == [
+        result = planned(in_twins(5, saved=MOST))
+        assert [one for one in result.actions if isinstance(one, SaveReplicas)] == [
             SaveReplicas(5, 5, "rv-web")
         ]
 
     def test_twins_of_a_stateful_set_are_given_back(self) -> None:
         """The numbers of a hand-over are the same few at any size."""
-        found = planned(in_twins(MOST, labelled=False))
-        assert found.step is Step.HAND_BACK
-        assert found.actions
+        result = planned(in_twins(MOST, labelled=False))
+        assert result.step is Step.HAND_BACK
+        assert result.actions
 
     def test_a_twin_that_somebody_has_scaled(self) -> None:
         """A twin's own number costs nothing either, and is put back."""
@@ -206,9 +212,9 @@ class TestWhileSplit:
         large = source(10, manifest_json=json.dumps({"x": "x" * limits.MAX_MANIFEST_BYTES}))
         rested = observation(large, on_demand=twin(Pool.ON_DEMAND, pods(6)), spot=twin(Pool.SPOT, pods(10)))
         assert lowered(planned(replace(rested, source=source(10))).actions)
-        found = planned(rested)
-        assert found.verdict.reason is Reason.TOO_LARGE
-        assert found.actions == ()
+        result = planned(rested)
+        assert result.verdict.reason is Reason.TOO_LARGE
+        assert result.actions == ()
         lost = replace(rested, on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT, pods(7, doomed=3)))
         raised = planned(lost).actions
         assert [one.name for one in raised if isinstance(one, Scale)] == ["web-on-demand"]

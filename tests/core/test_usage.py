@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import observation, pod, pods, replica_set, source, twin
-from splitter.core.model import Pool, Standing
+from splitter.core.model import NodeStatus, Pool
 from splitter.core.packed import packed
-from splitter.core.usage import Amount, Mark, Usage, Use, begun, held
+from splitter.core.usage import Amount, Usage, UsagePoint, Use, begun, held
 
 NOON = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 THREE = {Use.SPOT: Amount(3, 300, 96), Use.DESIRED: Amount(3, 300, 96)}
@@ -62,8 +62,8 @@ class TestWindow:
         assert len(usage.marks) <= 8
         end = later(days=365)
         for days in (1, 2, 7, 30, 90, 365):
-            told = usage.between(later(days=365 - days), end)[Use.SPOT].replicas
-            assert told == pytest.approx(exact[365] - exact[365 - days], rel=0.1)
+            reported = usage.between(later(days=365 - days), end)[Use.SPOT].replicas
+            assert reported == pytest.approx(exact[365] - exact[365 - days], rel=0.1)
 
     def test_before_the_beginning_is_nothing(self) -> None:
         """A window that begins earlier tells all."""
@@ -121,7 +121,7 @@ class TestSplit:
         assert total.cpu == total.memory == 2**62
 
     def test_the_most_can_be_read_again(self) -> None:
-        """Else each pass would begin anew, and write that."""
+        """Else each reconcile would begin anew, and write that."""
         usage = begun(NOON).holding({Use.SPOT: Amount(1, 2**70, 2**70)}, NOON).holding(TWO, later(days=2))
         assert usage.total[Use.SPOT].cpu == usage.marks[0].total[Use.SPOT].cpu == 2**62
         assert Usage.from_json(usage.to_json()) == usage
@@ -153,7 +153,7 @@ class TestSplit:
         for day in range(400):
             usage = usage.holding({use: Amount(1000 + day, 10**6, 10**7) for use in Use}, later(days=day))
         assert len(packed(usage.to_json())) < 1024
-        assert usage.marks[-1] == Mark(usage.until, usage.total)
+        assert usage.marks[-1] == UsagePoint(usage.until, usage.total)
 
 
 class TestHeld:
@@ -161,46 +161,46 @@ class TestHeld:
         """On which pool's nodes replicas stand counts, not which twin they are of; with what they request."""
         on_spot = [pod(f"s-{n}", on_spot=True, requests=REQUESTS) for n in range(3)]
         own = twin(Pool.ON_DEMAND, [on_spot[2], pod("o-1", requests=REQUESTS)])
-        found = held(observation(source(replicas=4), spot=twin(Pool.SPOT, on_spot[:2]), on_demand=own), 1)
-        assert found[Use.SPOT] == Amount(3, 750, 1536)
-        assert found[Use.ON_DEMAND] == Amount(1, 250, 512)
-        assert found[Use.DESIRED] == Amount(4, 1000, 2048)
-        assert found[Use.COVER] == found[Use.SURGE] == Amount()
+        result = held(observation(source(replicas=4), spot=twin(Pool.SPOT, on_spot[:2]), on_demand=own), 1)
+        assert result[Use.SPOT] == Amount(3, 750, 1536)
+        assert result[Use.ON_DEMAND] == Amount(1, 250, 512)
+        assert result[Use.DESIRED] == Amount(4, 1000, 2048)
+        assert result[Use.COVER] == result[Use.SURGE] == Amount()
 
     def test_what_is_paid_for(self) -> None:
         """Terminating and doomed ones are; pending, finished and lost ones are not."""
         own = (
             pod("terminating", terminating=True),
-            pod("doomed", Standing.DOOMED),
-            pod("pending", Standing.UNBOUND),
-            pod("lost", Standing.LOST),
+            pod("doomed", NodeStatus.DOOMED),
+            pod("pending", NodeStatus.UNBOUND),
+            pod("lost", NodeStatus.LOST),
             pod("finished", finished=True),
         )
-        found = held(observation(sets=[replica_set("web-1", 5, own)]), 10)
-        assert found[Use.ON_DEMAND].replicas == 2
+        result = held(observation(sets=[replica_set("web-1", 5, own)]), 10)
+        assert result[Use.ON_DEMAND].replicas == 2
 
     def test_what_is_missing_saves_nothing(self) -> None:
         """Of 10 asked for 6 stand somewhere: the others are no saving."""
         own = pods(6) + pods(stuck=4)
-        found = held(observation(source(replicas=10), [replica_set("web-1", 10, own)]), 10)
-        assert found[Use.DESIRED] == found[Use.ON_DEMAND] == Amount(6)
+        result = held(observation(source(replicas=10), [replica_set("web-1", 10, own)]), 10)
+        assert result[Use.DESIRED] == result[Use.ON_DEMAND] == Amount(6)
 
     def test_cover_and_surge(self) -> None:
         """Of 8 on on-demand for 6 wanted there, one is beyond the 10 asked for, so that one stands in."""
         own = pods(8) + tuple(pod(f"s-{n}", on_spot=True) for n in range(3))
-        found = held(observation(source(replicas=10), [replica_set("web-1", 11, own)]), 6)
-        assert found[Use.SURGE].replicas == 1
-        assert found[Use.COVER].replicas == 1
+        result = held(observation(source(replicas=10), [replica_set("web-1", 11, own)]), 6)
+        assert result[Use.SURGE].replicas == 1
+        assert result[Use.COVER].replicas == 1
 
     def test_nothing_stands_in_while_it_is_not_divided(self) -> None:
         """All on on-demand is no cover before the twins are there, or when they go."""
-        found = held(observation(source(replicas=10), [replica_set("web-1", 10, pods(10))]), None)
-        assert found[Use.ON_DEMAND].replicas == 10
-        assert found[Use.COVER].replicas == 0
+        result = held(observation(source(replicas=10), [replica_set("web-1", 10, pods(10))]), None)
+        assert result[Use.ON_DEMAND].replicas == 10
+        assert result[Use.COVER].replicas == 0
 
     def test_a_placeholder_is_surge(self) -> None:
         """It holds room for a move, and somebody pays for that."""
-        found = held(
+        result = held(
             observation(
                 source(replicas=3),
                 [replica_set("web-1", 3, pods(3))],
@@ -208,5 +208,5 @@ class TestHeld:
             ),
             3,
         )
-        assert found[Use.SPOT] == Amount(1, 250, 512)
-        assert found[Use.SURGE].replicas == 1
+        assert result[Use.SPOT] == Amount(1, 250, 512)
+        assert result[Use.SURGE].replicas == 1

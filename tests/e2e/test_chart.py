@@ -13,7 +13,7 @@ from e2e.support.installed import running, settings, wait_available
 from e2e.support.namespaces import GOING_S, open_shop
 from e2e.support.planted import PLANTED
 from e2e.support.shop import DEADLINE_S, Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -165,10 +165,10 @@ class TestBesideAnother:
         names = ("splitter", "splitter-lease", "blue-splitter", "blue-splitter-lease")
 
         def levels() -> list[str]:
-            found = [cluster.api.get(f"{flows}/{name}").get("status", {}) for name in names]
+            collected = [cluster.api.get(f"{flows}/{name}").get("status", {}) for name in names]
             return [
                 one["status"]
-                for status in found
+                for status in collected
                 for one in status.get("conditions", ())
                 if one["type"] == "Dangling"
             ]
@@ -191,7 +191,7 @@ def bundled(cluster: Sandbox, shop: Shop, home: Path) -> None:
     """Verify that `splitter bundle` tells the split and the installation, and nothing that is planted."""
     file = home / "bundle.tar.gz"
     asked = ("bundle", "-n", NAMESPACE, "--namespace", shop.namespace, "-o", str(file))
-    assert str(file) in told(Terminal(cluster.kubeconfig, home).splitter(*asked))
+    assert str(file) in reported(Terminal(cluster.kubeconfig, home).splitter(*asked))
     with tarfile.open(file) as tar:
         texts = {
             one.name.partition("/")[2]: content.read().decode()
@@ -204,8 +204,8 @@ def bundled(cluster: Sandbox, shop: Shop, home: Path) -> None:
         "web-on-demand",
         "web-spot",
     }
-    [found] = json.loads(texts["splits.json"])
-    assert (found["status"]["state"], found["status"]["desired"]) == ("Steady", N)
+    [result] = json.loads(texts["splits.json"])
+    assert (result["status"]["state"], result["status"]["desired"]) == ("Steady", N)
     assert json.loads(texts["settings.json"])[0]["excluded_namespaces"] == ["kube-system", "blue-shop"]
     assert json.loads(texts["lease.json"])[0]["holderIdentity"]
     [deployment] = json.loads(texts["deployment.json"])

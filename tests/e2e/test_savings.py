@@ -15,12 +15,12 @@ from splitter.sandbox.fleet import Fleet
 pytestmark = pytest.mark.e2e
 
 
-def told(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
+def reported(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
     """Return what somebody who may only look is told."""
     answer = viewer.splitter("savings", "web", "-n", shop.namespace, "-o", "json", *words)
     assert answer.returncode == 0, answer.stderr
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    content: dict[str, Any] = json.loads(answer.stdout)
+    return content
 
 
 def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Fleet, viewer: Terminal) -> None:
@@ -31,20 +31,20 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
     shop.wait_split(on_demand=1, spot=3)
 
     def usage() -> Usage:
-        found = Usage.from_json(shop.status().get("usage"))
-        assert found is not None
-        return found
+        result = Usage.from_json(shop.status().get("usage"))
+        assert result is not None
+        return result
 
     shop.until(lambda: usage().held[Use.SPOT].replicas == 3, "what is held to be told")
     shop.until(lambda: usage().held[Use.SURGE].replicas == 0, "what was beyond the replicas to be gone")
-    first, before = told(shop, viewer), usage()
+    first, before = reported(shop, viewer), usage()
     controller.stop()
     controller.start()
     shop.says("Balanced")
     after = usage()
     assert after.since == before.since
     shop.until(lambda: (datetime.now(UTC) - before.until).total_seconds() > 10, "ten seconds")
-    last = told(shop, viewer)
+    last = reported(shop, viewer)
     took_s = (_at(last) - _at(first)).total_seconds()
     for use, replicas in (("spot", 3), ("onDemand", 1), ("desired", 4)):
         field = f"{use}ReplicaHours"
@@ -55,5 +55,5 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
     assert usage() == after  # steady: counted, and not written
 
 
-def _at(found: dict[str, Any]) -> datetime:
-    return datetime.strptime(found["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+def _at(values: dict[str, Any]) -> datetime:
+    return datetime.strptime(values["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

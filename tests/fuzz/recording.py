@@ -1,8 +1,8 @@
 """An API server that has what it is given, takes writes, and remembers what it was asked, by whose right.
 
 What is allowed is read from manifests/rbac.yaml: of the attacker's namespace what splitter may do in each, of
-the whole cluster what a pass looks at. Bodies are looked at too: what is written names no namespace and no
-owner of anybody else's.
+the whole cluster what a reconcile looks at. Bodies are looked at too: what is written names no namespace and
+no owner of anybody else's.
 """
 
 import asyncio
@@ -52,10 +52,10 @@ class Asked:
     @property
     def verb(self) -> str:
         """What rbac.yaml calls it."""
-        found = _PATH.fullmatch(self.path.partition("?")[0])
+        match = _PATH.fullmatch(self.path.partition("?")[0])
         if self.method != "GET":
             return _WRITES[self.method]
-        return "get" if found is not None and found["name"] else "list"
+        return "get" if match is not None and match["name"] else "list"
 
 
 @cache
@@ -65,18 +65,18 @@ def _rights(role: str) -> frozenset[tuple[str, str, str]]:
 
 
 def objection(asked: Asked, namespace: str) -> str:
-    """Say why a pass of a workload of this namespace must not ask for this; empty when it may."""
-    found = _PATH.fullmatch(asked.path.partition("?")[0])
-    if found is None:
+    """Say why a reconcile of a workload of this namespace must not ask for this; empty when it may."""
+    match = _PATH.fullmatch(asked.path.partition("?")[0])
+    if match is None:
         return "no path of the API"
-    right = (found["group"] or "", f"{found['resource']}{found['part'] or ''}", asked.verb)
-    if right not in _rights("splitter" if found["namespace"] else "splitter-cluster"):
+    right = (match["group"] or "", f"{match['resource']}{match['part'] or ''}", asked.verb)
+    if right not in _rights("splitter" if match["namespace"] else "splitter-cluster"):
         return f"no right {right}"
-    if found["namespace"] not in {None, namespace}:
+    if match["namespace"] not in {None, namespace}:
         return "another namespace"
-    if found["resource"].startswith("mutating") and found["name"] != "splitter-placement":
+    if match["resource"].startswith("mutating") and match["name"] != "splitter-placement":
         return "another policy"
-    return _objection_to_body(asked, namespace, found["name"])
+    return _objection_to_body(asked, namespace, match["name"])
 
 
 def _objection_to_body(asked: Asked, namespace: str, name: str | None) -> str:
@@ -105,7 +105,7 @@ class Recording:
     """Answers as they are sent: of what this process could not write."""
     lines: deque[bytes] = field(default_factory=deque)
     """What the next watch is told."""
-    all_told: asyncio.Event = field(default_factory=asyncio.Event)
+    all_reported: asyncio.Event = field(default_factory=asyncio.Event)
     """A watch was opened when there was nothing more to tell."""
     refusals: deque[int] = field(default_factory=deque)
     """What the next writes are answered; 0, and none: they are taken."""
@@ -127,7 +127,7 @@ class Recording:
         response = web.StreamResponse()
         await response.prepare(request)
         if not self.lines:
-            self.all_told.set()
+            self.all_reported.set()
         while self.lines:
             line = self.lines.popleft()
             with suppress(ValueError, TypeError):
@@ -143,10 +143,10 @@ class Recording:
         if request.method == "GET":
             if path in self.texts:
                 return {"body": self.texts[path]}
-            found = self.objects.get(path)
-            if path in self.lists or (found is None and last in _LISTS):
-                found = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
-            return _refused(404) if found is None else {"body": orjson.dumps(found)}
+            raw = self.objects.get(path)
+            if path in self.lists or (raw is None and last in _LISTS):
+                raw = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
+            return _refused(404) if raw is None else {"body": orjson.dumps(raw)}
         if self.refusals and (status := self.refusals.popleft()):
             return _refused(status)
         if request.method == "DELETE" or last == "eviction":

@@ -73,13 +73,13 @@ def needed(*, namespaced: bool) -> set[Right]:
 class TestStart:
     def test_asks_for_each_right_that_is_given(self) -> None:
         """Everything that rbac.yaml gives and does not call optional is asked for, and nothing else."""
-        found, _ = asked()
-        assert found == needed(namespaced=False) - {ASKING}
+        result, _ = asked()
+        assert result == needed(namespaced=False) - {ASKING}
 
     def test_names_each_one_that_is_missing(self) -> None:
         """Whichever verb is taken away: the start fails, and the sentence names it."""
-        found, sentence = asked()
-        for right in found:
+        result, sentence = asked()
+        for right in result:
             kind = f"{right.resource}.{right.group}" if right.group else right.resource
             assert f"{right.verb} {kind}" in sentence
 
@@ -92,9 +92,9 @@ class TestStart:
             for right in rule.rights
         }
         there = {right._replace(namespace=namespace) for right in workloads for namespace in ("shop", "cart")}
-        found, _ = asked("shop", "cart")
-        assert {right for right in found if right.namespace} == there
-        assert {right.resource for right in found if not right.namespace} == {"nodes"}
+        result, _ = asked("shop", "cart")
+        assert {right for right in result if right.namespace} == there
+        assert {right.resource for right in result if not right.namespace} == {"nodes"}
 
     def test_one_namespace_may_be_missing(self) -> None:
         """It is nobody else's outage; all of them are a wrong install, as is a missing right elsewhere."""
@@ -117,8 +117,8 @@ class TestStart:
     def test_asks_for_the_lease_where_a_leader_is_elected(self) -> None:
         """With an election, the rights on the Lease beside splitter are asked for too, and no others."""
         lease = {right for rule in rules() if rule.role == "splitter-lease" for right in rule.rights}
-        found, sentence = asked(lease="splitter-system")
-        assert found - asked()[0] == lease
+        result, sentence = asked(lease="splitter-system")
+        assert result - asked()[0] == lease
         assert "update leases.coordination.k8s.io splitter in namespace splitter-system" in sentence
 
 

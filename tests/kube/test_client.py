@@ -28,7 +28,7 @@ from kube.server import (
 )
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.access import patiently, probe
+from splitter.kube.access import check_connection, patiently
 from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
 from splitter.kube.connect import connect
 from splitter.kube.paths import ResourcePath
@@ -89,32 +89,32 @@ class TestAnswered:
     @pytest.mark.parametrize(("method", "answer", "expected"), PLAN)
     async def test_told(self, method: str, answer: Answer, expected: tuple[str, int]) -> None:
         """What was asked, what came of it, and that it took time."""
-        told: list[tuple[str, int, float]] = []
-        async with connected(Script().then(answer), answered=lambda *one: told.append(one)) as client:
+        reported: list[tuple[str, int, float]] = []
+        async with connected(Script().then(answer), answered=lambda *one: reported.append(one)) as client:
             with suppress(ApiError):
                 await client.send(method, PATH)
-        [(verb, status, took_s)] = told
+        [(verb, status, took_s)] = reported
         assert (verb, status) == expected
         assert 0 < took_s < 5
 
     async def test_watch(self) -> None:
         """A watch is a verb of its own, told when it begins."""
-        told: list[tuple[str, int, float]] = []
+        reported: list[tuple[str, int, float]] = []
         script = Script().watched(open_watch(event("ADDED", {})))
         async with (
-            connected(script, answered=lambda *one: told.append(one)) as client,
+            connected(script, answered=lambda *one: reported.append(one)) as client,
             client.stream(PATH, {"watch": "true"}, 5) as lines,
         ):
             assert await anext(lines)
-            assert [one[:2] for one in told] == [("watch", 200)]
+            assert [one[:2] for one in reported] == [("watch", 200)]
 
     async def test_each_try(self) -> None:
         """Each try of a read counts."""
-        told: list[tuple[str, int, float]] = []
+        reported: list[tuple[str, int, float]] = []
         script = Script().then(refusal(503, "ServiceUnavailable", "wait"), json({}))
-        async with connected(script, answered=lambda *one: told.append(one)) as client:
+        async with connected(script, answered=lambda *one: reported.append(one)) as client:
             await client.get(PATH)
-        assert [one[:2] for one in told] == [("get", 503), ("get", 200)]
+        assert [one[:2] for one in reported] == [("get", 503), ("get", 200)]
 
 
 class TestFailures:
@@ -244,7 +244,7 @@ class TestTryingAgain:
         assert len(script.asked) == 1
 
     async def test_writes_are_never_repeated(self) -> None:
-        """Whether a failed write was done is unknown: the next pass looks, nobody repeats it."""
+        """Whether a failed write was done is unknown: the next reconcile looks, nobody repeats it."""
         script = Script().then(refusal(503, "ServiceUnavailable", "starting"), json({}))
         async with connected(script) as client:
             with pytest.raises(ApiError, match="starting"):
@@ -255,13 +255,13 @@ class TestTryingAgain:
 class TestStreams:
     async def lines(self, *answers: Answer, silence_s: float = 5.0) -> list[bytes]:
         """Return all lines of a watch that ends."""
-        found: list[bytes] = []
+        collected: list[bytes] = []
         async with (
             connected(Script().then(*answers)) as client,
             client.stream(ResourcePath.read("/api/v1/pods"), {"watch": "true"}, silence_s) as lines,
         ):
-            found.extend([line async for line in lines])
-        return found
+            collected.extend([line async for line in lines])
+        return collected
 
     async def test_lines(self) -> None:
         """Each document is one line, however the network cuts it."""
@@ -296,12 +296,12 @@ class TestStreams:
         assert caught.value.status == 0
 
 
-class TestProbe:
+class TestCheckConnection:
     async def test_version(self) -> None:
         """The first request returns the server's version."""
         script = Script().then(json({"gitVersion": "v1.36.3"}))
         async with connected(script) as client:
-            assert await probe(client) == "v1.36.3"
+            assert await check_connection(client) == "v1.36.3"
         assert script.asked[0].path == "/version"
 
     @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ class TestProbe:
         """What is wrong is said with the server's address and what to check."""
         async with connected(Script().then(answer)) as client:
             with pytest.raises(SplitterError, match=words) as caught:
-                await probe(client)
+                await check_connection(client)
             assert client.server in str(caught.value)
         assert caught.value.reason is reason
 
@@ -327,7 +327,7 @@ class TestPatience:
         """While connections break it is asked again; the first answer counts."""
         script = Script().then(*[hang_up()] * 6, json({"gitVersion": "v1.36.3"}))
         async with connected(script) as client:
-            assert await patiently(lambda: probe(client), 60) == "v1.36.3"
+            assert await patiently(lambda: check_connection(client), 60) == "v1.36.3"
         assert len(script.asked) == 7
 
     async def test_ends(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -335,7 +335,7 @@ class TestPatience:
         script = Script().then(hang_up())
         async with connected(script) as client:
             with pytest.raises(SplitterError, match="does not answer") as caught:
-                await patiently(lambda: probe(client), 3)
+                await patiently(lambda: check_connection(client), 3)
         assert caught.value.reason is Reason.API_UNREACHABLE
         assert len(script.asked) > 4  # more than one question, which is tried four times
         [waits] = [record.message for record in caplog.records if "asked again for 3 s" in record.message]
@@ -345,7 +345,7 @@ class TestPatience:
         """A network that swallows everything does not make it longer."""
         async with connected(Script().then(silence()), timeout_s=60) as client:
             with pytest.raises(SplitterError, match=r"has not answered for 0\.2 s") as caught:
-                await patiently(lambda: probe(client), 0.2)
+                await patiently(lambda: check_connection(client), 0.2)
         assert caught.value.reason is Reason.API_UNREACHABLE
 
     async def test_not_with_a_refusal(self) -> None:
@@ -353,7 +353,7 @@ class TestPatience:
         script = Script().then(refusal(401, "Unauthorized", "Unauthorized"))
         async with connected(script) as client:
             with pytest.raises(SplitterError, match="refuses these credentials"):
-                await patiently(lambda: probe(client), 60)
+                await patiently(lambda: check_connection(client), 60)
         assert len(script.asked) == 1
 
 
@@ -485,8 +485,8 @@ class TestAnswers:
         )
         pods = ResourcePath.read("/api/v1/namespaces/shop/pods")
         async with connected(script) as client:
-            found = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
-        assert found == [1, 1, 1]
+            collected = [len(one["items"]) async for one in client.pages(pods, 100, labelSelector="a=b")]
+        assert collected == [1, 1, 1]
         assert [asked.query.get("limit") for asked in script.asked] == ["100", "100", "10", "10"]
         assert [asked.query.get("continue") for asked in script.asked] == [None, "1", "1", "2"]
         assert {asked.query["labelSelector"] for asked in script.asked} == {"a=b"}

@@ -15,9 +15,9 @@ def config_map(name: str = "small", *, version: int = 10, spot: str = "b", **fie
     """Return a ConfigMap that holds a set."""
     labels = {"splitter.io/template-set": "enabled"}
     annotations = {"splitter.io/namespaces": "shop"}
-    found = metadata(name, version=version, namespace="home", labels=labels, annotations=annotations)
+    result = metadata(name, version=version, namespace="home", labels=labels, annotations=annotations)
     data = {"deployment.on-demand.yaml.j2": "a", "deployment.spot.yaml.j2": spot}
-    return {"metadata": found, "data": data, **fields}
+    return {"metadata": result, "data": data, **fields}
 
 
 def source(name: str, template: str | None = None, *, namespace: str = "shop") -> Raw:
@@ -38,14 +38,14 @@ class Woken:
     def __init__(self, *sources: Raw) -> None:
         self.keys: set[Key] = set()
         self.announced = list[TemplateSetRecord]()
-        self.cache = Cache(assess, self._wake, own_namespace="home")
+        self.cache = Cache(assess, self._enqueue, own_namespace="home")
         self.cache.template_sets.announce_to(self.announced.append)
         for raw in sources:
             self.cache.sources.upsert(raw)
         self.keys.clear()
         self.store = self.cache.template_sets.store
 
-    def _wake(self, key: Key, *, urgent: bool) -> None:
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
         assert not urgent
         self.keys.add(key)
 

@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
 from model.world import Config, World
-from splitter.core import adoption
 from splitter.core.actions import DeleteReplicaSet
+from splitter.core.deployment import adoption
 from stories.promises import BrokenPromiseError
 
 FAULTS = (
@@ -40,7 +40,7 @@ sizes = st.builds(
     faults_max=st.integers(0, 4),
     crashes=st.integers(0, 2),
     start=st.sampled_from(("labelled", "split", "given-back")),
-    whole_passes=st.booleans(),
+    whole_reconciles=st.booleans(),
 )
 
 
@@ -78,7 +78,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.pending)
     @rule(move=st.sampled_from(TIME_MOVES))
     def time_passes(self, move: Move) -> None:
-        """Minutes or hours, between two passes."""
+        """Minutes or hours, between two reconciles."""
         self.world = next_world(self.world, move, self.config)
 
     def teardown(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.report.discretion import EXCEPTION_MAX, Told, traceback_of, without_values
+from splitter.report.discretion import EXCEPTION_MAX, WithoutValues, traceback_of, without_values
 
 SECRET = "hunter2"
 INVALID = 'Deployment.apps "web-spot" is invalid: spec.template.spec.containers[0].'
@@ -99,9 +99,9 @@ class TestWithoutValues:
     def test_cuts_what_a_user_wrote(self, what: str) -> None:
         """What happened and at which field stays; what stood there goes, however it is quoted."""
         sentence, left = SENTENCES[what]
-        found = without_values(sentence.replace("%s", SECRET))
-        assert SECRET not in found
-        assert left in found
+        text = without_values(sentence.replace("%s", SECRET))
+        assert SECRET not in text
+        assert left in text
 
     @pytest.mark.parametrize("what", SENTENCES)
     def test_cuts_what_has_signs_in_it(self, what: str) -> None:
@@ -118,9 +118,9 @@ class TestWithoutValues:
     def test_leaves_a_right_in_the_midst(self) -> None:
         """The right that is missing stays, the name of the object before it is cut."""
         sentence = f'403 Forbidden: deployments.apps "{SECRET}" is forbidden: {WHOLE[0]}: "{SECRET}"'
-        found = without_values(sentence)
-        assert WHOLE[0] in found
-        assert SECRET not in found
+        text = without_values(sentence)
+        assert WHOLE[0] in text
+        assert SECRET not in text
 
     @given(st.text(max_size=40))
     def test_cuts_any_quoted_text(self, value: str) -> None:
@@ -131,8 +131,8 @@ class TestWithoutValues:
     @given(st.text(alphabet="\"'\\={}[]()&| :,abgotmpvlue.\n", max_size=200))
     def test_takes_anything(self, text: str) -> None:
         """Any text is taken, and what is left holds no closed quotation."""
-        found = without_values(text)
-        assert '"' not in found
+        result = without_values(text)
+        assert '"' not in result
 
     @pytest.mark.parametrize("sign", ["{", '"', "'", "map[", "a=", "value: ", "(", "got &", "...|", "\\"])
     def test_is_quick(self, sign: str) -> None:
@@ -142,13 +142,13 @@ class TestWithoutValues:
         assert time.process_time() - began_s < 1
 
 
-class TestTold:
+class TestReported:
     def test_an_exception(self) -> None:
         """An exception is its words without values, cut; asked for itself, with its type."""
-        assert str(Told(ValueError(f"bad value: '{SECRET}'"))) == "bad value: …"
-        assert repr(Told(KeyError(SECRET))) == "KeyError(…)"
-        assert len(str(Told(ValueError("x" * 5000)))) == EXCEPTION_MAX
-        assert str(Told(TimeoutError())) == "TimeoutError"
+        assert str(WithoutValues(ValueError(f"bad value: '{SECRET}'"))) == "bad value: …"
+        assert repr(WithoutValues(KeyError(SECRET))) == "KeyError(…)"
+        assert len(str(WithoutValues(ValueError("x" * 5000)))) == EXCEPTION_MAX
+        assert str(WithoutValues(TimeoutError())) == "TimeoutError"
 
     def test_an_exception_that_cannot_be_told(self) -> None:
         """One whose own words fail is told by its type alone."""
@@ -157,7 +157,7 @@ class TestTold:
             def __str__(self) -> str:
                 raise RuntimeError(SECRET)
 
-        assert str(Told(OddError())) == "OddError"
+        assert str(WithoutValues(OddError())) == "OddError"
 
 
 def fail_for_a_cause() -> None:
@@ -174,15 +174,15 @@ class TestTraceback:
         """Where it came from and why is told, with all causes and parts, and no local variable's value."""
         with pytest.raises(ExceptionGroup) as caught:
             fail_for_a_cause()
-        found = traceback_of(caught.value)
-        assert SECRET not in found
+        text = traceback_of(caught.value)
+        assert SECRET not in text
         for words in (
             "in fail_for_a_cause",
             "ValueError: invalid literal",
             "ExceptionGroup: two",
             "KeyError: …",
         ):
-            assert words in found
+            assert words in text
 
     def test_is_bounded(self) -> None:
         """A chain without end is told as far as its last links."""
@@ -191,6 +191,6 @@ class TestTraceback:
             follower = ValueError(f"number {number}")
             follower.__cause__ = error
             error = follower
-        found = traceback_of(error)
-        assert "number 99" in found
-        assert found.count("Traceback") < 20
+        text = traceback_of(error)
+        assert "number 99" in text
+        assert text.count("Traceback") < 20

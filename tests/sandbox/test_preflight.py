@@ -357,10 +357,10 @@ class TestDisk:
     """Each file system needs room for all that goes there."""
 
     WANTS = (
-        Want("TMPDIR", Path("/tmp"), GIB, passes=True),  # noqa: S108 - only a name
+        Want("TMPDIR", Path("/tmp"), GIB, temporary=True),  # noqa: S108 - only a name
         Want("XDG_CACHE_HOME", Path("/cache"), 300 * MIB),
         Want("GOCACHE", Path("/cache/go"), 4 * GIB),
-        Want("TMPDIR", Path("/tmp"), 3 * GIB, passes=True),  # noqa: S108 - only a name
+        Want("TMPDIR", Path("/tmp"), 3 * GIB, temporary=True),  # noqa: S108 - only a name
     )
 
     def test_enough(self) -> None:
@@ -498,8 +498,8 @@ class TestMemory:
 
     def test_this_machine_is_understood(self) -> None:
         """The real files are read without a fault."""
-        found = available_memory()
-        assert found is None or found > 0
+        count = available_memory()
+        assert count is None or count > 0
 
 
 class TestAllAtOnce:

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from random import Random
 
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import parse_policy
 from splitter.core.model import Policy
 from splitter.core.plan import Rules
-from splitter.core.surface import parse_policy
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
-from stories.passes import Splitter
 from stories.promises import (
     CONTROLLER,
     BrokenPromiseError,
@@ -23,6 +22,7 @@ from stories.promises import (
     traces,
     unsettled,
 )
+from stories.reconciles import Splitter
 
 POLICY = Policy(on_demand_base=1, spot_percent=75)
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
@@ -107,8 +107,8 @@ class Life:
             lost = dice.choice(sound)
             events.append((f"{lost} is unready", lambda: cluster.unready(lost)))
         if unready:
-            found = dice.choice(unready)
-            events.append((f"{found} is ready again", lambda: cluster.ready_again(found)))
+            result = dice.choice(unready)
+            events.append((f"{result} is ready again", lambda: cluster.ready_again(result)))
         if cluster.twins:
             pool = dice.choice(list(cluster.twins))
             events.append((f"{pool} twin deleted", lambda: cluster.delete_twin(pool)))
@@ -191,8 +191,8 @@ class Life:
         if not self.splitter.pending:
             self.seen_turn = self.promises.world_turns
             self.promises.look()
-            found = self.splitter.begin()
-            self._tell(f"{found.step} {found.state} {found.verdict.message[:150]}")
+            result = self.splitter.begin()
+            self._tell(f"{result.step} {result.state} {result.verdict.message[:150]}")
             return
         action = self.splitter.pending[0]
         # What the world did after it looked, it cannot know.
@@ -226,11 +226,11 @@ class Life:
             for act in actors(self.cluster):
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
-            if not changed and not self._whole_pass():
+            if not changed and not self._whole_reconcile():
                 return
         raise BrokenPromiseError("never settles")
 
-    def _whole_pass(self) -> bool:
+    def _whole_reconcile(self) -> bool:
         if (
             "splitter.io/split" not in self.cluster.source.labels
             and self.cluster.split is None

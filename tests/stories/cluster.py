@@ -1,6 +1,6 @@
 """A cluster in memory: the objects that splitter sees, the writes it may do, and what the world does to them.
 
-`controllers` plays what Kubernetes does with these objects, `splitter_in_world` the passes of splitter,
+`controllers` plays what Kubernetes does with these objects, `splitter_in_world` the reconciles of splitter,
 `promises` judges after every step. Time is whole seconds since the start of the story. A template is a
 word: `v1`, or `v1|spot` for a twin's; one with `broken` in it never becomes ready.
 """
@@ -206,10 +206,10 @@ class Cluster:
 
     def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
         """Create a ReplicaSet that a Deployment controls; its hash follows from the template."""
-        found = template.replace("|", ".")
-        while any(rs.name == f"{deployment.name}-{found}" for rs in self.replica_sets.values()):
-            found += "x"
-        return self.adopting(deployment, f"{deployment.name}-{found}", template, spec, (found,))
+        result = template.replace("|", ".")
+        while any(rs.name == f"{deployment.name}-{result}" for rs in self.replica_sets.values()):
+            result += "x"
+        return self.adopting(deployment, f"{deployment.name}-{result}", template, spec, (result,))
 
     def adopting(
         self, deployment: Deployment, name: str, template: str, spec: int, hashes: tuple[str, ...]

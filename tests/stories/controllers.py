@@ -8,9 +8,9 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 from collections.abc import Callable, Sequence
 
 from splitter.core.causes import of_refusal
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_TAKEN_OVER
 from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
 
 NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
@@ -20,7 +20,7 @@ EVICTED_AFTER_S = 70  # with tolerationSeconds 30
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do one pass of the Deployment controller."""
+    """Do one reconcile of the Deployment controller."""
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
     new = _new_replica_set(owned, deployment)
@@ -42,10 +42,10 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def _adopt(cluster: Cluster) -> bool:
-    found = [rs for rs in cluster.released() if APP in rs.labels]
-    for rs in found:
+    collected = [rs for rs in cluster.released() if APP in rs.labels]
+    for rs in collected:
         rs.owner, rs.controlled, rs.version = cluster.source.uid, True, cluster.version()
-    return bool(found)
+    return bool(collected)
 
 
 def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
@@ -196,7 +196,7 @@ def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
-    """Do one pass of the ReplicaSet controller: status of what it found, then make or delete pods."""
+    """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods."""
     if rs.deleting:
         return False
     adopted = [pod for pod in cluster.orphans() if pod.hash in rs.hashes and rs.selects in {None, pod.label}]
@@ -319,16 +319,16 @@ def collect_garbage(cluster: Cluster) -> bool:
 
 def next_due(cluster: Cluster) -> list[int]:
     """Return when something may happen by itself."""
-    found = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
-    found += [
+    collected = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
+    collected += [
         pod.ready_due
         for pod in cluster.pods.values()
         if pod.ready_due is not None and (pod.ready_since is None or pod.node not in cluster.nodes)
     ]
     for node in cluster.nodes.values():
         if node.unready_since is not None:
-            found += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
-    return [at for at in found if at > cluster.now]
+            collected += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
+    return [at for at in collected if at > cluster.now]
 
 
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:

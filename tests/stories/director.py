@@ -7,6 +7,8 @@ from splitter.core.actions import (
     Action,
     AdoptPods,
     ApplyTwin,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -14,10 +16,8 @@ from splitter.core.actions import (
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
-    HoldRoom,
     KeepRevision,
     LabelPod,
-    LetRoomGo,
     OrphanPods,
     Park,
     PauseTwin,
@@ -29,18 +29,18 @@ from splitter.core.actions import (
     Scale,
     SetBudget,
     SetDeletionCost,
-    SetMark,
+    SetOwnershipMark,
     SetPaused,
     ShowReplicas,
-    StripMark,
+    StripOwnershipMark,
     describe,
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
-from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action
+from stories.reconciles import Splitter
 
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 
@@ -204,16 +204,16 @@ class Story:
             for act in actors(self.cluster):
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
-            if not changed and not self._pass():
+            if not changed and not self._reconcile():
                 return
         raise NeverSettlesError("\n".join(self.lines[-12:]))
 
-    def _pass(self) -> bool:
+    def _reconcile(self) -> bool:
         if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None:
             return False
         counts = self.counts()
         self.promises.look()
-        found = self.splitter.begin()
+        result = self.splitter.begin()
         done: list[Action] = []
         while self.splitter.pending:
             action = self.splitter.pending[0]
@@ -223,22 +223,22 @@ class Story:
                     self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
-        self._tell(counts, found, done)
+        self._tell(counts, result, done)
         return bool(done)
 
-    def _tell(self, counts: str, found: Plan, done: list[Action]) -> None:
-        verdict = f"{found.verdict.message} ({found.verdict.reason})"
-        reasons = f"{found.state} {found.verdict.reason}"
+    def _tell(self, counts: str, planned: Plan, done: list[Action]) -> None:
+        verdict = f"{planned.verdict.message} ({planned.verdict.reason})"
+        reasons = f"{planned.state} {planned.verdict.reason}"
         if done:
             self.lines.append(f"{self.clock}  {counts}")
             self.lines.append(f"    -> {_grouped(done)}")
             # The counts stand in the line above already.
-            why = found.verdict.message
+            why = planned.verdict.message
             why = why.partition(": ")[2] if why.startswith("scale ") else why
-            self.lines.append(f"       {why}{' ' if why else ''}({found.verdict.reason})")
+            self.lines.append(f"       {why}{' ' if why else ''}({planned.verdict.reason})")
         elif reasons != self._held:
             self.lines.append(f"{self.clock}  {counts}")
-            self.lines.append(f"       {found.state}: {verdict}")
+            self.lines.append(f"       {planned.state}: {verdict}")
         self._held = reasons
 
     @property
@@ -295,7 +295,7 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"write the Split ({'takes over' if action.takes_over else 'reports only'})"
         case DeleteSplit():
             return "delete the Split"
-        case SetMark():
+        case SetOwnershipMark():
             return "mark the source" if action.value else "remove the mark"
         case SetBudget():
             return describe(action)
@@ -322,11 +322,11 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"{said}{rolled if verb == 'update' else ''}"
         case DeleteUnboundPod():
             return f"delete {action.pod}, which has no node"
-        case PlaceOrdinals() | EvictPod() | HoldRoom() | LetRoomGo():
+        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder():
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
-        case StripMark():
+        case StripOwnershipMark():
             return f"take the mark off {action.name}"
         case DeleteTwin():
             return f"delete {action.name}"

@@ -10,7 +10,7 @@ from splitter.core.plan import Rules
 from splitter.core.usage import Usage, Use
 from stories.cluster import START
 from stories.director import Story
-from stories.passes import Splitter
+from stories.reconciles import Splitter
 
 HOUR_S = 3600
 
@@ -21,7 +21,7 @@ class Billed(Story):
     def __init__(self, title: str) -> None:
         self.pod_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
         self.desired_s = 0
-        self._standing = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
+        self._node_status = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
         self._desired = self._billed_until = self._away_until = 0
         super().__init__(title)
 
@@ -29,42 +29,42 @@ class Billed(Story):
         """Count from now on."""
         self.pod_s, self.desired_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}, 0
 
-    def restart(self, away_s: int) -> None:
+    def restart(self, away_s: int, as_what: str = "splitter is back") -> None:
         """Have splitter end, and another begin a while later with nothing but what the cluster knows."""
         self._away_until = self.cluster.now + away_s
         judge = self.splitter.judge
         self.splitter = Splitter(self.cluster, Rules())
         self.splitter.judge = judge
         self.splitter.wake_at = self._away_until
-        self.happens(f"splitter is away for {away_s} s")
+        self.happens(f"{as_what} after {away_s} s")
 
     def used(self) -> Usage:
         """Return what the Split tells."""
         assert self.cluster.split is not None
         # As from the API server: what cannot be written is not there.
-        found = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
-        assert found is not None
-        return found
+        result = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
+        assert result is not None
+        return result
 
     def _settle(self) -> None:
         passed_s = self.cluster.now - self._billed_until
         for pool in Pool:
-            self.pod_s[pool] += self._standing[pool] * passed_s
+            self.pod_s[pool] += self._node_status[pool] * passed_s
         self.desired_s += self._desired * passed_s
         super()._settle()
         self._billed_until = self.cluster.now
         nodes = [self.cluster.nodes.get(pod.node or "") for pod in self.cluster.pods.values()]
-        self._standing[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
+        self._node_status[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
         self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
-        self._standing[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
+        self._node_status[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
 
-    def _pass(self) -> bool:
-        return self.cluster.now >= self._away_until and super()._pass()
+    def _reconcile(self) -> bool:
+        return self.cluster.now >= self._away_until and super()._reconcile()
 
 
 @pytest.fixture(scope="module")
 def day() -> Billed:
-    """Return a day with a loss every three hours, three restarts and a change of leader."""
+    """Return a day with a loss every three hours, eight restarts, and a change of leader amid a loss."""
     story = Billed("A day")
     story.label(on_demand_base="2", spot_percent="80")
     story.wait(60)
@@ -73,6 +73,8 @@ def day() -> Billed:
         match hour % 6:
             case 0:
                 story.notice("spot-a")
+                if hour == 12:
+                    story.restart(away_s=10, as_what="another one leads")
                 story.wait(120)
                 story.vanish("spot-a")
             case 1:
@@ -104,10 +106,10 @@ class TestADay:
     def test_tells_the_overhead(self, day: Billed) -> None:
         """What stood in for spot and what was beyond the replicas asked for add up with them."""
         used = day.used().at(START + timedelta(seconds=day.cluster.now))
-        standing = used[Use.ON_DEMAND].replicas + used[Use.SPOT].replicas
+        node_status = used[Use.ON_DEMAND].replicas + used[Use.SPOT].replicas
         assert used[Use.COVER].replicas > 0
-        assert 0 < used[Use.SURGE].replicas < 0.1 * standing
-        assert standing - used[Use.SURGE].replicas <= used[Use.DESIRED].replicas
+        assert 0 < used[Use.SURGE].replicas < 0.1 * node_status
+        assert node_status - used[Use.SURGE].replicas <= used[Use.DESIRED].replicas
 
 
 def test_idle_writes_nothing() -> None:

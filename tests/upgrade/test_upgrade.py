@@ -102,7 +102,7 @@ def test_an_unknown_newer_state(world: World, installed: Installation) -> None:
     before = world.versions()
     pods = world.pods()
     installed.run(NOW)
-    world.told_all("NewerState", "format 2")
+    world.reported_by_all("NewerState", "format 2")
     assert world.versions() == before
     world.first.unlabel()
     world.first.wait_posted()

@@ -109,13 +109,13 @@ class Installation:
         account = self._sandbox.service_account_kubeconfig("splitter-system", "splitter")
         home = self._home / f"{len(self._logs)}-{version.name}"
         home.mkdir(parents=True)
-        told = {FOLDER: str(version.code), "PYTHONPATH": str(version.code or ROOT)}
+        launched_with = {FOLDER: str(version.code), "PYTHONPATH": str(version.code or ROOT)}
         self._controller = Controller(
             account,
             home,
             version.settings(),
             launcher=LAUNCHER if version.code else None,
-            told=told,
+            reported=launched_with,
         )
         self._logs.append(self._controller)
         self._controller.start()

@@ -117,12 +117,12 @@ class World:
             split = f"/apis/splitter.io/v1alpha1/namespaces/{self.second.namespace}/splits/db-sts"
             api.patch(split, {"spec": {"format": 2}})
 
-    def told_all(self, reason: str, text: str) -> None:
+    def reported_by_all(self, reason: str, text: str) -> None:
         """Wait until an Event about each of them says so."""
-        self.first.told(reason, text)
-        self.database.told(reason, text)
+        self.first.reported(reason, text)
+        self.database.reported(reason, text)
         if self.placed is not None:
-            self.placed.told(reason, text)
+            self.placed.reported(reason, text)
 
     def versions(self) -> dict[str, str]:
         """Return the resourceVersion of every object that splitter could have written."""

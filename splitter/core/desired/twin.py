@@ -4,8 +4,7 @@ from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
 from splitter.core.desired.tracking import untracked
-from splitter.core.model import Pool
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
@@ -15,11 +14,12 @@ from splitter.core.surface import (
     short_name,
     twin_name,
 )
+from splitter.core.model import Pool
 
 _NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet
 
 # An emergency in mid-roll puts the last available template back, read from its ReplicaSet
-# (handover.md, "Rolling"): the current one and one before it have to exist.
+# (H67): the current one and one before it have to exist.
 REVISION_HISTORY_LIMIT: Final = 2
 
 # The numbers of a roll are written by splitter together with a template, from the room there is at

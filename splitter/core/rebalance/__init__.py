@@ -1,13 +1,13 @@
 """How replicas move between the pools: to on-demand at once, back to spot carefully.
 
-The planner calls `decide` once a pass, after everything parked is at 0, with what `kube.observe`
+The planner calls `decide` once a reconcile, after everything parked is at 0, with what `kube.observe`
 counted (`RebalanceInput`) and what the Split remembered (`RebalanceState`); it gets the two counts to
 write, the state to persist, the sentences for people and the time of the next look (`Decision`).
 Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts. `placement` has
 no counts to write and asks `losses` only: what was lost, and how long spot has to stand until it is trusted.
 
-`state` holds the words, `steps` the page's four steps (losses, credits, on-demand, spot), `sentences`
-what people read, `decide` puts them in order. Source: design, "Rebalancing", section 3.
+`state` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `sentences`
+what people read, `decide` puts them in order. Source: R20 to R49.
 """
 
 from splitter.core.rebalance.decide import Decision, decide

@@ -8,9 +8,7 @@ import orjson
 
 from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
-from splitter.core.model import Pool, SourceView, Trouble
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_SOURCE,
@@ -22,6 +20,8 @@ from splitter.core.surface import (
     SPLIT_TWIN,
     twin_name,
 )
+from splitter.core.model import Pool, SourceView, Trouble
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
 from splitter.kube.parse.fields import (
@@ -291,7 +291,7 @@ def _paused_by(metadata: Raw, *, ours: bool) -> str | None:
 
 
 def _unpaused_by_manifest(metadata: Raw, spec: Raw) -> str | None:
-    """Name the writer whose manifest says `paused: false` (handover.md, "Eligibility")."""
+    """Name the writer whose manifest says `paused: false` (H11)."""
     if not spec.get("paused") and (manager := _paused_by(metadata, ours=False)) is not None:
         return f"the manifest applied by {manager}"
     applied = metadata.get("annotations", {}).get(LAST_APPLIED)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from bench.scale.tables import Figures, number, piped, told
+from bench.scale.tables import Figures, number, piped, published
 
 TARGETS = (3_000, 10_000, 100_000)
 PODS_A_CLUSTER = 150_000
@@ -53,14 +53,14 @@ class Growth:
 
 def read(folder: Path) -> list[Measured]:
     """Return all runs of the three files, the smallest first."""
-    found = []
+    collected = []
     for name in ("scale.json", "still.json", "still-of-2.json"):
         seen = json.loads((folder / name).read_text(encoding="utf-8"))
-        found += [
+        collected += [
             Measured(int(size), seen["replicas"], name.startswith("still"), figures)
             for size, figures in seen["sizes"].items()
         ]
-    return sorted(found, key=lambda run: (run.workloads, run.pods))
+    return sorted(collected, key=lambda run: (run.workloads, run.pods))
 
 
 def grown(runs: Iterable[Measured], measure: str, name: str) -> Growth:
@@ -111,7 +111,7 @@ def measured_table(runs: Sequence[Measured]) -> str:
     """Return what one process was seen to need."""
     head = ["one process", *(_title(run) for run in runs)]
     rows = [
-        [title, *(told(run.figure(measure, name), unit) for run in runs)]
+        [title, *(published(run.figure(measure, name), unit) for run in runs)]
         for title, measure, name, unit in _SHOWN
     ]
     return piped(head, rows)
@@ -146,10 +146,10 @@ def _needs(target: int, run: Measured, memory: Growth, start: Growth) -> list[st
         f"{pods:,}",
         f"{clusters:,}",
         f"{installs:,} of {each:,}",
-        told(memory.of(each, run.replicas), "MB"),
-        told(memory.of(each, run.replicas) * installs / 1000, "GB"),
-        told(start.of(each, run.replicas), "s"),
-        told(storm_s * target / clusters, "s"),
+        published(memory.of(each, run.replicas), "MB"),
+        published(memory.of(each, run.replicas) * installs / 1000, "GB"),
+        published(start.of(each, run.replicas), "s"),
+        published(storm_s * target / clusters, "s"),
     ]
 
 

@@ -36,10 +36,10 @@ from bench.scale.rounds import (
 )
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
+from splitter.core.labels_annotations import ownership_mark_value
 from splitter.core.model import Policy, Pool
-from splitter.core.surface import mark_value
 from splitter.demo.watching import ScaleLog, Watch
-from splitter.kube import bodies, parse
+from splitter.kube import parse, payloads
 from splitter.render import Renderer
 from splitter.sandbox import Api, Instant, PatchKind, Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -70,9 +70,9 @@ def still_life(size: Size) -> Iterator[Crowd]:
             Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
             Watch(sandbox.api, SPLITS) as splits,
         ):
-            found = Crowd(size, sandbox, deployments, splits, scales, spot, [])
-            found.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
-            yield found
+            crowd = Crowd(size, sandbox, deployments, splits, scales, spot, [])
+            crowd.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
+            yield crowd
 
 
 def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> None:
@@ -104,13 +104,13 @@ def _starts(run: Run) -> None:
 
 
 def _notices(run: Run) -> None:
-    found = []
+    collected = []
     for node in run.here.spot_nodes[: run.pace.notices]:
         with run.running("notice") as controller:
             at_rest(controller, run.pace.quiet_s)
-            found.append(notice(run, f"one_node_{node}", controller, (node,)))
+            collected.append(notice(run, f"one_node_{node}", controller, (node,)))
         mend(run.here, sorted(run.here.workloads_on(node)))
-    run.note("one_node", gathered(found))
+    run.note("one_node", gathered(collected))
     with run.running("notices") as controller:
         at_rest(controller, run.pace.quiet_s)
         events(run, controller)
@@ -120,11 +120,11 @@ def _notices(run: Run) -> None:
 
 
 def _floors(run: Run) -> None:
-    here, where, found = run.here, homes(run.here), []
+    here, where, collected = run.here, homes(run.here), []
     for node in here.spot_nodes[: run.pace.notices]:
-        found.append(bare_notice(run, f"one_node_floor_{node}", (node,), where, 1))
+        collected.append(bare_notice(run, f"one_node_floor_{node}", (node,), where, 1))
         mend(here, sorted(where[node]))
-    run.note("one_node_floor", gathered(found))
+    run.note("one_node_floor", gathered(collected))
     bare_notice(run, "all_nodes_floor", here.spot_nodes, where, here.size.replicas - here.size.base)
 
 
@@ -168,7 +168,9 @@ def _write(api: Api, size: Size, on_demand: Sequence[str], spot: Sequence[str]) 
 
 def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[Pool, list[str]]) -> None:
     source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name, sum(map(len, nodes.values())))))
-    mark = mark_value(source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"]))
+    mark = ownership_mark_value(
+        source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"])
+    )
     path = f"{DEPLOYMENTS}/{name}"
     annotated = {"metadata": {"annotations": {_MARK: mark, "splitter.io/on-demand-base": str(base)}}}
     source = api.patch(path, annotated, field_manager="splitter")
@@ -176,7 +178,7 @@ def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[P
     view = parse.source(source).view
     for pool, places in nodes.items():
         rendered = renderer.render(orjson.loads(view.manifest_json), pool, Policy(on_demand_base=base))
-        body = bodies.twin(ApplyTwin(pool, rendered.manifest_json, rendered.hash, len(places), 1, 0, None))
+        body = payloads.twin(ApplyTwin(pool, rendered.manifest_json, rendered.hash, len(places), 1, 0, None))
         twin_path = f"{DEPLOYMENTS}/{name}-{pool.value}"
         twin = api.patch(twin_path, body, kind=PatchKind.APPLY, field_manager="splitter")
         _is_done(api, twin_path, twin)
@@ -184,7 +186,7 @@ def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[P
     parked = replica_set_of(NAMESPACE, source, source["spec"]["template"], 0)
     park(parked)
     api.create(_REPLICA_SETS, _selecting(_new(parked)))
-    split = bodies.reporting_split(view, takes_over=True)
+    split = payloads.reporting_split(view, takes_over=True)
     api.patch(f"{SPLITS}/{name}", split, kind=PatchKind.APPLY, field_manager="splitter")
 
 

@@ -44,8 +44,8 @@ def environment(home: Path, kubeconfig: Path | None, **settings: str) -> dict[st
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
     ours = {f"SPLITTER_{name}": value for name, value in {"HTTP_PORT": "0", "METRICS_PORT": "0"}.items()}
     ours |= {f"SPLITTER_{name}": value for name, value in settings.items()}
-    found = {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **kept, **ours}
-    return found if kubeconfig is None else {**found, "KUBECONFIG": str(kubeconfig)}
+    values = {"HOME": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **kept, **ours}
+    return values if kubeconfig is None else {**values, "KUBECONFIG": str(kubeconfig)}
 
 
 def install(sandbox: Sandbox) -> Path:
@@ -67,7 +67,7 @@ def install(sandbox: Sandbox) -> Path:
 class Controller:
     """One controller process at a time; it can be stopped, killed and started again.
 
-    `launcher` is a file that is started instead of `splitter run`, with `told` in its environment. With
+    `launcher` is a file that is started instead of `splitter run`, with `reported` in its environment. With
     `cold` it is started from nothing, as a container is: for whoever measures it.
     """
 
@@ -79,10 +79,10 @@ class Controller:
         *,
         launcher: Path | None = None,
         cold: bool = False,
-        told: Mapping[str, str] | None = None,
+        reported: Mapping[str, str] | None = None,
     ) -> None:
         self.log = home / "splitter.log"
-        self._environment = {**environment(home, kubeconfig, **settings), **(told or {})}
+        self._environment = {**environment(home, kubeconfig, **settings), **(reported or {})}
         self._launcher = launcher
         self._cold = cold or launcher is not None
         self._nursery = Nursery()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from e2e.support.planted import ANNOTATIONS, in_container
-from e2e.support.shop import LABEL, Found, JsonObject, Shape, Shop, Watched
+from e2e.support.shop import LABEL, JsonObject, Shape, Shop, Snapshot, Watched
 
 NAME = "db"
 TWINS = ("db-on-demand", "db-spot")
@@ -75,8 +75,8 @@ class Database:
 
     def twins(self) -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
-        found = [self.shop.sandbox.api.find(f"{self._home}/{name}") for name in TWINS]
-        counts = [raw["spec"]["replicas"] for raw in found if raw is not None]
+        collected = [self.shop.sandbox.api.find(f"{self._home}/{name}") for name in TWINS]
+        counts = [raw["spec"]["replicas"] for raw in collected if raw is not None]
         return (counts[0], counts[1]) if len(counts) == 2 else None
 
     def pods(self) -> set[str]:
@@ -99,18 +99,18 @@ class Database:
         """Return the notes of splitter's Events about it."""
         return self.shop.events(reason, NAME)
 
-    def found(self) -> Found:
+    def snapshot(self) -> Snapshot:
         """Return what must be the same again when splitter has left."""
         raw = self.source()
         metadata = raw["metadata"]
         managers = frozenset(entry["manager"] for entry in metadata["managedFields"])
-        return Found(raw["spec"], metadata.get("labels", {}), metadata.get("annotations", {}), managers)
+        return Snapshot(raw["spec"], metadata.get("labels", {}), metadata.get("annotations", {}), managers)
 
     # --- waiting ----------------------------------------------------------------------------------
 
-    def told(self, reason: str, text: str = "") -> str:
+    def reported(self, reason: str, text: str = "") -> str:
         """Wait for an Event of splitter's about it with this text in its note; return the note."""
-        return self.shop.told(reason, text, NAME)
+        return self.shop.reported(reason, text, NAME)
 
     def says(self, reason: str, text: str = "") -> JsonObject:
         """Wait until the Split says this reason with this text in its message; return its status."""
@@ -195,7 +195,7 @@ def manifest(
         "terminationGracePeriodSeconds": 5,
         "containers": [{"name": "db", "image": image, "resources": {"requests": requests}, **in_container()}],
     }
-    told = {
+    reported = {
         "sandbox.splitter.io/ready-after": ready_after,
         "sandbox.splitter.io/ends-after": "500ms",
         **ANNOTATIONS,
@@ -213,7 +213,7 @@ def manifest(
             "serviceName": NAME,
             "podManagementPolicy": "OrderedReady" if ordered else "Parallel",
             "selector": {"matchLabels": {"app": NAME}},
-            "template": {"metadata": {"labels": {"app": NAME}, "annotations": told}, "spec": pod},
+            "template": {"metadata": {"labels": {"app": NAME}, "annotations": reported}, "spec": pod},
             **spec,
         },
     }

@@ -78,8 +78,10 @@ def wait_alone(sandbox: Sandbox) -> None:
             for kind in ours
             if sandbox.api.find(f"{_CRDS}/{kind}.splitter.io")
         ]
-        found = [raw for path in paths for raw in sandbox.api.list(path)]
-        return found + [raw for raw in sandbox.api.list(NAMESPACES) if "deletionTimestamp" in raw["metadata"]]
+        collected = [raw for path in paths for raw in sandbox.api.list(path)]
+        return collected + [
+            raw for raw in sandbox.api.list(NAMESPACES) if "deletionTimestamp" in raw["metadata"]
+        ]
 
     def pods() -> list[JsonObject]:
         return sandbox.api.list("/api/v1/pods")

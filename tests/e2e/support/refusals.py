@@ -40,16 +40,16 @@ def identity(raw: dict[str, Any]) -> dict[str, Any]:
 
 def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
     """Return a condition of the Split: its status, reason and message."""
-    for found in shop.status().get("conditions", ()):
-        if found["type"] == kind:
-            return found["status"], found["reason"], found["message"]
+    for one in shop.status().get("conditions", ()):
+        if one["type"] == kind:
+            return one["status"], one["reason"], one["message"]
     return "", "", ""
 
 
 def refused(shop: Shop, reason: str) -> str:
     """Wait until Split and Event say that web is refused for a reason, alike, and return their sentence."""
     shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason}")
-    message: str = shop.told(reason)
+    message: str = shop.reported(reason)
     status = shop.status()
     assert (status["state"], status["reason"], status["message"]) == ("Refused", reason, message)
     assert condition(shop, "Eligible")[2] == message

@@ -1,0 +1,31 @@
+"""Says before anything happens how many running pods stay where they are, and how many will have to move.
+
+`taking.consider` tells it in the Event of the take-over, and `splitter plan` to whoever asks. It is no
+promise: nodes may go, and pods may take long to start.
+"""
+
+from math import ceil
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Attachment, Observation, Policy, SourceView
+from splitter.core.rebalance import Tuning
+from splitter.core.rebalance.steps import step_replicas
+
+_MINUTES_FROM_S = 120
+
+
+def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: Tuning) -> str:
+    """Return how many running pods stay, how many move afterwards, where to, and in about which time."""
+    pods = [pod for rs in observed.attached_as(Attachment.ATTACHED) for pod in rs.pods if pod.counts]
+    spot = sum(pod.on_spot for pod in pods)
+    wanted = source.replicas - base_replicas(source.replicas, policy)
+    moving = abs(wanted - spot)
+    if not pods or not moving or policy.freeze:
+        return f"running pods that stay where they are: {len(pods)} of {len(pods)}"
+    where = "to spot" if wanted > spot else "to on-demand"
+    # A step to spot: as many as there is room for beside the others, and they stand for a while.
+    at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))
+    seconds = ceil(moving / at_once) * tuning.fast_s
+    about = f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
+    staying = f"running pods that stay where they are: {max(0, len(pods) - moving)} of {len(pods)}"
+    return f"{staying}; moved {where} afterwards: {moving}, in about {about}"
