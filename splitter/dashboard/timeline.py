@@ -11,7 +11,7 @@ from enum import StrEnum, unique
 
 from markupsafe import Markup, escape
 
-from splitter.core.meanings import SECTIONS
+from splitter.report.meanings import SECTIONS
 from splitter.core.reasons import Reason
 from splitter.dashboard.history import Moment
 from splitter.dashboard.workload_status import Decision
