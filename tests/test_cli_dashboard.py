@@ -20,9 +20,14 @@ ADDRESS = "http://127.0.0.1:4321/a-token/"
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what a browser is asked to open."""
-    found: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda address: bool(found.append(address)) or True)
-    return found
+    opened: list[str] = []
+
+    def open_(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_)
+    return opened
 
 
 class TestOpen:

@@ -11,10 +11,10 @@ from enum import StrEnum, unique
 
 from markupsafe import Markup, escape
 
-from splitter.report.meanings import SECTIONS
 from splitter.core.reasons import Reason
 from splitter.dashboard.history import Moment
 from splitter.dashboard.workload_status import Decision
+from splitter.report.meanings import SECTIONS
 
 _WIDTH, _LEFT, _RIGHT = 960, 34, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
