@@ -1,4 +1,4 @@
-"""What Prometheus is shown about each workload: one collector instead of one gauge a figure.
+"""Prometheus metrics of each workload: one collector instead of one gauge for each figure.
 
 The reconciler (through `metrics`) shows what a reconcile saw; a scrape reads it, in a thread of its own,
 whenever it comes. So the series of a workload go at once with the workload, and the counters of seconds run

@@ -355,7 +355,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
         (
             ago(begin - 60),
             "SpotInterrupted",
-            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} stand on doomed nodes",
+            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} are on doomed nodes",
         ),
         (ago(begin - 61), "SpotLost", f"scale spot {spot} -> {spot - more} (-{more}): their nodes are gone."),
         (
@@ -379,7 +379,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
             (
                 ago(0.6),
                 "SpotInterrupted",
-                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas stand on doomed nodes",
+                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas are on doomed nodes",
             )
         )
     return result
