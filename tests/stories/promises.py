@@ -17,7 +17,7 @@ from splitter.core.plan import Plan
 from splitter.core.reasons import State
 from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
-from stories.controllers import deletion_order
+from stories.controllers import deletion_order, rescale
 
 CONTROLLER = "a controller"
 # The way back has no division, also where a dry run holds it.
@@ -96,7 +96,7 @@ def destined(cluster: Cluster) -> Standing:
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
         wanted = deployment.replicas
         if any(rs.template != deployment.template for rs in active):
-            kept = _left_by_roll(cluster, deployment, active)
+            kept = _left_by_roll(cluster, deployment)
             available += sum(map(cluster.available, kept))
             serving += sum(map(cluster.serves, kept))
             continue
@@ -107,12 +107,17 @@ def destined(cluster: Cluster) -> Standing:
     return Standing(available, serving)
 
 
-def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[ReplicaSet]) -> list[Pod]:
+def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
 
-    The oldest ReplicaSet goes first. Its controller takes a doomed or lost pod for as good as any other, and
-    before all of them what the statuses of older ReplicaSets do not show as available, ready by now or not.
+    A change of the count comes first, from all ReplicaSets in proportion. Then the oldest goes first. Its
+    controller takes a doomed or lost pod for as good as any other, and before all of them what the statuses
+    of older ReplicaSets do not show as available, ready by now or not.
     """
+    cluster = cluster.copied()
+    deployment = next(one for one in cluster.deployments if one.uid == deployment.uid)
+    rescale(cluster, deployment)
+    active = [rs for rs in cluster.owned_by(deployment) if rs.spec > 0]
     least = max(0, deployment.replicas - deployment.max_unavailable)
     kept = {rs.uid: _left(cluster, rs, min(rs.spec, deployment.replicas)) for rs in active}
     old = sorted((rs for rs in active if rs.template != deployment.template), key=lambda rs: rs.created)
@@ -131,10 +136,13 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[Replica
 
 
 def _starting(cluster: Cluster, deployment: Deployment) -> int:
-    """Count the replicas of a twin's newest ReplicaSet that its status does not show as available."""
+    """Count the replicas of the newest ReplicaSet that are not ready; its status may say so any moment."""
     alike = [rs for rs in cluster.owned_by(deployment) if rs.template == deployment.template]
     new = min(alike, key=lambda rs: (rs.created, rs.name), default=None)
-    return new.spec - new.status_available if new is not None else 0
+    if new is None:
+        return 0
+    ready = sum(pod.active and pod.ready_since is not None for pod in cluster.pods_of(new))
+    return new.spec - max(new.status_available, ready)
 
 
 def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
