@@ -16,22 +16,22 @@ from splitter.core.nodes import (
     spot_node_selector_terms,
     spot_tolerations,
 )
-from splitter.core.placement import RoomRules
+from splitter.core.placement import ReservationRules
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet
-from splitter.kube.asks import Wake
+from splitter.kube.asks import Enqueue
 from splitter.kube.cache import Cache
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 
 
-def cache_of(settings: Settings, wake: Wake) -> Cache:
+def cache_of(settings: Settings, enqueue: Enqueue) -> Cache:
     """Return an empty cache that classifies nodes as the settings say."""
     presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
     return Cache(
         partial(assess, presets=presets),
-        wake,
+        enqueue,
         settings.autoscaler_status,
         settings.own_namespace,
         hear_node_events=settings.hear_node_events,
@@ -60,7 +60,7 @@ def rules_of(settings: Settings) -> Rules:
             reset_s=settings.reset_s,
             burst_s=settings.burst_s,
             settle_s=settings.settle_s,
-            probe_replicas=settings.first_window,
+            capacity_probe_replicas=settings.first_window,
             step_fraction=settings.step_fraction,
             step_interval_s=settings.step_interval_s,
             fast_s=settings.fast_s,
@@ -72,7 +72,7 @@ def rules_of(settings: Settings) -> Rules:
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
         look_again_s=settings.look_again_s,
-        room=RoomRules(
+        reservations=ReservationRules(
             nodes=node_presets_of(settings),
             image=settings.placeholder_image,
             pull_secrets=settings.placeholder_pull_secrets,

@@ -1,4 +1,4 @@
-"""The doorway: starts everything, leads or stands by, and stops it.
+"""the operator: starts everything, leads or stands by, and stops it.
 
 `cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
 traceback), then lets kopf run the process: start-up fills the caches and joins the election, clean-up stops.
@@ -24,7 +24,7 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.nodes import Health
 from splitter.core.reasons import Reason, State
-from splitter.kube.access import check_access, missing_in, probe
+from splitter.kube.access import check_access, check_connection, missing_in
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import Client
@@ -35,8 +35,8 @@ from splitter.kube.records import TemplateSetRecord
 from splitter.kube.views import Views
 from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
+from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
-from splitter.reconciler.vitals import checks
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.settings import Settings
@@ -71,25 +71,25 @@ async def run(settings: Settings) -> None:
             answered=metrics.count_request,
         )
         stack.push_async_callback(client.close)
-        version = await probe(client)
+        version = await check_connection(client)
         missing = await check_access(
             client, settings.watch_namespaces, settings.own_namespace if _elects(settings) else ""
         )
         logger.info("connected to Kubernetes %s at %s", version, client.server)
         if not _elects(settings) and settings.own_namespace:
             await _must_be_alone(client, settings.own_namespace)
-        doorway = _Doorway(client, settings, missing)
-        doorway.listen()
+        operator = _Operator(client, settings, missing)
+        operator.listen()
         await kopf.operator(
-            registry=doorway.registry(),
+            registry=operator.registry(),
             settings=_kopf_settings(),
             clusterwide=not settings.watch_namespaces,
             namespaces=list(settings.watch_namespaces),
             standalone=True,
-            stop_flag=doorway.stop,
+            stop_flag=operator.stop,
         )
-        if doorway.failure is not None:
-            raise doorway.failure
+        if operator.failure is not None:
+            raise operator.failure
 
 
 def _elects(settings: Settings) -> bool:
@@ -106,7 +106,7 @@ def _elects(settings: Settings) -> bool:
 
 
 async def _must_be_alone(client: Client, namespace: str) -> None:
-    """Raise SplitterError when an elected leader works on this cluster: two writers would fight."""
+    """Raise SplitterError when an elected leader works on this cluster: two writers would write conflict."""
     if (other := await leading_elsewhere(client, namespace)) is not None:
         message = (
             f"{other} leads on this cluster (Lease {namespace}/splitter), and this process takes part in no"
@@ -116,10 +116,10 @@ async def _must_be_alone(client: Client, namespace: str) -> None:
 
 
 def _kopf_settings() -> kopf.OperatorSettings:
-    found = kopf.OperatorSettings()
-    found.posting.enabled = False
-    found.scanning.disabled = True  # it has nothing to watch: the reflectors do
-    return found
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True  # it has nothing to watch: the reflectors do
+    return settings
 
 
 async def _synced(reflectors: Sequence[Reflector], deadline_s: float) -> None:
@@ -127,7 +127,7 @@ async def _synced(reflectors: Sequence[Reflector], deadline_s: float) -> None:
         await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors))
 
 
-class _Doorway:
+class _Operator:
     """What lives as long as the process, and the handlers that kopf calls."""
 
     def __init__(self, client: Client, settings: Settings, forbidden: Collection[str] = ()) -> None:
@@ -144,7 +144,7 @@ class _Doorway:
         self._reflectors = self._cache.reflectors(client, tuple(settings.watch_namespaces))
         self._views = Views(self._reflectors, self._cache.written, partial(missing_in, client))
         self._views.forbid(forbidden)
-        self._cache.template_sets.announce_to(self._inspect)
+        self._cache.template_sets.announce_to(self._validate_template_set)
         self._election: Election | None = None
         self._writing = client
         if _elects(settings):
@@ -198,8 +198,8 @@ class _Doorway:
             self._spawn(reflector.run())
         await self._fill()
         self._cache.find_vanished()
-        # What was imported and listed stays: looking for garbage in it would stop every pass for 0.1 s, again
-        # and again (docs/performance.md).
+        # What was imported and listed stays: looking for garbage in it would stop every reconcile for 0.1 s,
+        # again and again (docs/performance.md).
         gc.collect()
         gc.freeze()
         gc.set_threshold(_GARBAGE)
@@ -286,10 +286,10 @@ class _Doorway:
 
     def _restarts(self) -> Counter[str]:
         """Count, by the kind that is watched, how often a watch had to begin anew; called by scrapes."""
-        found: Counter[str] = Counter()
+        restarts: Counter[str] = Counter()
         for reflector in self._reflectors:
-            found[reflector.path.plural] += reflector.restarts
-        return found
+            restarts[reflector.path.plural] += reflector.restarts
+        return restarts
 
     def _failing(self) -> Counter[tuple[str, str]]:
         """Count, by kind and namespace, the watches without which something stands still."""
@@ -299,7 +299,7 @@ class _Doorway:
         rules = rules_of(self._settings)
         self._reconciler = reconciler = Reconciler(
             self._queue,
-            Observer(self._client, self._cache, rules.room),
+            Observer(self._client, self._cache, rules.reservations),
             Writer(self._writing, self._cache),
             self._renderer,
             rules=rules,
@@ -308,7 +308,7 @@ class _Doorway:
             moving=[one.source for one in self._cache.splits.values() if one.view.state in _ON_THE_MOVE],
         )
         for record in list(self._cache.template_sets.store.values()):
-            reconciler.inspect(record)
+            reconciler.validate_template_set(record)
         for key in self._cache.workloads():
             self._queue.add(key)
         put_endangered_first(self._cache)
@@ -320,9 +320,9 @@ class _Doorway:
             self._queue.serve(served=False)
             self._reconciler = None
 
-    def _inspect(self, record: TemplateSetRecord) -> None:
+    def _validate_template_set(self, record: TemplateSetRecord) -> None:
         if self._reconciler is not None:
-            self._reconciler.inspect(record)
+            self._reconciler.validate_template_set(record)
 
     async def _clean_up(self, **_: Any) -> None:  # noqa: ANN401 (kopf's own signature)
         """Stop reconciling, let what was sent arrive, hand over the lease, leave."""
@@ -343,14 +343,14 @@ class _Doorway:
             await asyncio.sleep(_LOOK_S)
 
     def _show_health(self) -> None:
-        found = checks(
+        shown = checks(
             self._reflectors,
             self._queue,
             self._election,
             stopping=self.stop.is_set(),
             waiting_s=self._views.waiting_s,
         )
-        self._health.show(found)
+        self._health.show(shown)
 
     def _spawn(self, work: Any) -> asyncio.Task[None]:  # noqa: ANN401 (any coroutine)
         task: asyncio.Task[None] = asyncio.create_task(work)
@@ -374,7 +374,7 @@ def put_endangered_first(cache: Cache) -> None:
     nodes = (record.state for record in cache.nodes.values())
     unwell = [state.name for state in nodes if state.health is not Health.HEALTHY]
     for name in (*unwell, *cache.vanished):
-        cache.wake_owners_on(name)
+        cache.enqueue_owners_on(name)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

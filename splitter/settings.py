@@ -1,7 +1,7 @@
 """The settings of one installation: a YAML file (`--settings FILE`), and the environment over it.
 
 Read once at start by every verb; whatever is wrong is found here, all at once and in words, never later. What
-a workload's owner decides is an annotation (`core.surface`). It writes `docs/reference/settings.md`.
+a workload's owner decides is an annotation. `docs/reference/settings.md` is written from here.
 """
 
 import os
@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import MAX_SOAK_S, nearest, parse_duration, quoted
 from splitter.core.nodes import PRESETS, parse_selector
 from splitter.core.reasons import Reason
-from splitter.core.surface import MAX_SOAK_S, nearest, parse_duration, quoted
 
 ENVIRONMENT_PREFIX: Final = "SPLITTER_"
 
@@ -105,7 +105,7 @@ class Settings(BaseModel):
         default=60, ge=1, description="A refusal that something else mends is looked at again after this."
     )
     node_coalesce_s: Seconds = Field(
-        default=0.05, ge=0, le=0.1, description="Node events within this time after the first are one pass."
+        default=0.05, ge=0, le=0.1, description="Node events within this time make one reconcile."
     )
     api_timeout_s: Seconds = Field(
         default=10, gt=0, le=600, description="How long one request to the API server may take."
@@ -261,17 +261,17 @@ def _from_file(file: Path | None) -> dict[str, object]:
     if file is None:
         return {}
     try:
-        found: object = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content: object = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
         raise SplitterError(
             _REASON, f"the settings {file} cannot be read: {why}. Mend the file, or name another."
         ) from error
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise SplitterError(_REASON, f'the settings {file} are no mapping. Write lines such as "workers: 8".')
-    return {str(key): value for key, value in found.items()}
+    return {str(key): value for key, value in content.items()}
 
 
 def _from_environment(variables: Mapping[str, str]) -> dict[str, object]:
@@ -308,16 +308,16 @@ def _hint(name: str, known: tuple[str, ...], spelled: Callable[[str], str] = str
 
 def _problems(error: ValidationError, named: Mapping[str, str]) -> list[str]:
     """Return one sentence for each setting that is wrong."""
-    found: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for fault in error.errors(include_url=False):
         name = str(fault["loc"][0]) if fault["loc"] else ""
         if fault["type"] == "value_error":
             message = str(fault.get("ctx", {}).get("error", fault["msg"]))
             ended = message if message.endswith(("?", ".")) else f"{message}."
-            found.setdefault(name, f"{named.get(name, name)}: {ended}" if name else ended)
+            problems.setdefault(name, f"{named.get(name, name)}: {ended}" if name else ended)
         else:
-            found.setdefault(name, _problem(name, named.get(name, name), fault["input"]))
-    return list(found.values())
+            problems.setdefault(name, _problem(name, named.get(name, name), fault["input"]))
+    return list(problems.values())
 
 
 def _problem(name: str, where: str, value: object) -> str:

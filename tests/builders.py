@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from splitter.core.labels_annotations import LABEL_SPLIT, ownership_mark_value
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Observation,
     PodView,
     Pool,
@@ -16,15 +19,12 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     SplitView,
-    Standing,
-    Tie,
     Trouble,
     TwinView,
 )
 from splitter.core.names import Key
 from splitter.core.packed import packed
 from splitter.core.placeable import runs
-from splitter.core.surface import LABEL_SPLIT, mark_value
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 KEY = Key("Deployment", "shop", "web")
@@ -38,14 +38,14 @@ def ago(seconds: float) -> datetime:
 
 
 def pod(
-    name: str = "pod", standing: Standing = Standing.SOUND, *, ready: bool = True, **fields: object
+    name: str = "pod", node_status: NodeStatus = NodeStatus.SOUND, *, ready: bool = True, **fields: object
 ) -> PodView:
     """Return a pod; one that is not bound is not ready."""
-    bound = standing is not Standing.UNBOUND
+    bound = node_status is not NodeStatus.UNBOUND
     made = PodView(
         name=name,
         uid=f"uid-{name}",
-        standing=standing,
+        node_status=node_status,
         node="node-1" if bound else None,
         node_uid="uid-node-1" if bound else None,
         ready_since=ago(LONG_AGO_S) if ready and bound else None,
@@ -62,9 +62,9 @@ def pods(
     return (
         *(pod(f"ready-{number}") for number in range(ready)),
         *(pod(f"starting-{number}", ready=False) for number in range(starting)),
-        *(pod(f"stuck-{n}", Standing.UNBOUND, unschedulable_since=waiting) for n in range(stuck)),
-        *(pod(f"doomed-{number}", Standing.DOOMED, on_spot=True) for number in range(doomed)),
-        *(pod(f"lost-{number}", Standing.LOST, on_spot=True) for number in range(lost)),
+        *(pod(f"stuck-{n}", NodeStatus.UNBOUND, unschedulable_since=waiting) for n in range(stuck)),
+        *(pod(f"doomed-{number}", NodeStatus.DOOMED, on_spot=True) for number in range(doomed)),
+        *(pod(f"lost-{number}", NodeStatus.LOST, on_spot=True) for number in range(lost)),
     )
 
 
@@ -73,7 +73,7 @@ def replica_set(
     spec: int | None = None,
     of: Sequence[PodView] = (),
     *,
-    tie: Tie = Tie.PARKED,
+    attachment: Attachment = Attachment.PARKED,
     template: str = TEMPLATE,
     age_s: float = LONG_AGO_S,
     refusal: Trouble | None = None,
@@ -91,7 +91,7 @@ def replica_set(
         created=ago(age_s),
         template_labels={"app": "web", "pod-template-hash": name.rpartition("-")[2]},
         hashes=(name.rpartition("-")[2],),
-        tie=tie,
+        attachment=attachment,
         refusal=refusal,
         pods=tuple(of),
     )
@@ -106,7 +106,7 @@ def twin(
     **fields: object,
 ) -> TwinView:
     """Return a twin with one ReplicaSet that runs its template."""
-    only = replica_set(f"web-{pool.value}-1", spec, of, tie=Tie.ATTACHED, template=template)
+    only = replica_set(f"web-{pool.value}-1", spec, of, attachment=Attachment.ATTACHED, template=template)
     return twin_of(pool, [only], template=template, updated=only.status_replicas, **fields)
 
 
@@ -143,7 +143,7 @@ def source(
     **fields: object,
 ) -> SourceView:
     """Return the source, taken over and paused unless said otherwise."""
-    mark = {"splitter.io/taken-over": mark_value("uid-web", ago(LONG_AGO_S))} if marked else {}
+    mark = {"splitter.io/taken-over": ownership_mark_value("uid-web", ago(LONG_AGO_S))} if marked else {}
     made = SourceView(
         key=KEY,
         uid="uid-web",
@@ -179,7 +179,7 @@ def split(**fields: object) -> SplitView:
         takes_over=True,
         state="",
         conflict=False,
-        fights=(),
+        write_conflicts=(),
         rebalance={},
         good_annotations=None,
         status=packed({}),
@@ -191,7 +191,7 @@ def split(**fields: object) -> SplitView:
 def observation(
     of: SourceView | None = None, sets: Sequence[ReplicaSetView] = (), **fields: object
 ) -> Observation:
-    """Return what one pass sees: by default a source that is ours, its Split, and no twins.
+    """Return what one reconcile sees: by default a source that is ours, its Split, and no twins.
 
     The admission policy has been told what the Split says, where nothing else is given.
     """
@@ -204,9 +204,9 @@ def observation(
         replica_sets=tuple(sets),
     )
     seen: Observation = replace(made, **fields)  # type: ignore[arg-type]
-    if "told" in fields or seen.split is None or seen.split.ordinals is None:
+    if "published" in fields or seen.split is None or seen.split.ordinals is None:
         return seen
-    return replace(seen, told=runs(seen.split.ordinals))
+    return replace(seen, published=runs(seen.split.ordinals))
 
 
 def rendered(template: str = TEMPLATE) -> dict[Pool, Rendered]:

@@ -51,7 +51,7 @@ LONG = (
     "test_dockerfile",
     "test_autoscaler",
     "test_high_availability",
-    "test_neighbours",
+    "test_related_objects",
     "test_causes",
     "test_metrics",
     "test_tutorial",

@@ -19,7 +19,7 @@ async def passing(seconds: float) -> None:
 
 
 class _Leaping(selectors.DefaultSelector):
-    """Passes the time that it was to wait, and looks what is there."""
+    """Reconciles the time that it was to wait, and looks what is there."""
 
     now_s = 0.0
 

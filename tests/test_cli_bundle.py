@@ -16,10 +16,10 @@ from splitter.cli.bundle import archive, contents
 from splitter.cli.cluster import Cluster
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.kube.bundle import Found
+from splitter.kube.bundle import BundleParts
 
 RUN = CliRunner()
-FOUND = Found(
+FOUND = BundleParts(
     objects={"splits": []},
     logs={"b": "leading\n", "b-previous": "crashed\n", "a": "standing by\n"},
     metrics={"a": "splitter_leader 0\n"},
@@ -33,7 +33,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Target, str | None, int
     """Return what the verb asks the cluster for, which answers with what was found."""
     questions: list[tuple[Target, str | None, int]] = []
 
-    async def read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> Found:
+    async def read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> BundleParts:
         del cluster
         questions.append((target, installation, log_lines))
         return FOUND
@@ -46,8 +46,8 @@ class TestBundle:
     def test_writes_one_archive(self, asked: list[tuple[Target, str | None, int]], tmp_path: Path) -> None:
         """Every file is in one folder, for its owner alone; what is missing is said, and is no failure."""
         file = tmp_path / "b.tar.gz"
-        told = ["bundle", "-n", "blue", "--namespace", "shop", "-o", str(file), "--log-lines", "7"]
-        result = RUN.invoke(app, told)
+        reported = ["bundle", "-n", "blue", "--namespace", "shop", "-o", str(file), "--log-lines", "7"]
+        result = RUN.invoke(app, reported)
         assert result.exit_code == Exit.DONE, result.output
         assert asked == [(Target("shop", None), "blue", 7)]
         assert stat.S_IMODE(file.stat().st_mode) == 0o600

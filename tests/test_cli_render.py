@@ -35,9 +35,9 @@ spec:
 """
 
 
-def render(text: str, *told: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
+def render(text: str, *describe_comparisons: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
     """Return the exit code, the twins, and what was said on standard error."""
-    found = RUN.invoke(app, ["render", "-f", "-", *told], input=text)
+    found = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=text)
     return found.exit_code, list(yaml.safe_load_all(found.stdout)), found.stderr
 
 
@@ -146,8 +146,8 @@ class TestTemplateSets:
             "data": {f"deployment.{pool.value}.yaml.j2": bomb for pool in Pool},
         }
         file.write_text(yaml.safe_dump(config_map), encoding="utf-8")
-        told = ("--templates", str(file), "--annotation", "template=bomb")
-        found = RUN.invoke(app, ["render", "-f", "-", *told], input=DEPLOYMENT)
+        describe_comparisons = ("--templates", str(file), "--annotation", "template=bomb")
+        found = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=DEPLOYMENT)
         assert found.stdout == ""
         assert "line 1: rendering it reached the limit of memory, 128 MiB" in str(found.exception)
 
@@ -195,16 +195,16 @@ class TestUsage:
     """A file or a workload, never both or neither."""
 
     @pytest.mark.parametrize(
-        ("told", "sentence"),
+        ("reported", "sentence"),
         [
             ((), "name either a workload, such as deploy/web, or a file with -f"),
             (("deploy/web", "-f", "-"), "name either a workload, such as deploy/web, or a file with -f"),
             (("-f", "-", "--diff"), "--diff compares with a cluster: name a workload, such as"),
         ],
     )
-    def test_is_told(self, told: tuple[str, ...], sentence: str) -> None:
+    def test_is_told(self, describe_comparisons: tuple[str, ...], sentence: str) -> None:
         """Exit code 2."""
-        found = RUN.invoke(app, ["render", *told], env={"COLUMNS": "200", "TERM": "dumb"})
+        found = RUN.invoke(app, ["render", *describe_comparisons], env={"COLUMNS": "200", "TERM": "dumb"})
         assert found.exit_code == 2
         assert sentence in " ".join(found.stderr.replace("│", " ").split())
 

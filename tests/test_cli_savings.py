@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.cli.bill import as_csv, counted, table
-from splitter.core.usage import Amount, Mark, Usage, Use
+from splitter.core.usage import Amount, Usage, UsagePoint, Use
 
 RUN = CliRunner()
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
@@ -33,11 +33,11 @@ def split(
 ) -> dict[str, Any]:
     """Return a Split that has held 2 replicas on on-demand and 8 on spot, for 10 hours."""
     since = since or NOW - timedelta(hours=10)
-    told = usage if usage is not None else Usage(since, since, {}, HELD).to_json()
+    reported = usage if usage is not None else Usage(since, since, {}, HELD).to_json()
     return {
         "metadata": {"namespace": namespace, "name": name},
         "spec": {"source": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, "takeOver": True},
-        "status": {"state": "Steady", "usage": told},
+        "status": {"state": "Steady", "usage": reported},
     }
 
 
@@ -83,7 +83,7 @@ class TestTheBill:
         """Between two marks it is told as if it had been used evenly."""
         day = timedelta(days=1)
         total = {Use.SPOT: Amount(48 * HOUR)}
-        usage = Usage(NOW - 2 * day, NOW, total, {}, (Mark(NOW - day, {Use.SPOT: Amount(40 * HOUR)}),))
+        usage = Usage(NOW - 2 * day, NOW, total, {}, (UsagePoint(NOW - day, {Use.SPOT: Amount(40 * HOUR)}),))
         [row], _ = counted([split("shop", "web", usage.to_json())], NOW, 12 * HOUR)
         assert row.saving.replicas(Use.SPOT) == 4
 
@@ -172,7 +172,7 @@ def asset(name: str, cpu: float, memory: float, **fields: Any) -> dict[str, Any]
     return {**made, **fields}
 
 
-def told(*words: str) -> tuple[dict[str, Any], str]:
+def reported(*words: str) -> tuple[dict[str, Any], str]:
     """Return what the command writes as JSON, and what it says beside."""
     found = RUN.invoke(app, ["savings", "-n", "shop", "-o", "json", *words])
     assert found.exit_code == 0, found.output
@@ -184,7 +184,7 @@ class TestPrices:
     def test_assumed(self, answers: dict[str, Any]) -> None:
         """Nobody is asked, not even for nodes, and it is said."""
         del answers["/api/v1/nodes"]
-        found, _ = told()
+        found, _ = reported()
         assert found["prices"] == {"onDemand": 1.0, "spot": 0.3, "assumed": True}
         assert found["all"]["savedShare"] == pytest.approx(0.56, rel=0.01)
         assert "paid" not in found["all"]
@@ -199,7 +199,7 @@ class TestPrices:
             "d": asset("new", 0.0, 0.0, cpuCoreHours=0.0),
         }
         answers["/assets"] = {"code": 200, "data": [assets] if listed else assets}
-        found, said = told("--opencost", answers["url"])
+        found, said = reported("--opencost", answers["url"])
         assert said == ""
         assert found["prices"]["spot"] == pytest.approx({"vcpuHour": 0.01, "gibHour": 0.001})
         whole = found["all"]
@@ -218,7 +218,7 @@ class TestPrices:
             return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
         answers["cpu"], answers["memory"] = metric(0.04, 0.01), metric(0.005, 0.001)
-        found, said = told("--prometheus", answers["url"])
+        found, said = reported("--prometheus", answers["url"])
         assert said == ""
         assert found["prices"]["onDemand"] == {"vcpuHour": 0.04, "gibHour": 0.005}
 
@@ -233,7 +233,7 @@ class TestPrices:
         ]
         path = tmp_path / "prices.yaml"
         path.write_text(yaml.safe_dump({"currency": "EUR", "nodes": lines}), encoding="utf-8")
-        found, said = told("--prices", str(path))
+        found, said = reported("--prices", str(path))
         assert said == ""
         assert found["prices"]["currency"] == "EUR"
         on_demand, spot = found["prices"]["onDemand"], found["prices"]["spot"]
@@ -264,7 +264,7 @@ class TestPrices:
         assert answers
         path = tmp_path / "prices.yaml"
         path.write_text(text, encoding="utf-8")
-        found, said = told("--prices", str(path))
+        found, said = reported("--prices", str(path))
         assert why in said
         assert said.endswith("assumed prices are shown\n")
         assert found["prices"]["assumed"]
@@ -283,7 +283,7 @@ class TestPrices:
     def test_a_bad_answer_is_told(self, answer: Any, why: str, answers: dict[str, Any]) -> None:  # noqa: ANN401 - any answer
         """OpenCost is broken, or something else listens there."""
         answers["/assets"] = answer
-        found, said = told("--opencost", answers["url"])
+        found, said = reported("--opencost", answers["url"])
         assert why in said
         assert found["prices"]["assumed"]
 
@@ -291,7 +291,7 @@ class TestPrices:
     def test_a_bad_answer_to_a_query_is_told(self, data: object, answers: dict[str, Any]) -> None:
         """Something else than a Prometheus listens there."""
         answers["cpu"] = answers["memory"] = {"data": data}
-        found, said = told("--prometheus", answers["url"])
+        found, said = reported("--prometheus", answers["url"])
         assert "no metric node_cpu_hourly_cost" in said
         assert found["prices"]["assumed"]
 
@@ -309,15 +309,15 @@ class TestPrices:
     def test_nobody_answers(self, answers: dict[str, Any]) -> None:
         """An address where nothing listens, and one that is none."""
         assert answers
-        _, said = told("--opencost", "http://127.0.0.1:1")
+        _, said = reported("--opencost", "http://127.0.0.1:1")
         assert "no prices from http://127.0.0.1:1/assets" in said
-        _, said = told("--prometheus", "prometheus:9090")
+        _, said = reported("--prometheus", "prometheus:9090")
         assert "it begins with http:// or https://" in said
 
     def test_no_rights_to_list_nodes(self, answers: dict[str, Any]) -> None:
         """Which pool a price is of cannot be known then."""
         answers["/api/v1/nodes"] = 403
-        found, said = told("--opencost", answers["url"])
+        found, said = reported("--opencost", answers["url"])
         assert "nodes cannot be listed" in said
         assert found["prices"]["assumed"]
 

@@ -48,8 +48,8 @@ class TestTheCommand:
     def test_draws_a_picture(self, trace: str, tmp_path: Path) -> None:
         """--picture writes an SVG."""
         picture = tmp_path / "picture.svg"
-        told = ["--trace", str(TRACES / f"{trace}.csv"), "--replicas", "16", "--picture", str(picture)]
-        assert RUN.invoke(app, ["simulate", *told]).exit_code == 0
+        reported = ["--trace", str(TRACES / f"{trace}.csv"), "--replicas", "16", "--picture", str(picture)]
+        assert RUN.invoke(app, ["simulate", *reported]).exit_code == 0
         assert picture.read_text(encoding="utf-8").startswith("<svg")
 
     def test_warns_of_what_means_nothing(self) -> None:
@@ -59,7 +59,7 @@ class TestTheCommand:
         assert "Did you mean splitter.io/spot-percent?" in found.stderr
 
     @pytest.mark.parametrize(
-        ("told", "sentence"),
+        ("reported", "sentence"),
         [
             (["--annotation", "spot-percent=80%"], 'must be a whole number 0..100. Write "80".\n'),
             (["--annotation", "spot-percent"], '"spot-percent" is no annotation; write KEY=VALUE'),
@@ -72,9 +72,9 @@ class TestTheCommand:
             (["--picture", "/nowhere/picture.svg"], "No such file or directory"),
         ],
     )
-    def test_refuses_in_one_sentence(self, told: list[str], sentence: str) -> None:
+    def test_refuses_in_one_sentence(self, reported: list[str], sentence: str) -> None:
         """Exit code 1, the reason on standard error, no traceback."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *told])
+        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *reported])
         assert found.exit_code == 1
         assert found.stderr.startswith("splitter simulate: ")
         assert found.stderr.count("\n") == 1
@@ -97,7 +97,7 @@ class TestTheCommand:
         assert sentence in found.stderr
 
     @pytest.mark.parametrize(
-        "told",
+        "reported",
         [
             ["--replicas", "8"],
             [*OUTAGE],
@@ -107,9 +107,9 @@ class TestTheCommand:
             [*OUTAGE, "--replicas", "8", "--notice", "inf"],
         ],
     )
-    def test_is_used_wrongly(self, told: list[str]) -> None:
+    def test_is_used_wrongly(self, reported: list[str]) -> None:
         """Exactly one trace, at least one replica, numbers that are numbers: else exit code 2."""
-        assert RUN.invoke(app, ["simulate", *told]).exit_code == 2
+        assert RUN.invoke(app, ["simulate", *reported]).exit_code == 2
 
 
 class TestPolicies:

@@ -310,10 +310,10 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class TestWithACluster:
     """What is asked of the API server, and the exit codes."""
 
-    @pytest.mark.parametrize("told", [["web", "-n", "shop"], ["-n", "shop"], ["-A"]])
-    def test_status_shows_a_table(self, told: list[str]) -> None:
+    @pytest.mark.parametrize("reported", [["web", "-n", "shop"], ["-n", "shop"], ["-A"]])
+    def test_status_shows_a_table(self, reported: list[str]) -> None:
         """One workload, one namespace, all of them."""
-        found = RUN.invoke(app, ["status", *told])
+        found = RUN.invoke(app, ["status", *reported])
         assert found.exit_code == 0
         assert "web  " in found.stdout
 
@@ -330,8 +330,8 @@ class TestWithACluster:
 
     def test_status_of_what_is_not_split_is_3(self) -> None:
         """A named workload without a Split; -w does not wait for one."""
-        for told in (["status", "api", "-n", "shop"], ["status", "api", "-n", "shop", "-w"]):
-            found = RUN.invoke(app, told)
+        for reported in (["status", "api", "-n", "shop"], ["status", "api", "-n", "shop", "-w"]):
+            found = RUN.invoke(app, reported)
             assert (found.exit_code, found.stdout) == (3, "")
             assert found.stderr == "deployment shop/api is not split\n"
 
@@ -427,7 +427,7 @@ class TestTheCommands:
     """Wrong usage."""
 
     @pytest.mark.parametrize(
-        "told",
+        "reported",
         [
             ["status", "-w", "-o", "json"],
             ["status", "web", "-A"],
@@ -437,6 +437,6 @@ class TestTheCommands:
             ["freeze"],
         ],
     )
-    def test_are_used_wrongly(self, told: list[str]) -> None:
+    def test_are_used_wrongly(self, reported: list[str]) -> None:
         """Exit code 2, before anything is looked at."""
-        assert RUN.invoke(app, told).exit_code == 2
+        assert RUN.invoke(app, reported).exit_code == 2

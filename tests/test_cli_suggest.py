@@ -39,12 +39,12 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         yield found
 
 
-def suggest(*told: str) -> Result:
+def suggest(*reported: str) -> Result:
     """Run the verb."""
-    return RUN.invoke(app, ["suggest", *told])
+    return RUN.invoke(app, ["suggest", *reported])
 
 
-def told(*arguments: str) -> dict[str, Any]:
+def reported(*arguments: str) -> dict[str, Any]:
     """Return its JSON about namespace shop."""
     found = suggest("-n", "shop", "-o", "json", *arguments)
     assert found.exit_code == 0, found.output
@@ -102,7 +102,7 @@ class TestTheAnswer:
             },
             status={"state": "GivingBack", "desired": 4},
         )
-        assert list(named(told())) == ["web"]
+        assert list(named(reported())) == ["web"]
 
     def test_goes_by_what_stands_beside_a_workload(self, world: World) -> None:
         """A budget, an autoscaler, a foreign twin's name, a volume, a policy on the Namespace."""
@@ -116,7 +116,7 @@ class TestTheAnswer:
         world.add(BUDGETS, "calm", spec=budget)
         world.add(HPAS, "busy", spec={"scaleTargetRef": {"kind": "Deployment", "name": "scaled"}})
         world.add("/api/v1/persistentvolumeclaims", "d", spec={"accessModes": ["ReadWriteOnce"]})
-        found_by = named(told())
+        found_by = named(reported())
         assert found_by["web"]["policy"] == {"splitter.io/on-demand-base": "4"}
         assert "PodDisruptionBudget calm" in found_by["web"]["why"]
         assert found_by["scaled"]["policy"] == {"splitter.io/spot-percent": "50"}
@@ -136,9 +136,9 @@ class TestTheAnswer:
     def test_of_stateful_sets(self, world: World) -> None:
         """Placed where the policy is there; refused, with what to apply, where it is not."""
         world.add_stateful_set("db")
-        assert named(told())["db"]["reason"] == "PlacementUnsupported"
+        assert named(reported())["db"]["reason"] == "PlacementUnsupported"
         world.add_policy()
-        found = named(told())["db"]
+        found = named(reported())["db"]
         assert (found["eligible"], found["mode"], found["moves"]) == (
             True,
             "placement",
@@ -150,7 +150,7 @@ class TestTheAnswer:
         world.objects["/api/v1/nodes"].clear()
         world.add_nodes(provider="aws")
         world.add_deployment("web", 6, start_s=60)
-        answer = told()
+        answer = reported()
         assert answer["assumed"]["noticeSeconds"] == 120
         assert named(answer)["web"]["wanted"] == {"onDemand": 0, "spot": 6}
 
@@ -199,7 +199,7 @@ class TestWhereNothingCanBeShown:
         """What it costs; all else is shown."""
         world.add_deployment("web")
         world.forbidden = {plural}
-        answer = told()
+        answer = reported()
         assert answer["notShown"] == [f"these credentials may not list {plural}: {lost}"] or (
             plural == "nodes" and answer["notShown"][0].endswith("the shortest notice is assumed")
         )
@@ -212,7 +212,7 @@ class TestWhereNothingCanBeShown:
         world.add_stateful_set("db")
         world.add_policy()
         world.forbidden = {"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}
-        answer = told()
+        answer = reported()
         assert named(answer)["db"]["eligible"]
         assert any("is assumed to be there" in one for one in answer["notShown"])
 
@@ -234,13 +234,13 @@ class TestWhereNothingCanBeShown:
         """And an empty list for programs."""
         world.add_deployment("split", labels={"splitter.io/split": "enabled"})
         assert suggest("-n", "shop").stdout == "no workload without the label is here\n"
-        assert told()["workloads"] == []
+        assert reported()["workloads"] == []
 
     def test_a_cluster_without_splitter(self, world: World) -> None:
         """All is shown: this is what one asks before it is installed."""
         del world.objects[SPLITS]
         world.add_deployment("web")
-        answer = told()
+        answer = reported()
         assert answer["notShown"] == [
             "splitter is not installed in this cluster: a label does nothing until it is"
         ]
@@ -250,7 +250,7 @@ class TestWhereNothingCanBeShown:
         """A question mark, and a cautious base."""
         world.add_deployment("web", start_s=None)
         assert "     ?  " in suggest("-n", "shop").stdout.splitlines()[1]
-        found = named(told())["web"]
+        found = named(reported())["web"]
         assert (found["startSeconds"], found["wanted"]["onDemand"]) == (None, 1)
 
 
@@ -270,7 +270,7 @@ class TestWhatTenantsWrite:
         """One odd object hides no other."""
         world.add_deployment("odd", spec={"replicas": "many"})
         world.add_deployment("web")
-        assert list(named(told())) == ["web"]
+        assert list(named(reported())) == ["web"]
 
 
 class TestTheLists:
@@ -280,7 +280,7 @@ class TestTheLists:
         """No page is larger than 500, and no workload costs a request of its own."""
         for number in range(300):
             world.add_deployment(f"web-{number}", 2)
-        assert len(told()["workloads"]) == 300
+        assert len(reported()["workloads"]) == 300
         assert world.largest_page == 500
         assert len(world.asked) < 25
 

@@ -161,7 +161,7 @@ class TestJudge:
     @pytest.mark.parametrize(("surge", "bound"), [("0", 5), ("1", 5), ("2", 6)])
     def test_the_probe_is_one_more_where_there_is_no_surge(self, surge: str, bound: int) -> None:
         """A workload that may not surge is allowed one replica that asks whether spot is back."""
-        found = judged(step(Expected(4, 4), probes=True), timeline({0: 4}), web=workload(surge=surge))
+        found = judged(step(Expected(4, 4), capacity_probe=True), timeline({0: 4}), web=workload(surge=surge))
         assert cell(found).bound == bound
 
     def test_the_doomed_do_not_count_against_the_bound(self) -> None:
@@ -388,8 +388,8 @@ class TestMoney:
         held = {Use.SPOT: Amount(6), Use.ON_DEMAND: Amount(5), Use.DESIRED: Amount(10)}
         usage = Usage(noon, noon, {}, held).to_json()
         splits: list[JsonObject] = [{"status": {"usage": usage}}, {}, {"status": {"usage": 7}}]
-        told = has_saved(splits, noon + timedelta(minutes=3))
-        assert told.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
+        reported = has_saved(splits, noon + timedelta(minutes=3))
+        assert reported.startswith("so far 55% of the replicas' time was on spot and 32% was saved")
 
     def test_nothing_was_counted(self) -> None:
         """No share of nothing."""

@@ -10,8 +10,8 @@ import pytest
 
 from splitter.core.names import Key
 from splitter.kube.client import ApiError
+from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import WorkQueue
-from splitter.reconciler.vitals import checks
 from splitter.report.health import Check, Health, serve
 
 WEB = Key("Deployment", "shop", "web")
@@ -28,7 +28,7 @@ class Clock:
         return self.time_s
 
 
-def probe(port: int, path: str) -> tuple[int, dict[str, object]]:
+def ask(port: int, path: str) -> tuple[int, dict[str, object]]:
     """Ask as the kubelet does."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
@@ -44,9 +44,9 @@ class TestAnswers:
         health = Health()
         port = serve(health, 0)
         health.show([Check("watch /api/v1/pods", "is not listed yet", ready=False, age_s=3.21)])
-        status, body = probe(port, "/healthz")
+        status, body = ask(port, "/healthz")
         assert (status, body["ok"]) == (200, True)
-        status, body = probe(port, "/readyz?verbose")
+        status, body = ask(port, "/readyz?verbose")
         assert (status, body["ok"]) == (503, False)
         assert isinstance(body["checks"], dict)
         assert body["checks"]["watch /api/v1/pods"] == {
@@ -55,7 +55,7 @@ class TestAnswers:
             "age_s": 3.2,
         }
         assert body["checks"]["event-loop"]["message"] == "turns"
-        assert probe(port, "/elsewhere")[0] == 404
+        assert ask(port, "/elsewhere")[0] == 404
 
     def test_before_the_first_look(self) -> None:
         """A process that has just begun is live and not ready."""
@@ -109,7 +109,7 @@ class Leadership:
     leader: str = "other-pod_1"
 
 
-class Passes:
+class Reconciles:
     """What the checks see of the queue."""
 
     def __init__(self, waits: int = 0, stuck_s: float = 0.0, longest_s: float = 0.0) -> None:
@@ -124,18 +124,23 @@ class Passes:
         """Return for how long nothing has ended."""
         return self._stuck_s
 
-    def longest_pass_s(self) -> float:
-        """Return for how long a pass has lasted."""
+    def longest_reconcile_s(self) -> float:
+        """Return for how long a reconcile has lasted."""
         return self._longest_s
 
 
 def verdict(
-    *watches: Watch, passes: Passes | None = None, election: Leadership | None = None, stopping: bool = False
+    *watches: Watch,
+    reconciles: Reconciles | None = None,
+    election: Leadership | None = None,
+    stopping: bool = False,
 ) -> tuple[bool, bool, str]:
     """Return live, ready, and all messages."""
-    found = checks(watches or (Watch(),), Passes() if passes is None else passes, election, stopping=stopping)
-    told = "; ".join(f"{one.name} {one.message}" for one in found)
-    return all(one.live for one in found), all(one.ready for one in found), told
+    found = checks(
+        watches or (Watch(),), Reconciles() if reconciles is None else reconciles, election, stopping=stopping
+    )
+    reported = "; ".join(f"{one.name} {one.message}" for one in found)
+    return all(one.live for one in found), all(one.ready for one in found), reported
 
 
 class TestWatches:
@@ -148,9 +153,9 @@ class TestWatches:
         assert verdict(Watch(synced=asyncio.Event()), Watch())[:2] == (True, True)
         empty = Watch()
         empty.synced.clear()
-        live, ready, told = verdict(empty, Watch())
+        live, ready, reported = verdict(empty, Watch())
         assert (live, ready) == (True, False)
-        assert "/api/v1/pods is not listed yet" in told
+        assert "/api/v1/pods is not listed yet" in reported
 
     def test_one_namespace_of_several(self) -> None:
         """It is said, and whoever looks after the others is ready; with none to look after it is not."""
@@ -164,57 +169,59 @@ class TestWatches:
     def test_a_leader_that_sees_nothing(self) -> None:
         """It does not say that it stands by, and soon it is not ready."""
         for waited_s, ready in ((10.0, True), (60.0, False)):
-            found = checks((Watch(),), Passes(), Leadership(leading=True), stopping=False, waiting_s=waited_s)
-            [passes] = [one for one in found if one.name == "passes"]
-            assert (passes.ready, passes.live) == (ready, True)
-            assert f"{waited_s:.0f} s to see" in passes.message
+            found = checks(
+                (Watch(),), Reconciles(), Leadership(leading=True), stopping=False, waiting_s=waited_s
+            )
+            [reconciles] = [one for one in found if one.name == "passes"]
+            assert (reconciles.ready, reconciles.live) == (ready, True)
+            assert f"{waited_s:.0f} s to see" in reconciles.message
 
     def test_api_server_away(self) -> None:
         """An API server that is away is said, and no reason to restart: that would not bring it back."""
         away = Watch(error=ApiError(0, "NoAnswer", "refused"), silent_s=900)
-        live, ready, told = verdict(away)
+        live, ready, reported = verdict(away)
         assert (live, ready) == (True, True)
-        assert "is interrupted: 0 NoAnswer: refused" in told
+        assert "is interrupted: 0 NoAnswer: refused" in reported
 
     def test_stuck(self) -> None:
         """A watch in which nothing happens, not even a failure, is mended by a new process only."""
-        live, _, told = verdict(Watch(stuck=True))
+        live, _, reported = verdict(Watch(stuck=True))
         assert not live
-        assert "is stuck" in told
+        assert "is stuck" in reported
 
     def test_optional(self) -> None:
         """What splitter does without is neither."""
         assert verdict(Watch(), Watch(optional=True, stuck=True))[:2] == (True, True)
 
 
-class TestPasses:
+class TestReconciles:
     def test_stuck(self) -> None:
-        """Keys that wait while no pass ends for five minutes: not live."""
-        assert verdict(passes=Passes(5, 299))[0]
-        live, _, told = verdict(passes=Passes(5, 301))
+        """Keys that wait while no reconcile ends for five minutes: not live."""
+        assert verdict(reconciles=Reconciles(5, 299))[0]
+        live, _, reported = verdict(reconciles=Reconciles(5, 301))
         assert not live
-        assert "5 workloads wait, no pass has ended for 301 s" in told
+        assert "5 workloads wait, no reconcile has ended for 301 s" in reported
 
     def test_one_pass(self) -> None:
         """One pass that lasts longer than all its requests may: not live, however the others do."""
-        assert not verdict(passes=Passes(0, 1, 601))[0]
+        assert not verdict(reconciles=Reconciles(0, 1, 601))[0]
 
     def test_api_server_away(self) -> None:
         """While no watch hears anything, passes that do not end are the API server's."""
-        live, _, told = verdict(Watch(silent_s=200), passes=Passes(5, 1000))
+        live, _, reported = verdict(Watch(silent_s=200), reconciles=Reconciles(5, 1000))
         assert live
-        assert "a restart would not help" in told
+        assert "a restart would not help" in reported
 
     def test_standby(self) -> None:
-        """Who does not lead has no passes to be stuck with."""
-        passes = Passes(5, 1000)
-        passes.served = False
-        assert verdict(passes=passes, election=Leadership())[:2] == (True, True)
+        """Who does not lead has no reconciles to be stuck with."""
+        reconciles = Reconciles(5, 1000)
+        reconciles.served = False
+        assert verdict(reconciles=reconciles, election=Leadership())[:2] == (True, True)
 
 
 class TestLeadership:
     @pytest.mark.parametrize(
-        ("election", "ready", "told"),
+        ("election", "ready", "reported"),
         [
             (None, True, "leader this process, without an election"),
             (Leadership(answered=False), False, "leader not known yet"),
@@ -223,10 +230,10 @@ class TestLeadership:
             (Leadership(leader=""), True, "which stands by; last seen: nobody"),
         ],
     )
-    def test_ready(self, election: Leadership | None, ready: bool, told: str) -> None:
+    def test_ready(self, election: Leadership | None, ready: bool, reported: str) -> None:
         """Leading or standing by, a replica is ready."""
         assert verdict(election=election)[1] is ready
-        assert told in verdict(election=election)[2]
+        assert reported in verdict(election=election)[2]
 
     def test_leaving(self) -> None:
         """Who is told to leave is not ready any more, and live to the end."""
@@ -235,18 +242,18 @@ class TestLeadership:
 
 class TestQueue:
     async def test_counts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Time counts from the first key that waits, and from each pass that ends."""
+        """Time counts from the first key that waits, and from each reconcile that ends."""
         clock = Clock()
         monkeypatch.setattr("splitter.reconciler.queue.time.monotonic", clock)
         queue = WorkQueue()
         queue.serve(served=True)
         clock.time_s += 100
-        assert queue.stuck_s() == queue.longest_pass_s() == 0
+        assert queue.stuck_s() == queue.longest_reconcile_s() == 0
         queue.add(WEB)
         clock.time_s += 7
-        assert (queue.stuck_s(), queue.longest_pass_s()) == (7, 0)
+        assert (queue.stuck_s(), queue.longest_reconcile_s()) == (7, 0)
         assert await queue.take() == WEB
         clock.time_s += 5
-        assert (queue.stuck_s(), queue.longest_pass_s()) == (12, 5)
+        assert (queue.stuck_s(), queue.longest_reconcile_s()) == (12, 5)
         queue.done(WEB)
-        assert queue.stuck_s() == queue.longest_pass_s() == 0
+        assert queue.stuck_s() == queue.longest_reconcile_s() == 0

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from splitter.cli.exits import exits_table
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS, keys, parse_policy
+from splitter.core.labels_annotations.reference import ROWS, annotations_table
 from splitter.core.meanings import MEANINGS, SECTIONS, reasons_tables
 from splitter.core.model import Policy
 from splitter.core.reasons import Reason
-from splitter.core.surface import OWN_ANNOTATIONS, USER_ANNOTATIONS, keys, parse_policy
-from splitter.core.surface.reference import ROWS, annotations_table
 from written import in_step
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 _TESTS = "tests/test_reference.py"
 _SINGLE: dict[str, tuple[str, Callable[[], str]]] = {
-    "annotations.md": ("splitter.core.surface.reference", annotations_table),
+    "annotations.md": ("splitter.core.labels_annotations.reference", annotations_table),
     "commands.md": ("splitter.cli.exits", exits_table),
 }
 
@@ -66,7 +66,7 @@ class TestReasons:
 
 
 class TestAnnotations:
-    """What splitter/core/surface/reference.py says."""
+    """What splitter/core/labels_annotations/reference.py says."""
 
     def test_are_all_there(self) -> None:
         """Each annotation a user may write has a row, and what is splitter's own is named."""

@@ -1,4 +1,4 @@
-"""The twins of a source from pass to pass: what a broken template leaves standing."""
+"""The twins of a source from reconcile to reconcile: what a broken template leaves standing."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ class Life:
         self._sets["own"] = TemplateSet("own", files)
 
     async def hashes(self, observed: Observation) -> set[str] | None:
-        """Return the hashes of both twins in a pass, None when the set is broken."""
+        """Return the hashes of both twins in a reconcile, None when the set is broken."""
         found = await self.rendering.twins_of(observed, POLICY)
         if isinstance(found, Note):
             assert found.reason is Reason.TEMPLATE_INVALID
@@ -232,7 +232,7 @@ class TestInTime:
         assert all('"new":"yes"' in rendered.manifest_json for rendered in found.values())
 
     async def test_what_fails_late(self) -> None:
-        """A fault comes with the next pass, and is kept as one that came at once."""
+        """A fault comes with the next reconcile, and is kept as one that came at once."""
         self.renderer.fault = TemplateError("own", "own/x", 3, "it is wrong")
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.renderer.ready.set()
@@ -253,7 +253,7 @@ class TestInTime:
         assert self.done.empty()
 
     async def test_the_end(self) -> None:
-        """What is under way when a term ends is given up, and wakes nobody."""
+        """What is under way when a term ends is given up, and enqueues nobody."""
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.rendering.end()
         self.renderer.ready.set()
@@ -261,7 +261,7 @@ class TestInTime:
         assert self.done.empty()
 
     async def test_a_bug(self, caplog: pytest.LogCaptureFixture) -> None:
-        """What nobody waits for any more is said, and the next pass finds it out again."""
+        """What nobody waits for any more is said, and the next reconcile finds it out again."""
         self.renderer.fault = RuntimeError("a bug")
         assert await self.rendering.twins_in_time(BOTH, POLICY) is None
         self.renderer.ready.set()

@@ -41,7 +41,7 @@ class TestPrecedence:
             assert getattr(settings, name) == getattr(tuning, name)
         assert (settings.step_fraction, settings.first_window) == (
             tuning.step_fraction,
-            tuning.probe_replicas,
+            tuning.capacity_probe_replicas,
         )
 
     def test_reach_the_planner(self) -> None:

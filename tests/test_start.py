@@ -243,8 +243,8 @@ class TestBug:
         )
         assert ended.returncode == 1
         assert "splitter ends, this is a bug of splitter's" in ended.stderr
-        told = json.loads(ended.stderr)["exc_info"] if form == "json" else ended.stderr
-        assert "ValueError: invalid literal: …" in told
+        reported = json.loads(ended.stderr)["exc_info"] if form == "json" else ended.stderr
+        assert "ValueError: invalid literal: …" in reported
         assert "hunter2" not in ended.stderr
 
 

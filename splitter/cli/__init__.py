@@ -101,6 +101,6 @@ def main() -> None:
         # kubectl calls its plugins by their whole name; people write the name with a space.
         app(prog_name="kubectl splitter" if called.startswith("kubectl-") else "splitter")
     except (SplitterError, MendableError) as error:
-        told = "\n".join(map(printable, str(error).splitlines()))
-        sys.stderr.write(f"splitter: {told}\n")
+        message = "\n".join(map(printable, str(error).splitlines()))
+        sys.stderr.write(f"splitter: {message}\n")
         raise SystemExit(Exit.MENDABLE) from None

@@ -1,15 +1,15 @@
 """Reads `KEY=VALUE` from the command line as annotations, and annotations as a policy.
 
 `simulate` and `render` share it. The sentences are the controller's own; a fault is a `ValueError`, which
-the verb shows on standard error (`told`) before it ends with exit code 1.
+the verb shows on standard error (`describe_fault`) before it ends with exit code 1.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
+from splitter.core.labels_annotations import PREFIX, parse_policy
 from splitter.core.model import Policy
-from splitter.core.surface import PREFIX, parse_policy
 
 # True of the controller, not of a verb that has no policy in force.
 _LAST_GOOD = " Until then the last good policy stays in force."
@@ -39,17 +39,17 @@ def read_annotations(pairs: Iterable[str]) -> dict[str, str]:
     >>> read_annotations(["spot-percent=80"])
     {'splitter.io/spot-percent': '80'}
     """
-    found: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         key = key.strip()
         if not equals or not key:
             raise ValueError(f'"{pair}" is no annotation; write KEY=VALUE, such as spot-percent=80')
         key = key if "/" in key else PREFIX + key
-        if key in found:
+        if key in annotations:
             raise ValueError(f"{key} is there twice; leave one out")
-        found[key] = value.strip()
-    return found
+        annotations[key] = value.strip()
+    return annotations
 
 
 def read_named(texts: Iterable[str], common: Mapping[str, str]) -> list[Named]:
@@ -60,20 +60,20 @@ def read_named(texts: Iterable[str], common: Mapping[str, str]) -> list[Named]:
     >>> read_named(["careful:on-demand-base=4,soak=1h"], {})[0].name
     'careful'
     """
-    found: list[Named] = []
+    workloads: list[Named] = []
     for text in texts:
         name, colon, written = text.partition(":")
         name = name.strip()
         if not name or (not colon and "=" in name):
             raise ValueError(f'policy "{text}" has no name; write NAME:KEY=VALUE,KEY=VALUE')
-        if name in {policy.name for policy in found}:
+        if name in {policy.name for policy in workloads}:
             raise ValueError(f"policy {name} is there twice; give one another name")
         try:
             own = read_annotations(part for part in written.split(",") if part.strip())
         except ValueError as fault:
             raise ValueError(f"policy {name}: {fault}") from fault
-        found.append(Named(name, {**common, **own}))
-    return found
+        workloads.append(Named(name, {**common, **own}))
+    return workloads
 
 
 def policy_of(
@@ -95,7 +95,7 @@ def policy_of(
     return parsed.policy, sentences
 
 
-def told(fault: ValueError | OSError) -> str:
+def describe_fault(fault: ValueError | OSError) -> str:
     """Return a fault as a sentence: a file that cannot be read or written comes with its name."""
     if isinstance(fault, OSError) and fault.filename is not None:
         return f"{fault.filename}: {fault.strerror}"

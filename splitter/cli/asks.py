@@ -17,14 +17,14 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.names import Key
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_FREEZE,
     ANNOTATION_RESTARTED_AT,
     ANNOTATION_ROLLOUT_AT,
     LABEL_SPLIT,
 )
-from splitter.kube.as_user import Told, annotate, told
+from splitter.core.names import Key
+from splitter.kube.as_user import PlacementAnswer, annotate, placement_answer
 from splitter.report.printable import printable
 
 
@@ -126,7 +126,7 @@ async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit
             if not targets:
                 sys.stderr.write("no split workload was chosen: nothing is changed\n")
         for target in targets:
-            seen = await told(client, target.key) if ask.placed else Told()
+            seen = await placement_answer(client, target.key) if ask.placed else PlacementAnswer()
             if seen.placed:
                 sys.stderr.write(f"{target.words} is split by placement: {_put(ask.placed, target.key)}\n")
                 code = Exit.MENDABLE

@@ -72,17 +72,17 @@ def table(rows: Sequence[Row], prices: Prices | None, *, namespaced: bool) -> st
     if len(rows) > 1 and whole is not None:
         lines.append(_cells(whole, prices, "all"))
     widths = [max(len(line[column]) for line in (headings, *lines)) for column in range(len(headings))]
-    told = [
+    text = [
         "  ".join(
             printable(cell).ljust(width) if column < _TEXTS else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in (headings, *lines)
     ]
-    return "\n".join([*told, "", _told(prices)])
+    return "\n".join([*text, "", _prices_line(prices)])
 
 
-def _told(prices: Prices | None) -> str:
+def _prices_line(prices: Prices | None) -> str:
     if prices is None:
         return (
             f"assumed: a replica on spot costs {ASSUMED_SPOT_PRICE:g} of one on on-demand (prices come from"
@@ -122,17 +122,17 @@ def _percent(share: float | None) -> str:
 def figures(row: Row, prices: Prices | None) -> dict[str, Any]:
     """Return all figures of a row, flat: hours of replicas, vCPUs and GiB by use, shares, money."""
     saving = row.saving
-    found: dict[str, Any] = {"since": f"{row.since:%Y-%m-%dT%H:%M:%SZ}"}
+    record: dict[str, Any] = {"since": f"{row.since:%Y-%m-%dT%H:%M:%SZ}"}
     for use in Use:
-        found[f"{use.value}ReplicaHours"] = round(saving.replicas(use), 4)
-        found[f"{use.value}VcpuHours"] = round(saving.cpu(use), 4)
-        found[f"{use.value}GibHours"] = round(saving.memory(use), 4)
-    found["spotShare"] = saving.spot_share
-    found["savedShare"] = saving.ratio(prices)
+        record[f"{use.value}ReplicaHours"] = round(saving.replicas(use), 4)
+        record[f"{use.value}VcpuHours"] = round(saving.cpu(use), 4)
+        record[f"{use.value}GibHours"] = round(saving.memory(use), 4)
+    record["spotShare"] = saving.spot_share
+    record["savedShare"] = saving.ratio(prices)
     if prices is not None:
-        found["paid"], found["allOnDemand"] = saving.money(prices)
-        found["saved"] = found["allOnDemand"] - found["paid"]
-    return found
+        record["paid"], record["allOnDemand"] = saving.money(prices)
+        record["saved"] = record["allOnDemand"] - record["paid"]
+    return record
 
 
 def as_json(rows: Sequence[Row], prices: Prices | None, now: datetime) -> dict[str, Any]:
@@ -169,8 +169,8 @@ def as_csv(rows: Sequence[Row], prices: Prices | None, now: datetime) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for number, row in enumerate(rows):
-        found = figures(row, prices)
+        record = figures(row, prices)
         if number == 0:
-            writer.writerow(["namespace", "kind", "name", "until", *found])
-        writer.writerow([*map(printable, row.name), f"{now:%Y-%m-%dT%H:%M:%SZ}", *found.values()])
+            writer.writerow(["namespace", "kind", "name", "until", *record])
+        writer.writerow([*map(printable, row.name), f"{now:%Y-%m-%dT%H:%M:%SZ}", *record.values()])
     return text.getvalue()

@@ -21,7 +21,7 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, as_namespace
-from splitter.kube.bundle import Found, read_bundle
+from splitter.kube.bundle import BundleParts, read_bundle
 from splitter.report.bundle import files, overview
 from splitter.report.printable import printable
 from splitter.settings import Settings
@@ -63,8 +63,8 @@ def bundle(
     if installation:
         as_namespace(installation)
     target = replace(cluster, namespace=namespace).target(None)
-    found = asyncio.run(_read(cluster, target, installation, log_lines))
-    packed = contents(found)
+    read = asyncio.run(_read(cluster, target, installation, log_lines))
+    packed = contents(read)
     file = output or Path(time.strftime(f"{_FOLDER}-%Y%m%d-%H%M%S.tar.gz", time.gmtime()))
     try:
         _write(file, archive(packed, time.time()))
@@ -72,7 +72,7 @@ def bundle(
         raise MendableError(
             f"{file} cannot be written: {error.strerror}; name another file with -o"
         ) from error
-    for part, why in sorted(found.failures.items()):
+    for part, why in sorted(read.failures.items()):
         sys.stderr.write(f"not in it: {part}: {printable(why)}\n")
     typer.echo(f"{file}: {len(packed)} files; look through it before you make it public")
 
@@ -91,7 +91,7 @@ def _write(file: Path, content: bytes) -> None:
         raise
 
 
-async def _read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> Found:
+async def _read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> BundleParts:
     async with cluster.connected() as (client, settings):
         own = installation or settings.own_namespace
         if not own:
@@ -99,14 +99,14 @@ async def _read(cluster: Cluster, target: Target, installation: str | None, log_
         return await read_bundle(client, own, target.namespaces or settings.watch_namespaces, log_lines)
 
 
-def contents(found: Found) -> dict[str, str]:
+def contents(read: BundleParts) -> dict[str, str]:
     """Return each file of the archive, the overview first."""
-    made = files(found.objects, Settings.model_fields)
-    for pod, text in found.logs.items():
-        leads = pod.removesuffix("-previous") == found.leader
+    made = files(read.objects, Settings.model_fields)
+    for pod, text in read.logs.items():
+        leads = pod.removesuffix("-previous") == read.leader
         made[f"logs/{'leader-' if leads else ''}{pod}.log"] = text
-    made |= {f"metrics/{pod}.txt": text for pod, text in found.metrics.items()}
-    return {"README.txt": overview(__version__, made, found.failures, found.leader), **made}
+    made |= {f"metrics/{pod}.txt": text for pod, text in read.metrics.items()}
+    return {"README.txt": overview(__version__, made, read.failures, read.leader), **made}
 
 
 def archive(packed: Mapping[str, str], now_s: float) -> bytes:

@@ -19,9 +19,9 @@ import typer
 from splitter.cli.completion import contexts, namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, target_of
+from splitter.core.labels_annotations import SOURCES_SELECTOR
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
-from splitter.core.surface import SOURCES_SELECTOR
-from splitter.kube.access import probe
+from splitter.kube.access import check_connection
 from splitter.kube.client import ApiError, Client
 from splitter.kube.connect import connect
 from splitter.kube.kubeconfig import namespace_of
@@ -65,7 +65,7 @@ class Cluster:
         context = self.context or settings.context
         client = await connect(path, context, settings.api_timeout_s, connections=_CONNECTIONS)
         try:
-            await probe(client)
+            await check_connection(client)
             yield client, settings
         except ApiError as error:
             raise MendableError(f"the API server answered: {error}") from error
@@ -93,13 +93,13 @@ class Cluster:
 
 async def labelled(client: Client, namespaces: tuple[str, ...], selector: str) -> dict[Key, str]:
     """Return the UID of each workload with these labels, by namespace and name. Raises ApiError."""
-    found = {
+    sources = {
         Key(kind, one["metadata"]["namespace"], one["metadata"]["name"]): str(one["metadata"]["uid"])
         for kind in (DEPLOYMENT, STATEFUL_SET)
         for namespace in namespaces or ("",)
         for one in (await client.get(workloads(kind, namespace), labelSelector=selector))["items"]
     }
-    return dict(sorted(found.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
+    return dict(sorted(sources.items(), key=lambda one: (one[0].namespace, one[0].name, one[0].kind)))
 
 
 def kubeconfig_path() -> Path | None:

@@ -62,10 +62,10 @@ def complete_for_kubectl() -> None:
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
         "_TYPER_COMPLETE_ARGS": line,
     }
-    found = io.StringIO()
-    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(found):
+    answer = io.StringIO()
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(answer):
         _run_completion("splitter", asked)
-    lines = filter(None, found.getvalue().splitlines())
+    lines = filter(None, answer.getvalue().splitlines())
     sys.stdout.write("\n".join([*lines, _NO_FILES, ""]))
 
 
@@ -96,22 +96,22 @@ def contexts(incomplete: str) -> list[str]:
 
 def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the cluster's namespaces."""
-    found = _asked(ctx, "/api/v1/namespaces")
-    return [name for one in found if (name := str(one["metadata"]["name"])).startswith(incomplete)]
+    names = _asked(ctx, "/api/v1/namespaces")
+    return [name for one in names if (name := str(one["metadata"]["name"])).startswith(incomplete)]
 
 
 def workloads(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return what is split in the namespace, each with how it stands: `deploy/web` if begun so."""
     from splitter.cli.splits import key_of, status_of
 
-    found = []
+    names = []
     for split in _asked(ctx, "/apis/splitter.io/v1alpha1/namespaces/{namespace}/splits"):
         key, status = key_of(split), status_of(split)
         kind, slash, _ = incomplete.rpartition("/")
         name = f"sts/{key.name}" if key.kind == "StatefulSet" else f"{kind}{slash}{key.name}"
         if name.startswith(incomplete):
-            found.append((name, f"{status.get('state', '-')} {status.get('reason', '-')}"))
-    return found
+            names.append((name, f"{status.get('state', '-')} {status.get('reason', '-')}"))
+    return names
 
 
 def _asked(ctx: typer.Context, path: str) -> list[dict[str, Any]]:
@@ -139,5 +139,5 @@ async def _list(cluster: "Cluster", path: str) -> list[dict[str, Any]]:
 
     where = ResourcePath.read(path.format(namespace=cluster.target(None).namespace))
     async with asyncio.timeout(_PATIENCE_S), cluster.connected() as (client, _):
-        found: list[dict[str, Any]] = (await client.get(where, limit=_MOST))["items"]
-        return found
+        items: list[dict[str, Any]] = (await client.get(where, limit=_MOST))["items"]
+        return items

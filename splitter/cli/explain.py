@@ -19,11 +19,11 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
 from splitter.cli.target import Target
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.meanings import MEANINGS
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
 from splitter.report.printable import printable
@@ -131,8 +131,8 @@ def explained(split: Json) -> list[str]:
 
 
 def _section(title: str, lines: Iterator[str]) -> list[str]:
-    found = list(lines)
-    return ["", title, *found] if found else []
+    section = list(lines)
+    return ["", title, *section] if section else []
 
 
 def _replicas(status: Json) -> Iterator[str]:
@@ -187,12 +187,12 @@ def _spot(status: Json) -> Iterator[str]:
 
 def _faults(status: Json) -> Iterator[str]:
     for kind, expected in _EXPECTED.items():
-        found = condition(status, kind)
-        if found and found.get("status") != expected:
-            since = _time(found.get("lastTransitionTime"))
-            yield f"  {kind} is {found.get('status')} since {since}: {found.get('reason')}"
-            yield from _wrapped(str(found.get("message", "")), "    ")
-            yield from _wrapped(_remedy(str(found.get("reason"))), "    -> ", "       ")
+        stated = condition(status, kind)
+        if stated and stated.get("status") != expected:
+            since = _time(stated.get("lastTransitionTime"))
+            yield f"  {kind} is {stated.get('status')} since {since}: {stated.get('reason')}"
+            yield from _wrapped(str(stated.get("message", "")), "    ")
+            yield from _wrapped(_remedy(str(stated.get("reason"))), "    -> ", "       ")
 
 
 def _remedy(reason: str) -> str:

@@ -43,10 +43,10 @@ def read_documents(text: str, file: str) -> list[Document]:
     """
     loader = _Loader(text)
     try:
-        found: list[Document] = []
+        documents: list[Document] = []
         while loader.check_node():
             if (node := loader.get_node()) is not None:
-                found.extend(_objects(loader, node, file))
+                documents.extend(_objects(loader, node, file))
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         where = f", line {mark.line + 1}" if mark else ""
@@ -56,7 +56,7 @@ def read_documents(text: str, file: str) -> list[Document]:
         why = " ".join(str(fault).split()) or type(fault).__name__
         raise ValueError(why if why.startswith(file) else f"{file}: this is no YAML: {why}") from fault
     else:
-        return found
+        return documents
     finally:
         loader.dispose()
 

@@ -16,7 +16,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
-from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.printable import printable
@@ -52,33 +52,33 @@ def plan(
     Exit code 0; 3 when a workload was named that is not there.
     """
     target = cluster.target(workload)
-    found = asyncio.run(_look(target, cluster))
-    if target.name is not None and not found:
+    previews = asyncio.run(_look(target, cluster))
+    if target.name is not None and not previews:
         sys.stderr.write(f"{target.words} is not there\n")
         raise typer.Exit(Exit.NOT_SPLIT)
     if output is Output.JSON:
-        typer.echo(json.dumps([_plain(one) for one in found], indent=2))
+        typer.echo(json.dumps([_plain(one) for one in previews], indent=2))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
-    for one in found:
+    for one in previews:
         typer.echo("\n".join(line for whole in map(printable, _lines(one)) for line in fitted(whole, width)))
-    if not found:
+    if not previews:
         typer.echo("no workload is labelled or split here")
 
 
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:
     """Return the previews. Sets of the cluster are rendered within limits: others wrote them."""
     from splitter.assembly import cache_of, renderer_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
 
-    async with cluster.connected() as (client, found):
-        cache = cache_of(found, wake_nobody)
-        with closing(BoundedRenderer(renderer_of(found, cache.template_sets.by_name))) as renderer:
+    async with cluster.connected() as (client, previews):
+        cache = cache_of(previews, enqueue_nothing)
+        with closing(BoundedRenderer(renderer_of(previews, cache.template_sets.by_name))) as renderer:
             return await preview(
                 client,
                 cache,
                 renderer,
-                rules_of(found),
+                rules_of(previews),
                 namespaces=target.namespaces,
                 wanted=await cluster.chosen(client, target),
                 named=target.keys,
@@ -96,7 +96,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "message": one.plan.verdict.message,
         "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
         "objection": one.plan.objection.message if one.plan.objection else "",
-        "unrehearsed": one.unrehearsed,
+        "unrehearsed": one.without_dry_run,
         "problems": [problem.message for problem in one.in_force.problems],
         "members": list(one.plan.outlook),
         "actions": [describe(action) for action in one.plan.actions],
@@ -111,8 +111,8 @@ def _lines(one: Preview) -> list[str]:
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]
     if one.plan.objection is not None:
         lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
-    if one.unrehearsed:
-        lines.append(f"  ? not rehearsed with these credentials: {one.unrehearsed}")
+    if one.without_dry_run:
+        lines.append(f"  ? not tried in a dry run with these credentials: {one.without_dry_run}")
     lines += [f"  {member}" for member in one.plan.outlook]
     lines += [f"  would {describe(action)}" for action in one.plan.actions]
     if not one.plan.actions:

@@ -16,20 +16,20 @@ from pathlib import Path
 import typer
 import yaml
 
-from splitter.cli.annotations import PolicyFault, policy_of, read_annotations, told
+from splitter.cli.annotations import PolicyFault, describe_fault, policy_of, read_annotations
 from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.manifests import Document, read_documents
+from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
-from splitter.cli.render_cluster import told as diff_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Policy, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
-from splitter.core.surface import LabelState, defaults_for, source_label_state, twin_name
 from splitter.core.template_sets import TemplateSet
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import load_settings
@@ -83,12 +83,12 @@ def render(
             rendered, shares = asyncio.run(twins_of(*asked))
             typer.echo("---\n".join(_text(rendered[pool], shares, pool) for pool in pools), nl=False)
             return
-        found = asyncio.run(differences(*asked))
+        differing = asyncio.run(differences(*asked))
     except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter render: {told(fault)}\n")
+        sys.stderr.write(f"splitter render: {describe_fault(fault)}\n")
         raise typer.Exit(Exit.MENDABLE) from None
     names = {twin_name(target.name or "", pool) for pool in pools}
-    if text := diff_of([one for one in found if one.name in names]):
+    if text := diff_of([one for one in differing if one.name in names]):
         typer.echo(text)
         raise typer.Exit(Exit.DIFFERS)
 
@@ -99,9 +99,9 @@ async def _of_file(
     """Return the twins, rendered within the controller's limits: who tries a set is told of them first."""
     from splitter.assembly import renderer_of, rules_of
 
-    found, brought = read_templates(templates, load_settings(settings))
-    defaults = rules_of(found).defaults
-    with closing(BoundedRenderer(renderer_of(found, brought))) as renderer:
+    twins, brought = read_templates(templates, load_settings(settings))
+    defaults = rules_of(twins).defaults
+    with closing(BoundedRenderer(renderer_of(twins, brought))) as renderer:
         await check(renderer, brought)
         name, text = _read(file)
         workloads = _workloads(read_documents(text, name), name)
@@ -130,7 +130,7 @@ def _workloads(documents: list[Document], file: str) -> list[Document]:
 
     Raises ValueError when there is none.
     """
-    found = []
+    workloads = []
     for document in documents:
         manifest = document.manifest
         if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in _KINDS:
@@ -138,12 +138,12 @@ def _workloads(documents: list[Document], file: str) -> list[Document]:
         elif _is_ours(manifest):
             why = "it is a twin itself"
         else:
-            found.append(document)
+            workloads.append(document)
             continue
         sys.stderr.write(f"{file}, line {document.line}: {document.title} is skipped; {why}\n")
-    if not found:
+    if not workloads:
         raise ValueError(f"{file} holds no Deployment or StatefulSet of apps/v1; only these are split")
-    return found
+    return workloads
 
 
 def _is_ours(manifest: dict[str, object]) -> bool:

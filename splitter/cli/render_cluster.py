@@ -19,6 +19,7 @@ from splitter.cli.target import Target
 from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE
 from splitter.core.mode import mode_of
 from splitter.core.model import (
     Mode,
@@ -29,7 +30,6 @@ from splitter.core.model import (
     Rendered,
 )
 from splitter.core.planner import policy_in_force
-from splitter.core.surface import ANNOTATION_TEMPLATE
 from splitter.kube.client import Client, Json
 from splitter.kube.comparison import Comparison, compare
 from splitter.reconciler.preview import observed_now
@@ -71,10 +71,10 @@ async def _rendered(
     client: Client, settings: Settings, target: Target, templates: Path | None, over: dict[str, str]
 ) -> tuple[Observation, Policy, Mapping[Pool, Rendered]]:
     from splitter.assembly import cache_of, renderer_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
 
     settings, brought = read_templates(templates, settings)
-    cache = cache_of(settings, wake_nobody)
+    cache = cache_of(settings, enqueue_nothing)
     key = target.key
     observed = await observed_now(client, cache, key)
     if observed.source is None:
@@ -108,10 +108,10 @@ async def _rendered(
     return observed, in_force.policy, twins
 
 
-def told(found: Sequence[Comparison]) -> str:
+def describe_comparisons(comparisons: Sequence[Comparison]) -> str:
     """Return what would change as a unified diff, empty when nothing would.
 
-    >>> print(told([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
+    >>> print(describe_comparisons([Comparison("web-spot", {"spec": {"a": 1}}, {"spec": {"a": 2}})]))
     --- live/web-spot
     +++ rendered/web-spot
     @@ -1,2 +1,2 @@
@@ -119,7 +119,7 @@ def told(found: Sequence[Comparison]) -> str:
     -  a: 1
     +  a: 2
     """
-    return "\n".join(line for one in found for line in _diff(one))
+    return "\n".join(line for one in comparisons for line in _diff(one))
 
 
 def _diff(one: Comparison) -> Iterator[str]:

@@ -27,16 +27,16 @@ def run(
     """Run the controller until SIGTERM or Ctrl-C."""
     from splitter import operator
 
-    found = load_settings(settings)
-    if found.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
-        found = found.model_copy(update={"kubeconfig": Path(named)})
-    _log(found)
+    loaded = load_settings(settings)
+    if loaded.kubeconfig is None and (named := os.environ.get("KUBECONFIG")):
+        loaded = loaded.model_copy(update={"kubeconfig": Path(named)})
+    _log(loaded)
     try:
         import uvloop
     except ImportError:
-        asyncio.run(operator.run(found))
+        asyncio.run(operator.run(loaded))
     else:
-        uvloop.run(operator.run(found))
+        uvloop.run(operator.run(loaded))
 
 
 def _log(settings: Settings) -> None:
@@ -52,7 +52,7 @@ def _log(settings: Settings) -> None:
 
 
 def _ends(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
-    """Log what ends the process, as a bug in a pass is logged."""
+    """Log what ends the process, as a bug in a reconcile is logged."""
     logging.getLogger("splitter").critical(
         "splitter ends, this is a bug of splitter's", exc_info=(kind, error, where)
     )

@@ -17,9 +17,9 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import parse_duration
 from splitter.core.nodes import NodeState, assess, presets_with
 from splitter.core.savings import Prices, pool_price
-from splitter.core.surface import parse_duration
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.nodes import node_facts
 from splitter.kube.paths import NODES
@@ -79,10 +79,10 @@ def _seconds(since: str) -> int | None:
     if not since:
         return None
     days = re.fullmatch(r"([0-9]{1,5})d", since)
-    found = int(days[1]) * 24 * 3600 if days is not None else parse_duration(since)
-    if not found:
+    seconds = int(days[1]) * 24 * 3600 if days is not None else parse_duration(since)
+    if not seconds:
         raise typer.BadParameter(f"--since is {since[:40]!r}; it is a time such as 90m, 12h or 7d")
-    return found
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ async def _show(
     rows, uncounted = counted(splits, now, window_s)
     for key in uncounted:
         sys.stderr.write(
-            f"{printable(str(key))}: nothing is counted yet; splitter counts from its next pass on\n"
+            f"{printable(str(key))}: nothing is counted yet; splitter counts from its next reconcile on\n"
         )
     match output:
         case Output.TABLE:
@@ -130,12 +130,12 @@ async def _prices(client: Client, settings: Settings, sources: _Sources) -> Pric
         nodes = await _nodes(client, settings)
         currency = ""
         if sources.file is not None:
-            found, currency = await asyncio.to_thread(listed, sources.file, nodes)
+            prices, currency = await asyncio.to_thread(listed, sources.file, nodes)
         elif sources.opencost is not None:
-            found = await from_opencost(sources.opencost)
+            prices = await from_opencost(sources.opencost)
         else:
-            found = await from_prometheus(sources.prometheus or "")
-        on_demand, spot = (pool_price(nodes, found, spot=spot) for spot in (False, True))
+            prices = await from_prometheus(sources.prometheus or "")
+        on_demand, spot = (pool_price(nodes, prices, spot=spot) for spot in (False, True))
         if on_demand is None or spot is None:
             missing = "spot" if on_demand is not None else "on-demand"
             raise PricesError(f"{sources.name} knows no price of any {missing} node that is there now")

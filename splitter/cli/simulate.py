@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from splitter.cli.annotations import Named, policy_of, read_annotations, read_named, told
+from splitter.cli.annotations import Named, describe_fault, policy_of, read_annotations, read_named
 from splitter.cli.exits import Exit
 from splitter.core.model import Policy
 from splitter.simulate import (
@@ -94,7 +94,7 @@ def simulate(
         if picture is not None:
             picture.write_text(svg(results, replicas_per_node), encoding="utf-8")
     except (ValueError, OSError) as fault:
-        sys.stderr.write(f"splitter simulate: {told(fault)}\n")
+        sys.stderr.write(f"splitter simulate: {describe_fault(fault)}\n")
         raise typer.Exit(Exit.MENDABLE) from None
     if output is Output.JSON:
         annotations = [one.annotations for one in asked]

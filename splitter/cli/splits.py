@@ -37,13 +37,13 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
     Raises SplitterError where the kind Split is not known, ApiError when they cannot be read.
     """
     try:
-        found = (await client.get(splits(target.namespace or "")))["items"]
+        items = (await client.get(splits(target.namespace or "")))["items"]
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             message = f"{client.server} knows no Splits; install splitter there: kubectl apply -k manifests/"
             raise SplitterError(Reason.API_UNREACHABLE, message) from error
         raise
-    chosen = [split for split in found if wanted(key_of(split))]
+    chosen = [split for split in items if wanted(key_of(split))]
     return sorted(chosen, key=lambda split: (key_of(split).namespace, key_of(split).name))
 
 
@@ -105,8 +105,8 @@ def table(
     rows = [cells(split, namespaced=namespaced) for split in splits]
     widths = [max(len(row[column]) for row in (_HEADINGS, *rows)) for column in range(len(_HEADINGS))]
     if width is not None and not wide:
-        room = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
-        widths[0] = min(widths[0], room)
+        left = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        widths[0] = min(widths[0], left)
     messages = [printable(str(status_of(split).get("message", "-"))) for split in splits]
     lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
     lines += [
@@ -144,6 +144,6 @@ def shortened(text: str, width: int) -> str:
 
 def condition(status: Mapping[str, object], kind: str) -> Mapping[str, object]:
     """Return one condition of a status; empty when it is not there."""
-    found = status.get("conditions")
-    every = found if isinstance(found, list) else []
+    conditions = status.get("conditions")
+    every = conditions if isinstance(conditions, list) else []
     return next((one for one in every if isinstance(one, dict) and one.get("type") == kind), {})

@@ -59,12 +59,12 @@ def status(
         raise typer.BadParameter("-w shows a table; leave it out, or -o")
     target = cluster.target(workload)
     try:
-        found = asyncio.run(_show(target, cluster, output, watch=watch))
+        text = asyncio.run(_show(target, cluster, output, watch=watch))
     except KeyboardInterrupt:
         if watch:
             return  # how -w ends
         raise
-    if target.name is not None and not found:
+    if target.name is not None and not text:
         sys.stderr.write(f"{target.words} is not split\n")
         raise typer.Exit(Exit.NOT_SPLIT)
 
@@ -144,8 +144,8 @@ def fitted(splits: list[Json], height: int) -> tuple[list[Json], str]:
     """
     if len(splits) < height:
         return splits, ""
-    room = max(1, height - 2)  # the heading, and the line about the rest
+    lines = max(1, height - 2)  # the heading, and the line about the rest
     urgent = sorted(splits, key=lambda split: status_of(split).get("state") == State.STEADY)
-    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[room:])
+    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[lines:])
     states = ", ".join(f"{count} {state}" for state, count in left.most_common())
-    return urgent[:room], f"... and {left.total()} more: {states}"
+    return urgent[:lines], f"... and {left.total()} more: {states}"

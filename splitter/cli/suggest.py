@@ -48,24 +48,24 @@ def suggest(
     """
     target = cluster.target(None)
     with _progress() as tell:
-        found = asyncio.run(_look(target, cluster, tell))
+        suggestions = asyncio.run(_look(target, cluster, tell))
     if output is Output.JSON:
-        typer.echo(json.dumps(as_json(found), indent=2))
+        typer.echo(json.dumps(as_json(suggestions), indent=2))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
-    for line in as_lines(found, namespaced=target.namespace is None, width=width):
+    for line in as_lines(suggestions, namespaced=target.namespace is None, width=width):
         typer.echo(printable(line))
 
 
 async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object]) -> Suggestions:
     """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`."""
     from splitter.assembly import cache_of, rules_of
-    from splitter.kube.asks import wake_nobody
+    from splitter.kube.asks import enqueue_nothing
     from splitter.kube.survey import survey
     from splitter.simulate import Estimator
 
     async with cluster.connected() as (client, settings):
-        cache, rules = cache_of(settings, wake_nobody), rules_of(settings)
+        cache, rules = cache_of(settings, enqueue_nothing), rules_of(settings)
         chosen = await cluster.chosen(client, target)
         # Asked about everything, nobody means Kubernetes itself, or splitter.
         left_out = {*settings.excluded_namespaces, settings.own_namespace} if target.namespace is None else ()
@@ -75,7 +75,7 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
 
         seen = await survey(client, cache, target.namespaces, wanted=wanted, now=datetime.now(UTC), tell=tell)
     estimator = Estimator(seen.sight.notice_s, rules.tuning, ASSUMED_SPOT_PRICE)
-    found = []
+    suggestions = []
     for place, (candidate, source) in enumerate(seen.candidates):
         tell(f"estimating {place + 1} of {len(seen.candidates)} workloads")
         proposal = propose(candidate, source, rules, seen.sight)
@@ -84,9 +84,9 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
             estimate = estimator.of(
                 source.replicas, source.max_surge, source.max_unavailable, proposal.policy, proposal.start_s
             )
-        found.append(Suggestion(proposal, estimate))
+        suggestions.append(Suggestion(proposal, estimate))
     return Suggestions(
-        suggestions=tuple(sorted(found, key=Suggestion.order)),
+        suggestions=tuple(sorted(suggestions, key=Suggestion.order)),
         unseen=seen.unseen,
         spot_nodes=seen.spot_nodes if seen.sight.nodes else None,
         notice_s=seen.sight.notice_s,
@@ -104,9 +104,9 @@ def _progress() -> Iterator[Callable[[str], object]]:
     from rich.text import Text
 
     with Console(stderr=True).status("looking") as line:
-        yield lambda told: line.update(Text(printable(told)))
+        yield lambda stage: line.update(Text(printable(stage)))
 
 
-def _quiet(told: str) -> None:
+def _quiet(stage: str) -> None:
     """Show nothing."""
-    del told
+    del stage

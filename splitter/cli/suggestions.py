@@ -45,19 +45,19 @@ class Suggestions:
     spot_price: float = 0.3
 
 
-def as_json(found: Suggestions) -> dict[str, Any]:
+def as_json(suggestions: Suggestions) -> dict[str, Any]:
     """Return plain values, for programs."""
     return {
         "assumed": {
             "onDemandPrice": 1.0,
-            "spotPrice": found.spot_price,
+            "spotPrice": suggestions.spot_price,
             "trace": OUTAGE,
-            "noticeSeconds": found.notice_s,
+            "noticeSeconds": suggestions.notice_s,
             "startSecondsWhereUnknown": UNKNOWN_START_S,
         },
-        "spotNodes": found.spot_nodes,
-        "notShown": list(found.unseen),
-        "workloads": [_plain(one) for one in found.suggestions],
+        "spotNodes": suggestions.spot_nodes,
+        "notShown": list(suggestions.unseen),
+        "workloads": [_plain(one) for one in suggestions.suggestions],
     }
 
 
@@ -94,27 +94,27 @@ def _plain(one: Suggestion) -> dict[str, Any]:
     }
 
 
-def as_lines(found: Suggestions, *, namespaced: bool, width: int | None = None) -> Iterator[str]:
+def as_lines(suggestions: Suggestions, *, namespaced: bool, width: int | None = None) -> Iterator[str]:
     """Yield the table; fitted to `width` columns, but for commands, which are copied whole."""
-    if not found.suggestions:
+    if not suggestions.suggestions:
         yield _NONE
-        yield from _unseen(found, width)
+        yield from _unseen(suggestions, width)
         return
-    rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in found.suggestions)]
+    rows = [_HEADINGS, *(_cells(one, namespaced=namespaced) for one in suggestions.suggestions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     if width is not None:
-        room = width - sum(widths[1:]) - 2 * len(widths[1:])
-        widths[0] = min(widths[0], max(NAME_MIN, room))
+        left = width - sum(widths[1:]) - 2 * len(widths[1:])
+        widths[0] = min(widths[0], max(NAME_MIN, left))
     yield _row(_HEADINGS, widths)
-    for one, cells in zip(found.suggestions, rows[1:], strict=True):
+    for one, cells in zip(suggestions.suggestions, rows[1:], strict=True):
         yield _row(cells, widths)
-        for told in _told(one.proposal):
-            yield from _wrapped(told, width)
+        for line in _described(one.proposal):
+            yield from _wrapped(line, width)
         yield from (f"    {command}" for command in one.proposal.commands)
     yield ""
-    for note in _notes(found):
+    for note in _notes(suggestions):
         yield from _wrapped(note, width, indent="")
-    yield from _unseen(found, width)
+    yield from _unseen(suggestions, width)
 
 
 def _cells(one: Suggestion, *, namespaced: bool) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(shown).rstrip()
 
 
-def _told(it: Proposal) -> Iterator[str]:
+def _described(it: Proposal) -> Iterator[str]:
     if it.refusal is not None:
         yield f"{'refused' if it.refused else 'not yet'}: {_sentence(it.refusal)}"
     if it.refused:
@@ -160,24 +160,24 @@ def _sentence(note: Note) -> str:
     return f"{note.message} ({note.reason})"
 
 
-def _notes(found: Suggestions) -> Iterator[str]:
+def _notes(suggestions: Suggestions) -> Iterator[str]:
     """Yield what the figures mean and rest on."""
     yield (
-        f"Assumed: a replica costs 1 on on-demand and {found.spot_price:g} on spot; all spot nodes are gone"
-        f" for 10 minutes once a day, {found.notice_s:.0f} s after a notice (splitter simulate --outage"
-        f" {OUTAGE},nodes=N --notice {found.notice_s:.0f}). No real month is like that."
+        f"Assumed: a replica costs 1 on on-demand and {suggestions.spot_price:g} on spot; all spot nodes are"
+        f" gone for 10 minutes once a day, {suggestions.notice_s:.0f} s after a notice (splitter simulate"
+        f" --outage {OUTAGE},nodes=N --notice {suggestions.notice_s:.0f}). No real month is like that."
     )
     yield (
         "SAVING: against all replicas on on-demand. LOST/MONTH: seconds in which a wanted replica is not"
         " ready, summed over the replicas. MOVES: pods that would change pool. START: from scheduled to"
         f" Ready, the median; where none is seen (?) {UNKNOWN_START_S:.0f} s are assumed."
     )
-    if found.spot_nodes == 0:
+    if suggestions.spot_nodes == 0:
         yield "No node is spot capacity now: one has to come, or be recognised (docs/architecture.md)."
 
 
-def _unseen(found: Suggestions, width: int | None) -> Iterator[str]:
-    for one in found.unseen:
+def _unseen(suggestions: Suggestions, width: int | None) -> Iterator[str]:
+    for one in suggestions.unseen:
         yield from _wrapped(f"! {one}", width, indent="")
 
 

@@ -10,7 +10,7 @@ import typer
 
 from splitter.cli.manifests import Document, read_documents
 from splitter.core.desired import mapping_at
-from splitter.core.surface import LABEL_TEMPLATE_SET
+from splitter.core.labels_annotations import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import SUFFIX, TemplateSet, from_config_map
 from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
@@ -30,12 +30,12 @@ def read_templates(path: Path | None, settings: Settings) -> tuple[Settings, dic
     if path.is_dir():
         return settings.model_copy(update={"templates_dir": path}), {}
     documents = read_documents(path.read_text(encoding="utf-8-sig"), str(path))
-    found = [_set_of(document) for document in documents if _holds_a_set(document)]
-    if not found:
+    sets = [_set_of(document) for document in documents if _holds_a_set(document)]
+    if not sets:
         raise ValueError(
             f"{path} holds no template set; one is a ConfigMap with the label {LABEL_TEMPLATE_SET}: enabled"
         )
-    return settings, {template_set.name: template_set for template_set in found}
+    return settings, {template_set.name: template_set for template_set in sets}
 
 
 async def check(renderer: BoundedRenderer, template_sets: dict[str, TemplateSet]) -> None:

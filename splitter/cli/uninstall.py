@@ -16,8 +16,8 @@ from splitter.cli.cluster import Cluster, asks_cluster, labelled
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of
 from splitter.cli.target import Target
+from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME
 from splitter.core.names import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME
 from splitter.kube.as_user import let_crd_go, remove_label
 from splitter.kube.client import Client
 from splitter.kube.lease import leading_elsewhere
@@ -91,8 +91,8 @@ async def _tell_leader(client: Client, own_namespace: str) -> None:
     if not own_namespace:
         return
     leader = await leading_elsewhere(client, own_namespace)
-    found = f"{leader} leads: its log says more" if leader else "no elected controller shows a sign of life"
-    sys.stderr.write(f"{found} (kubectl -n {own_namespace} get lease splitter)\n")
+    leading = f"{leader} leads: its log says more" if leader else "no elected controller shows a sign of life"
+    sys.stderr.write(f"{leading} (kubectl -n {own_namespace} get lease splitter)\n")
 
 
 async def _split(client: Client, namespaces: tuple[str, ...]) -> list[Key]:

@@ -35,7 +35,7 @@ class DeleteSplit:
 
 
 @dataclass(frozen=True, slots=True)
-class SetMark:
+class SetOwnershipMark:
     """Put the mark on the source (None removes it)."""
 
     value: str | None
@@ -137,7 +137,7 @@ class AdoptPods:
 
 
 @dataclass(frozen=True, slots=True)
-class StripMark:
+class StripOwnershipMark:
     """Take our mark off a ReplicaSet of the source: the Deployment controller copies annotations there."""
 
     name: str
@@ -248,7 +248,7 @@ class DeleteUnboundPod:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldRoom:
+class CreatePlaceholder:
     """Create the placeholder for a move."""
 
     pool: Pool
@@ -258,7 +258,7 @@ class HoldRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class LetRoomGo:
+class DeletePlaceholder:
     """Delete the placeholder."""
 
     pod: str
@@ -276,19 +276,19 @@ class SetBudget:
 
 
 AdoptionAction = PauseTwin | LabelPod | KeepRevision | OrphanPods | AdoptPods
-PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | HoldRoom | LetRoomGo
+PlacementAction = PlaceOrdinals | EvictPod | DeleteUnboundPod | CreatePlaceholder | DeletePlaceholder
 
 Action = (
     EnsureSplit
     | DeleteSplit
-    | SetMark
+    | SetOwnershipMark
     | SetPaused
     | SaveReplicas
     | ShowReplicas
     | ReleaseSource
     | Park
     | Reattach
-    | StripMark
+    | StripOwnershipMark
     | AdoptionAction
     | DeleteReplicaSet
     | ApplyTwin
@@ -323,7 +323,7 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return "create the Split" if action.takes_over else "create a Split that only reports"
         case DeleteSplit():
             return "delete the Split"
-        case SetMark():
+        case SetOwnershipMark():
             return "mark the source as taken over" if action.value else "remove the mark from the source"
         case SetPaused():
             return "pause the source" if action.paused else "unpause the source"
@@ -337,7 +337,7 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"park replicaset {action.name}"
         case Reattach():
             return f"give replicaset {action.name} back to the source"
-        case StripMark():
+        case StripOwnershipMark():
             return f"take the mark off replicaset {action.name}"
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
             return _describe_adoption(action)
@@ -359,8 +359,8 @@ def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a
             return f"{'set' if action.cost else 'restore'} the deletion cost of pod {action.pod}"
         case DeleteVanishedPod():
             return f"delete pod {action.pod} of vanished node {action.node}"
-        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
-            return _describe_placing(action)
+        case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | CreatePlaceholder() | DeletePlaceholder():
+            return _describe_placement(action)
         case _:
             assert_never(action)
 
@@ -382,7 +382,7 @@ def _describe_adoption(action: AdoptionAction) -> str:
             assert_never(action)
 
 
-def _describe_placing(action: PlacementAction) -> str:
+def _describe_placement(action: PlacementAction) -> str:
     match action:
         case PlaceOrdinals():
             ordinals = ", ".join(map(str, action.ordinals)) or "none"
@@ -391,9 +391,9 @@ def _describe_placing(action: PlacementAction) -> str:
             return f"evict pod {action.pod}, to start anew on {action.pool}"
         case DeleteUnboundPod():
             return f"delete pod {action.pod}, which has no node"
-        case HoldRoom():
+        case CreatePlaceholder():
             return f"create a placeholder on {action.pool} for ordinal {action.ordinal}"
-        case LetRoomGo():
+        case DeletePlaceholder():
             return f"delete placeholder {action.pod}"
         case _:
             assert_never(action)

@@ -1,9 +1,9 @@
 """Onboarding and offboarding of a Deployment without a restart: its running pods change their owner.
 
 A ReplicaSet is deleted with its pods left running, and another one with the right selector adopts them. The
-planner calls one of these a pass. Everything is derived from what is there: labels on pods, ReplicaSets at 0
-that keep a template, the twins' counts. So a crash between any two writes is harmless.
-Source: docs/design/adoption.md; each rule there was seen on a real API server.
+planner calls one of these a reconcile. Everything is derived from what is there: labels on pods, ReplicaSets
+at 0 that keep a template, the twins' counts. So a crash between any two writes is harmless. Source:
+docs/design/adoption.md; each rule there was seen on a real API server.
 """
 
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ from splitter.core.actions import (
 from splitter.core.desired import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
-from splitter.core.model import Note, PodView, Pool, ReplicaSetView, Tie, TwinView
-from splitter.core.plan import AT_ONCE_S, POLL_S, Pass, Plan
+from splitter.core.labels_annotations import kept_name
+from splitter.core.model import Attachment, Note, PodView, Pool, ReplicaSetView, TwinView
+from splitter.core.onboard import not_calm, parked, under_way
+from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.surface import kept_name
-from splitter.core.taking import not_calm, parked, under_way
 from splitter.core.unowned import orphans_of
 
 
-def onboard(this: Pass) -> Plan:
+def onboard(this: PlanInput) -> Plan:
     """Prepare the twins for the source's pods, then let the pods go (row 8)."""
-    attached = this.observed.tied(Tie.ATTACHED)
+    attached = this.observed.attached_as(Attachment.ATTACHED)
     active = [rs for rs in attached if holds_replicas(rs)]
     if len(active) > 1:
         # An image was set just before the pause: let the Deployment controller finish first.
@@ -49,7 +49,7 @@ def onboard(this: Pass) -> Plan:
         # First of all: a paused Deployment scales the one ReplicaSet that it has, also an old one, to N.
         note = Note(Reason.PARKED, f"parked {', '.join(rs.name for rs in idle)}")
         actions = tuple(parked(this, rs) for rs in idle)
-        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), wake_after_s=AT_ONCE_S)
+        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if isinstance(this.rendered, Note):
         return Plan(Step.ADOPT_PODS, State.HELD, this.rendered, notes=(this.rendered,))
     [home] = active
@@ -61,11 +61,11 @@ def onboard(this: Pass) -> Plan:
         )
         return Plan(Step.ADOPT_PODS, State.HELD, note, notes=(note,))
     if (unrest := not_calm(home.pods)) is not None:
-        return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), wake_after_s=POLL_S)
+        return Plan(Step.ADOPT_PODS, State.HELD, unrest, notes=(unrest,), requeue_after_s=POLL_S)
     return _prepared(this, home) or _let_go(Step.ADOPT_PODS, under_way(this), [home])
 
 
-def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
+def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
     """Return what has to be written before the pods are let go; None: nothing."""
     pods = [pod for pod in home.pods if pod.counts]
     if max(len(pods), home.status_replicas) > home.spec_replicas or (
@@ -85,7 +85,7 @@ def _prepared(this: Pass, home: ReplicaSetView) -> Plan | None:
     ):
         message = f"of the running pods {sizes[Pool.ON_DEMAND]} stay on on-demand and {spot} on spot"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
-        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), wake_after_s=AT_ONCE_S)
+        return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if not all(twin.observed for twin in this.observed.twins):
         return _waits("waiting for the Deployment controller to see the twins", under_way(this))
     return None
@@ -96,7 +96,7 @@ def pool_of(pod: PodView) -> Pool:
     return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
 
-def _sized(this: Pass, pool: Pool, replicas: int) -> list[Action]:
+def _sized(this: PlanInput, pool: Pool, replicas: int) -> list[Action]:
     """Return what gives a twin that waits for pods so many replicas.
 
     It is created with them: at 0 it would scale what it adopts to 0 (seen on 1.36: all pods deleted).
@@ -109,14 +109,14 @@ def _sized(this: Pass, pool: Pool, replicas: int) -> list[Action]:
     return [Scale(HolderKind.DEPLOYMENT, twin.name, twin.spec_replicas, replicas, twin.resource_version)]
 
 
-def _created(this: Pass, pool: Pool, replicas: int) -> ApplyTwin:
+def _created(this: PlanInput, pool: Pool, replicas: int) -> ApplyTwin:
     if isinstance(this.rendered, Note):
         raise TypeError("a twin is created of what was rendered")
     made = this.rendered[pool]
     return ApplyTwin(pool, made.manifest_json, made.hash, replicas, 1, 0, None, paused=True)
 
 
-def _kept(this: Pass, rs: ReplicaSetView, template_of: str | None) -> list[KeepRevision]:
+def _kept(this: PlanInput, rs: ReplicaSetView, template_of: str | None) -> list[KeepRevision]:
     """Return what keeps the template of a ReplicaSet that goes, under each hash that its pods have.
 
     Without an owner they are known by their hash alone. Whether they are made of the template that their next
@@ -127,33 +127,35 @@ def _kept(this: Pass, rs: ReplicaSetView, template_of: str | None) -> list[KeepR
     return [KeepRevision(name, template_of) for name in names if _parked_as(this, name) is None]
 
 
-def _parked_as(this: Pass, name: str) -> ReplicaSetView | None:
-    return next((rs for rs in this.observed.tied(Tie.PARKED) if rs.name == name), None)
+def _parked_as(this: PlanInput, name: str) -> ReplicaSetView | None:
+    return next((rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.name == name), None)
 
 
-def _without_rivals(this: Pass, going: Sequence[ReplicaSetView]) -> list[Action]:
+def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[Action]:
     """Return the end of parked ReplicaSets at 0 that select the same pods: they would adopt and end them."""
     hashes = {pod.revision for rs in going for pod in rs.pods} | {one for rs in going for one in rs.hashes}
     rivals = [
-        rs for rs in this.observed.tied(Tie.PARKED) if hashes & set(rs.hashes) and not holds_replicas(rs)
+        rs
+        for rs in this.observed.attached_as(Attachment.PARKED)
+        if hashes & set(rs.hashes) and not holds_replicas(rs)
     ]
     return [DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in rivals]
 
 
-def _kept_of(this: Pass, hashes: Sequence[str]) -> ReplicaSetView | None:
+def _kept_of(this: PlanInput, hashes: Sequence[str]) -> ReplicaSetView | None:
     """Return the ReplicaSet at 0 that keeps the template of pods with these hashes: an older one first.
 
     Of pods of several templates those that have the current one are replaced too; the others would never be.
     """
-    found = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
+    kept = (_parked_as(this, kept_name(this.source.key.name, one)) for one in hashes)
     current = this.source.template_hash
-    return min((rs for rs in found if rs), key=lambda rs: rs.template_hash == current, default=None)
+    return min((rs for rs in kept if rs), key=lambda rs: rs.template_hash == current, default=None)
 
 
-def _own_revision(this: Pass) -> ReplicaSetView | None:
+def _own_revision(this: PlanInput) -> ReplicaSetView | None:
     """Return the first ReplicaSet at 0 that has kept the source's template as it is now."""
     prefix, current = kept_name(this.source.key.name, ""), this.source.template_hash
-    parked = this.observed.tied(Tie.PARKED)
+    parked = this.observed.attached_as(Attachment.PARKED)
     kept = (rs for rs in parked if rs.template_hash == current and rs.name.startswith(prefix))
     return min(kept, key=lambda rs: (rs.created, rs.name), default=None)
 
@@ -166,15 +168,15 @@ def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) ->
         f"running pods change their owner: {count}",
     )
     actions = tuple(OrphanPods(rs.name, rs.uid, rs.resource_version) for rs in replica_sets)
-    return Plan(step, state, note, actions, (note,), wake_after_s=AT_ONCE_S)
+    return Plan(step, state, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
-def settle(this: Pass) -> Plan:
+def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (row 9)."""
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
         labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
         note = Note(Reason.HANDING_OVER, f"pods that were made in the last moment: {len(labels)}", quiet=True)
-        return Plan(Step.SETTLE, under_way(this), note, labels, (note,), wake_after_s=AT_ONCE_S)
+        return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
     actions: list[Action] = []
     # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
     # ReplicaSets hold, who may have adopted them while somebody had unpaused it.
@@ -203,10 +205,10 @@ def settle(this: Pass) -> Plan:
         waits = _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
         return replace(waits, rebalance=lost)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
-    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, wake_after_s=AT_ONCE_S)
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, requeue_after_s=AT_ONCE_S)
 
 
-def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:
+def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:
     """Return what makes a twin adopt these pods; nothing while a ReplicaSet of it is about to."""
     if ended := _unbound(pods):
         return ended
@@ -229,7 +231,7 @@ def _adopting(this: Pass, twin: TwinView, pods: Sequence[PodView]) -> list[Actio
     return [AdoptPods(name, twin.pool, hashes, twin.spec_replicas, most, None)]
 
 
-def _has_template_of(this: Pass, twin: TwinView, kept: ReplicaSetView) -> bool:
+def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> bool:
     """Whether a twin's template is that of the pods: rendered, if only the placement differs, or put back."""
     if is_withdrawn(twin.rendered_hash) or isinstance(this.rendered, Note):
         return True
@@ -251,7 +253,7 @@ def _free_name(owner: str, template_hash: str, replica_sets: Sequence[ReplicaSet
     return name
 
 
-def offboard(this: Pass) -> Plan:
+def offboard(this: PlanInput) -> Plan:
     """Let the twins' pods go, in a moment of calm (rows 19 to 21)."""
     twins = this.observed.twins
     if any(twin.deleting for twin in twins):
@@ -260,7 +262,7 @@ def offboard(this: Pass) -> Plan:
     if not active:
         note = Note(Reason.GIVING_BACK, "no pod of a twin is left; unpaused")
         resume = SetPaused(paused=False, resource_version=this.source.resource_version)
-        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), wake_after_s=AT_ONCE_S)
+        return Plan(Step.OFFBOARD, State.GIVING_BACK, note, (resume,), (note,), requeue_after_s=AT_ONCE_S)
     idle = [rs for twin in twins for rs in twin.replica_sets if not holds_replicas(rs)]
     for actions in (
         [
@@ -276,7 +278,7 @@ def offboard(this: Pass) -> Plan:
         if actions:
             note = Note(Reason.GIVING_BACK, "the twins are about to give their pods back", quiet=True)
             return Plan(
-                Step.OFFBOARD, State.GIVING_BACK, note, tuple(actions), (note,), wake_after_s=AT_ONCE_S
+                Step.OFFBOARD, State.GIVING_BACK, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S
             )
     if not all(twin.observed for twin in twins):
         return _waits(
@@ -285,19 +287,19 @@ def offboard(this: Pass) -> Plan:
     return _let_go(Step.OFFBOARD, State.GIVING_BACK, active)
 
 
-def _all_kept(this: Pass) -> list[Action]:
+def _all_kept(this: PlanInput) -> list[Action]:
     """Return what keeps the templates of all pods that the twins have."""
     owned = [(twin, rs) for twin in this.observed.twins for rs in filter(holds_replicas, twin.replica_sets)]
     templates = [(rs, None if _is_current(this, twin, rs) else rs.name) for twin, rs in owned]
     templates.sort(key=lambda one: one[1] is None)  # of the same hash, an older one counts
-    found: dict[str, Action] = {}
+    creations: dict[str, Action] = {}
     for rs, template_of in templates:
         for kept in _kept(this, rs, template_of):
-            found.setdefault(kept.name, kept)
-    return list(found.values())
+            creations.setdefault(kept.name, kept)
+    return list(creations.values())
 
 
-def _is_current(this: Pass, twin: TwinView, rs: ReplicaSetView) -> bool:
+def _is_current(this: PlanInput, twin: TwinView, rs: ReplicaSetView) -> bool:
     """Whether the pods of a twin's ReplicaSet are made of the source's template as it is now."""
     if isinstance(this.rendered, Note):
         return False
@@ -307,12 +309,12 @@ def _is_current(this: Pass, twin: TwinView, rs: ReplicaSetView) -> bool:
     return of_source and rs.template_hash == twin.template_hash
 
 
-def restless(this: Pass) -> bool:
+def restless(this: PlanInput) -> bool:
     """Whether what the twins have to do goes first: cover a loss, or finish a rollout that goes well."""
     twins = this.observed.twins
     if any(twin.paused for twin in twins):
         return False  # it has begun: the shortest way out is on
-    if not transfer.at_zero((), this.observed.tied(Tie.PARKED)):
+    if not transfer.at_zero((), this.observed.attached_as(Attachment.PARKED)):
         return True  # an earlier version's hand-over, or what a foreign unpause has made
     return any(not_calm(twin.pods) or _rolls_well(twin) for twin in twins)
 
@@ -321,15 +323,15 @@ def _rolls_well(twin: TwinView) -> bool:
     return is_rolling(twin) and not twin.stalled and not any(pod.trouble for pod in twin.pods)
 
 
-def bring_home(this: Pass) -> Plan:
+def bring_home(this: PlanInput) -> Plan:
     """Let the source adopt what the twins have let go (row 20)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
         note = Note(Reason.GIVING_BACK, f"pods without a node, made anew by the source: {len(ended)}")
         again_s = AT_ONCE_S
-        return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), wake_after_s=again_s)
+        return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), requeue_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))
-    attached = this.observed.tied(Tie.ATTACHED)
+    attached = this.observed.attached_as(Attachment.ATTACHED)
     if any(set(hashes) <= set(rs.hashes) for rs in attached if rs.spec_replicas):
         return _waits("waiting for the source's ReplicaSet to adopt its pods", State.GIVING_BACK, AT_ONCE_S)
     kept = _kept_of(this, hashes)
@@ -343,7 +345,7 @@ def bring_home(this: Pass) -> Plan:
     most = this.source.replicas + this.source.max_surge
     action = AdoptPods(name, None, hashes, len(pods), most, kept.name if kept is not None else None)
     note = Note(Reason.GIVING_BACK, f"running pods go back to {this.source.key.name}: {len(pods)}")
-    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), wake_after_s=AT_ONCE_S)
+    return Plan(Step.BRING_HOME, State.GIVING_BACK, note, (action,), (note,), requeue_after_s=AT_ONCE_S)
 
 
 def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[Action]:
@@ -354,5 +356,5 @@ def unlabelled(replica_sets: Sequence[ReplicaSetView]) -> list[Action]:
 
 def _waits(message: str, state: State, again_s: float = POLL_S) -> Plan:
     return Plan(
-        Step.WAIT_CONTROLLER, state, Note(Reason.WAITING_FOR_CONTROLLER, message), wake_after_s=again_s
+        Step.WAIT_CONTROLLER, state, Note(Reason.WAITING_FOR_CONTROLLER, message), requeue_after_s=again_s
     )

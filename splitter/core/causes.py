@@ -65,7 +65,7 @@ _VOLUME_ELSEWHERE = re.compile(
     r"|had no available volume zone|didn't find available persistent volumes to bind)"
 )
 # What another node would cure: then the volume alone is not to blame.
-_NO_ROOM = re.compile(
+_NO_HEADROOM = re.compile(
     r"Insufficient |Too many pods|free ports|max volume count|anti-affinity|topology spread constraints"
 )
 _NAMED = 3
@@ -93,7 +93,7 @@ def of_containers(containers: Iterable[ContainerFacts]) -> Trouble | None:
     >>> of_containers([ContainerFacts("web", restarts=3, exit_code=137, ended="OOMKilled")]).detail
     'container web ends with exit code 137 (OOMKilled)'
     """
-    return next((found for found in map(_of_container, containers) if found is not None), None)
+    return next((trouble for trouble in map(_of_container, containers) if trouble is not None), None)
 
 
 def _of_container(container: ContainerFacts) -> Trouble | None:
@@ -130,7 +130,7 @@ def of_scheduling(reason: str, message: str) -> Trouble | None:
         return Trouble(Reason.SCHEDULING_GATED, "spec.schedulingGates is not empty")
     if (missing := _NO_VOLUME.search(message)) is not None:
         return Trouble(Reason.VOLUME_UNAVAILABLE, missing.group())
-    if _VOLUME_ELSEWHERE.search(message) and not _NO_ROOM.search(message):
+    if _VOLUME_ELSEWHERE.search(message) and not _NO_HEADROOM.search(message):
         return Trouble(Reason.VOLUME_ZONE_CONFLICT, "the nodes that would do cannot reach its volume")
     return None
 
@@ -208,7 +208,7 @@ def _repels(taint: Taint, pod: PodRequest) -> bool:
 
 def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     """Return what the pod asks for in each of its terms and no node has: the user's wish, not our pool's."""
-    found = [
+    unmet = [
         f"{key}={value}"
         for key, value in pod.node_selector.items()
         if all(node.labels.get(key) != value for node in nodes)
@@ -217,8 +217,8 @@ def _unmet(pod: PodRequest, nodes: Sequence[NodeState]) -> list[str]:
     for one in (one for one in every[0] if all(one in expressions for expressions in every)) if every else ():
         if not any(NodeTerm((one,)).matches(node) for node in nodes):
             values = f" ({_listed(one.values)})" if one.values else ""
-            found.append(f"{one.key} {one.operator}{values}")
-    return sorted(found)
+            unmet.append(f"{one.key} {one.operator}{values}")
+    return sorted(unmet)
 
 
 # What neither another node nor the other pool would cure.

@@ -1,6 +1,6 @@
 """How N replicas are divided between on-demand and spot while nothing is wrong.
 
-`rebalance.decide` calls `base_replicas` in every pass, the hand-over asks it for the wanted counts,
+`rebalance.decide` calls `base_replicas` in every reconcile, the hand-over asks it for the wanted counts,
 and `eligibility` asks `caps_conflict` before a workload is taken over. It knows nothing about
 nodes, losses or time: what spot loses is `rebalance`'s subject. It must stay monotone (one more
 replica never lowers a twin), or scaling up would delete pods.

@@ -14,8 +14,8 @@ from typing import Final
 from deepdiff import DeepDiff
 
 from splitter.core.keyed import KeyedLists
+from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 from splitter.core.model import Edit, Rendered
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 
 # They differ because something else does.
 _MARKS: Final = frozenset({ANNOTATION_RENDERED_HASH, ANNOTATION_MADE_OF})
@@ -63,10 +63,10 @@ def _unlike(before: object, after: object) -> tuple[object, object]:
 
 def _by_name(items: list[object]) -> dict[str, object]:
     """Return the items of a list by their names; nothing when one has none, or two have the same."""
-    found: dict[str, object] = {
+    named: dict[str, object] = {
         str(item["name"]): item for item in items if isinstance(item, dict) and "name" in item
     }
-    return found if len(found) == len(items) else {}
+    return named if len(named) == len(items) else {}
 
 
 def _in_one_order(olds: dict[str, object], news: dict[str, object]) -> bool:
@@ -85,10 +85,10 @@ def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:
         return ()
     ours = json.loads(rendered.manifest_json)
     lists = KeyedLists()
-    found = [(edit, _value_at(ours, edit.path, lists)) for edit in edits]
+    differing = [(edit, _value_at(ours, edit.path, lists)) for edit in edits]
     return _shown(
         [_called(part) for part in edit.path]
-        for edit, value in found
+        for edit, value in differing
         if value is not None and value != edit.value
     )
 
@@ -111,6 +111,6 @@ def _called(part: str) -> str:
 
 
 def _shown(paths: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    found = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
-    more = len(found) - _SHOWN
-    return (*found[:_SHOWN], *((f"{more} more",) if more > 0 else ()))
+    shown = sorted(".".join(part if _NAME.fullmatch(part) else "*" for part in path) for path in paths)
+    more = len(shown) - _SHOWN
+    return (*shown[:_SHOWN], *((f"{more} more",) if more > 0 else ()))

@@ -7,7 +7,7 @@ promise: nodes may go, and pods may take long to start.
 from math import ceil
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Observation, Policy, SourceView, Tie
+from splitter.core.model import Attachment, Observation, Policy, SourceView
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.steps import step_replicas
 
@@ -16,7 +16,7 @@ _MINUTES_FROM_S = 120
 
 def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: Tuning) -> str:
     """Return how many running pods stay, how many move afterwards, where to, and in about which time."""
-    pods = [pod for rs in observed.tied(Tie.ATTACHED) for pod in rs.pods if pod.counts]
+    pods = [pod for rs in observed.attached_as(Attachment.ATTACHED) for pod in rs.pods if pod.counts]
     spot = sum(pod.on_spot for pod in pods)
     wanted = source.replicas - base_replicas(source.replicas, policy)
     moving = abs(wanted - spot)

@@ -2,7 +2,7 @@
 
 At rest it lets one eviction through. From the first sign that a node under the workload goes it lets through
 as many as there are replacements. A budget of the user's wins: Kubernetes refuses to evict a pod that two
-select. Source of the rules: docs/adr/0039; `planner` asks at the end of each pass.
+select. Source of the rules: docs/adr/0039; `planner` asks at the end of each reconcile.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from splitter.core.actions import SetBudget
 from splitter.core.desired import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
-from splitter.core.model import Note, PodView, Pool, Standing, seconds_between
-from splitter.core.plan import Pass, Plan
+from splitter.core.labels_annotations import guard_name
+from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
+from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import guard_name
 
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})
@@ -30,46 +30,46 @@ _OPEN_S = 60.0
 _OPENS_EVERY_S = 600.0
 
 
-def guarded(this: Pass, step: Step, found: Plan) -> Plan:
+def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
     """Return the plan with what its budget needs: a raised one is written first, a lowered one last."""
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
     if ours is not None and step in _GONE:
-        return replace(found, actions=(*found.actions, _end(ours)))
-    raises_meanwhile = step is Step.WAIT_CONTROLLER and found.raises
+        return replace(plan, actions=(*plan.actions, _end(ours)))
+    raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):
-        return _kept(this, found, ours)
+        return _kept(this, plan, ours)
     if step is Step.RUN and len(this.observed.twins) == len(Pool):
-        return _kept(this, found, ours)
-    return found
+        return _kept(this, plan, ours)
+    return plan
 
 
-def _kept(this: Pass, found: Plan, ours: BudgetView | None) -> Plan:
+def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
     name = guard_name(this.source.key)
     if why := _yields(this, name):
         gone = (_end(ours),) if ours is not None else ()
-        return replace(found, actions=(*found.actions, *gone), guard=why)
+        return replace(plan, actions=(*plan.actions, *gone), guard=why)
     if why := this.observed.unguardable:
-        return _untouched(this, found, ours, why)
-    keeps, again_s = _min_available(this, found, ours)
-    wakes = [wait_s for wait_s in (again_s, found.wake_after_s) if wait_s is not None]
-    found = replace(found, guard=_says(this, name, keeps), wake_after_s=min(wakes, default=None))
+        return _untouched(this, plan, ours, why)
+    keeps, again_s = _min_available(this, plan, ours)
+    requeues = [wait_s for wait_s in (again_s, plan.requeue_after_s) if wait_s is not None]
+    plan = replace(plan, guard=_says(this, name, keeps), requeue_after_s=min(requeues, default=None))
     if ours is not None and ours.min_available == keeps:
-        return found
+        return plan
     raised = keeps >= this.source.replicas
     write = SetBudget(name, keeps, ours.uid if ours is not None else "", raised=raised)
-    return replace(found, actions=(write, *found.actions) if raised else (*found.actions, write))
+    return replace(plan, actions=(write, *plan.actions) if raised else (*plan.actions, write))
 
 
-def _untouched(this: Pass, found: Plan, ours: BudgetView | None, why: str) -> Plan:
+def _untouched(this: PlanInput, plan: Plan, ours: BudgetView | None, why: str) -> Plan:
     """Say why nothing can be written of the budget; everything else goes on."""
     guard = f"none: {why}"
     if ours is not None and ours.min_available is not None:
         guard = f"{_says(this, ours.name, ours.min_available)}, and cannot be changed: {why}"
     message = f"evictions of its pods may not wait for replacements (guard: {guard})"
-    return replace(found, guard=guard, advice=(*found.advice, Note(Reason.UNGUARDED, message, warning=True)))
+    return replace(plan, guard=guard, advice=(*plan.advice, Note(Reason.UNGUARDED, message, warning=True)))
 
 
-def _says(this: Pass, name: str, keeps: int) -> str:
+def _says(this: PlanInput, name: str, keeps: int) -> str:
     return f"{name} keeps {keeps} of {this.source.replicas}"
 
 
@@ -77,7 +77,7 @@ def _end(ours: BudgetView) -> SetBudget:
     return SetBudget(ours.name, None, ours.uid)
 
 
-def _yields(this: Pass, name: str) -> str:
+def _yields(this: PlanInput, name: str) -> str:
     """Say who or what has it that there is no budget of ours; nothing when there may be one."""
     if this.policy.evictions is Evictions.UNGUARDED:
         return "none: splitter.io/evictions is unguarded"
@@ -98,7 +98,7 @@ def _yields(this: Pass, name: str) -> str:
     return ""
 
 
-def _labels(this: Pass) -> Iterator[Mapping[str, str]]:
+def _labels(this: PlanInput) -> Iterator[Mapping[str, str]]:
     """Yield the labels of pods that there are, or are to be: of each revision, and of both templates.
 
     A template set may add some; and pods of an earlier revision have those that they were made with.
@@ -139,7 +139,7 @@ def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[s
             return True
 
 
-def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
+def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
     """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
 
     Replicas of other holders (the source's own, and a foreign unpause's) are not selected, and not counted.
@@ -152,7 +152,7 @@ def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[in
         replicas = min(replicas, sum(twin.spec_replicas for twin in this.observed.twins))
     refused = any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets)
     pods = [pod for twin in this.observed.twins for pod in twin.pods if pod.counts]
-    going = [pod for pod in pods if pod.standing is Standing.DOOMED]
+    going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
     at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)
     if still:  # nothing is replaced, so nothing is worth waiting for
         return min(at_rest, max(0, replicas - 1)), None
@@ -160,7 +160,7 @@ def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[in
         # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
         keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
-        stops = [stop for pod in serving if (stop := _stop(pod, found.rebalance)) is not None]
+        stops = [stop for pod in serving if (stop := _stop(pod, plan.rebalance)) is not None]
         # Who has to begin to end now is let go: a machine that dies under a pod is worse than a gap.
         late = sum(stop <= now for stop in stops)
         left_s = min((seconds_between(now, stop) for stop in stops if stop > now), default=None)
@@ -175,7 +175,7 @@ def _min_available(this: Pass, found: Plan, ours: BudgetView | None) -> tuple[in
     return max(0, replicas - 1) if opened and this.observed.consolidates else replicas, left_s
 
 
-def _opens(this: Pass) -> tuple[bool, float]:
+def _opens(this: PlanInput) -> tuple[bool, float]:
     """Return whether this is the minute in ten in which Karpenter may find that it can have a node back.
 
     It looks at budgets before it says which nodes it wants, and would never ask for one that they keep. What

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
-from splitter.core.model import PodView, ReplicaSetView, Standing, TwinView
+from splitter.core.model import NodeStatus, PodView, ReplicaSetView, TwinView
 
 
 @unique
-class Mark(StrEnum):
+class Ownership(StrEnum):
     """The mark on the source, against the source's own UID."""
 
     NONE = "none"
@@ -66,7 +66,7 @@ class Columns:
     conflict: bool
     split: bool  # a Split that takes over
     report: bool  # a Split that only reports a refusal
-    mark: Mark
+    mark: Ownership
     paused: bool
     paused_by_us: bool
     observed: bool
@@ -91,7 +91,7 @@ class Columns:
     def holds(self) -> bool:
         """Whether anything of ours is on the workload itself."""
         ours = self.parked or self.returning or self.twins or self.orphans
-        return ours or self.mark is not Mark.NONE
+        return ours or self.mark is not Ownership.NONE
 
 
 def next_step(c: Columns) -> Step:
@@ -109,13 +109,13 @@ def next_step(c: Columns) -> Step:
 
 def _step_with_label(c: Columns) -> Step:
     # Anybody may make a pod with our labels: alone it is none that we have let go.
-    let_go = c.orphans and (c.mark is not Mark.NONE or c.split or c.paused)
+    let_go = c.orphans and (c.mark is not Ownership.NONE or c.split or c.paused)
     ours = c.parked or c.returning or c.twins or let_go
-    if c.mark is Mark.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
+    if c.mark is Ownership.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
         return Step.CONSIDER  # 3
-    if c.mark is Mark.OURS and not c.split and not ours and not c.paused:
+    if c.mark is Ownership.OURS and not c.split and not ours and not c.paused:
         return Step.CONSIDER  # 3: `rollout undo` brings a mark back that the source's ReplicaSet had kept
-    if c.mark is not Mark.OURS:
+    if c.mark is not Ownership.OURS:
         return Step.ADOPT  # 4
     if not c.split:
         return Step.CREATE_SPLIT  # 5
@@ -276,7 +276,7 @@ def free_replicas(pods: Sequence[PodView], spec: int) -> int:
 
 def _serves(pod: PodView) -> bool:
     """Whether somebody would miss it: doomed or not."""
-    return pod.counts and pod.ready_since is not None and pod.standing is not Standing.LOST
+    return pod.counts and pod.ready_since is not None and pod.node_status is not NodeStatus.LOST
 
 
 def serving_from_the_top(
@@ -293,7 +293,7 @@ def serving_from_the_top(
     return tuple(sorted({top - pod.ordinal for pod in staying if pod.ordinal is not None and _serves(pod)}))
 
 
-def room(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
+def surge_headroom(holders: Sequence[Holder], replicas: int, surge: int, going: int) -> int:
     """Return how many replicas may be made now: N + S + doomed - what is held (never negative).
 
     `going` counts the doomed and the lost: in an emergency they do not take the place of their

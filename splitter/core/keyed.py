@@ -37,11 +37,11 @@ class KeyedLists:
 
 
 def _by_key(items: Sequence[object], names: tuple[str, ...]) -> dict[_Scalars, Mapping[str, Any]]:
-    found: dict[_Scalars, Mapping[str, Any]] = {}
+    by_key: dict[_Scalars, Mapping[str, Any]] = {}
     for item in items:
         if isinstance(item, dict) and (values := _values(item, names)) is not None:
-            found.setdefault(values, item)
-    return found
+            by_key.setdefault(values, item)
+    return by_key
 
 
 def _values(item: Mapping[str, Any], names: tuple[str, ...]) -> _Scalars | None:

@@ -1,11 +1,11 @@
 """How large a workload may be that splitter looks after: what one tenant writes is work for all.
 
-Each pass of a workload reads, renders and compares it whole, and asks for its volumes one by one. So each of
-these has a limit, far above what people write and far below what slows others. What is over one is refused
-with the limit and its size, is not rendered and has nothing looked up. What is split already stays as it is:
-`plan.held_as_it_is` keeps of a plan what makes up for losses, and nothing that lowers or restarts anything.
-To give it back costs the same at any size, so that is never held. Kubernetes itself bounds an object at some
-1.5 MiB. What each limit costs is measured: docs/limits.md.
+Each reconcile of a workload reads, renders and compares it whole, and asks for its volumes one by one. So
+each of these has a limit, far above what people write and far below what slows others. What is over one is
+refused with the limit and its size, is not rendered and has nothing looked up. What is split already stays as
+it is: `plan.held_as_it_is` keeps of a plan what makes up for losses, and nothing that lowers or restarts
+anything. To give it back costs the same at any size, so that is never held. Kubernetes itself bounds an
+object at some 1.5 MiB. What each limit costs is measured: docs/limits.md.
 """
 
 from typing import Final
@@ -19,7 +19,8 @@ MAX_CLAIMS: Final = 50
 MAX_MEMBER_CLAIMS: Final = 250
 # Of a Deployment, and of each of its twins: each is parked, and given back, by a request of its own.
 MAX_REPLICA_SETS: Final = 250
-# Writes of one pass; the next pass does the others. A pass may end anywhere: their order is all that counts.
+# Writes of one reconcile; the next reconcile does the others. A reconcile may end anywhere: their order is
+# all that counts.
 MAX_WRITES: Final = 20
 # Of a StatefulSet: each member is decided about by itself, and listed in its Split.
 MAX_MEMBERS: Final = 1000

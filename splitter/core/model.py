@@ -106,7 +106,7 @@ class Trouble:
 
 
 @unique
-class Standing(StrEnum):
+class NodeStatus(StrEnum):
     """What the node under a pod says about the pod (handover.md: "av(x) is counted from pods")."""
 
     UNBOUND = "unbound"
@@ -118,11 +118,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """One pod of a holder, with the standing of its node already looked up."""
+    """One pod of a holder, with the status of its node already looked up."""
 
     name: str
     uid: str
-    standing: Standing
+    node_status: NodeStatus
     node: str | None = None
     node_uid: str | None = None
     on_spot: bool = False
@@ -162,21 +162,21 @@ class PodView:
     @property
     def available(self) -> bool:
         """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
-        return self.counts and self.ready_since is not None and self.standing is Standing.SOUND
+        return self.counts and self.ready_since is not None and self.node_status is NodeStatus.SOUND
 
     @property
     def going(self) -> bool:
         """Whether its node is about to go, or gone."""
-        return self.standing in {Standing.DOOMED, Standing.LOST}
+        return self.node_status in {NodeStatus.DOOMED, NodeStatus.LOST}
 
     @property
     def serves_but_doomed(self) -> bool:
         """Up now on a node that is about to go."""
-        return self.counts and self.standing is Standing.DOOMED
+        return self.counts and self.node_status is NodeStatus.DOOMED
 
 
 @unique
-class Tie(StrEnum):
+class Attachment(StrEnum):
     """How a ReplicaSet hangs on the source."""
 
     ATTACHED = "attached"  # controlled by it
@@ -199,7 +199,7 @@ class ReplicaSetView:
     template_labels: Mapping[str, str] = field(default_factory=dict)
     hashes: tuple[str, ...] = ()  # pods of which pod-template-hash it selects
     marked: bool = False  # the Deployment controller has copied our mark onto it
-    tie: Tie = Tie.ATTACHED
+    attachment: Attachment = Attachment.ATTACHED
     first_ordinal: int | None = None  # of the source's own pods, a StatefulSet's: it loses the highest first
     rolls: bool = False  # that StatefulSet is in a roll of its own, or may be
     orphaned: bool = False  # parked for a source of this name that was deleted without it
@@ -303,8 +303,10 @@ class SplitView:
     takes_over: bool  # False: it only reports a refusal
     state: str
     conflict: bool
-    fights: tuple[datetime, ...]
-    fighter: str = field(default="", kw_only=True)  # who wrote spec.replicas in them; of a Deployment, nobody
+    write_conflicts: tuple[datetime, ...]
+    conflicting_writer: str = field(
+        default="", kw_only=True
+    )  # who wrote spec.replicas in them; of a Deployment, nobody
     ordinals: tuple[int, ...] | None = field(default=None, kw_only=True)  # in placement mode
     replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
@@ -326,7 +328,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class RelatedObjects:
     """Other objects of the namespace that matter for a split."""
 
     taken_names: tuple[str, ...] = ()  # twins' names that a foreign object has
@@ -342,7 +344,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Everything that one pass may know about one source."""
+    """Everything that one reconcile may know about one source."""
 
     key: Key
     now: datetime
@@ -351,16 +353,16 @@ class Observation:
     replica_sets: tuple[ReplicaSetView, ...] = ()
     on_demand: TwinView | None = None
     spot: TwinView | None = None
-    neighbours: Neighbours = Neighbours()
+    related: RelatedObjects = RelatedObjects()
     fit_spot: int = 0
     blocked: str = ""  # why spot cannot be had or should not be asked for, if anything says so
-    heard_until: datetime | None = None  # when that, or a notice by Event, ends by time alone
+    signal_ends_at: datetime | None = None  # when that, or a notice by Event, ends by time alone
     view_broken: bool = False  # more than half of the on-demand nodes are NotReady too
     namespace_annotations: Mapping[str, str] | None = None
-    denied: Note | None = None  # what the rehearsal of the writes to come was answered
+    denied: Note | None = None  # what the dry run of the writes to come was answered
     placeholders: tuple[PodView, ...] = ()  # in placement mode: they hold room for a move
-    told: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
-    told_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen
+    published: Runs | None = None  # in placement mode: the ordinals that the admission policy goes by, if any
+    published_nodes: bool = True  # and whether it knows of every kind of spot nodes that was seen
     refused: EvictionRefusal | None = None  # and what the last eviction was answered
     restarts: tuple[Restart, ...] = ()  # and the ends that were asked for, told to the Split or not
     others_moving: int = 0  # other workloads in a voluntary move now
@@ -384,6 +386,6 @@ class Observation:
         """All that hold pods: the source's ReplicaSets, then those of the twins."""
         return (*self.replica_sets, *(rs for twin in self.twins for rs in twin.replica_sets))
 
-    def tied(self, tie: Tie) -> tuple[ReplicaSetView, ...]:
+    def attached_as(self, attachment: Attachment) -> tuple[ReplicaSetView, ...]:
         """Return the source's ReplicaSets that hang on it this way."""
-        return tuple(replica_set for replica_set in self.replica_sets if replica_set.tie is tie)
+        return tuple(replica_set for replica_set in self.replica_sets if replica_set.attachment is attachment)

@@ -1,4 +1,4 @@
-"""A status as it is kept in memory: compressed, since there are very many, and a pass reads one."""
+"""A status as it is kept in memory: compressed, since there are very many, and a reconcile reads one."""
 
 import zlib
 from collections.abc import Mapping
@@ -24,5 +24,5 @@ def unpacked(text: bytes) -> dict[str, Any]:
     >>> unpacked(packed({"ready": 3}))
     {'ready': 3}
     """
-    found: dict[str, Any] = orjson.loads(zlib.decompress(text))
-    return found
+    content: dict[str, Any] = orjson.loads(zlib.decompress(text))
+    return content

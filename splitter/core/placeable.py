@@ -25,13 +25,13 @@ def runs(ordinals: Iterable[int]) -> Runs:
     >>> runs([4, 0, 1, 2])
     ((0, 2), (4, 4))
     """
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for ordinal in sorted(set(ordinals)):
-        if found and found[-1][1] == ordinal - 1:
-            found[-1] = (found[-1][0], ordinal)
+        if ranges and ranges[-1][1] == ordinal - 1:
+            ranges[-1] = (ranges[-1][0], ordinal)
         else:
-            found.append((ordinal, ordinal))
-    return tuple(found)
+            ranges.append((ordinal, ordinal))
+    return tuple(ranges)
 
 
 @dataclass(frozen=True, slots=True)

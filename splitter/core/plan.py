@@ -1,6 +1,6 @@
-"""What a pass is given and what it returns: the words that the planner's steps share.
+"""What a reconcile is given and what it returns: the words that the planner's steps share.
 
-`planner` chooses the step; `taking`, `running` and `giving` each hold some of the steps. Nothing here
+`planner` chooses the step; `onboard`, `running` and `offboard` each hold some of the steps. Nothing here
 decides.
 """
 
@@ -14,21 +14,21 @@ from splitter.core.actions import (
     HolderKind,
     Scale,
     SetBudget,
-    SetMark,
+    SetOwnershipMark,
     is_raise,
 )
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
-from splitter.core.placement import RoomRules
+from splitter.core.placement import ReservationRules
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState, Tuning
-from splitter.core.surface import Level
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
-# After a part of what is due, and while pods change their owner: not in the same pass, so that others have
-# their turn, and without the usual rest.
+# After a part of what is due, and while pods change their owner: not in the same reconcile, so that others
+# have their turn, and without the usual rest.
 AT_ONCE_S = 0.05
 
 
@@ -42,7 +42,9 @@ class Rules:
     delete_pods_of_vanished_nodes: bool = True
     max_concurrent_moves: int = 10  # 0: no limit
     look_again_s: float = 60.0  # at a refusal that something else than the source mends: no watch tells us
-    room: RoomRules | None = None  # how placeholders are made; None: members are not moved but in emergencies
+    reservations: ReservationRules | None = (
+        None  # how placeholders are made; None: members are not moved but in emergencies
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class PolicyInForce:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one pass wants written and said."""
+    """What one reconcile wants written and said."""
 
     step: Step
     state: State
@@ -70,11 +72,13 @@ class Plan:
     rebalance: RebalanceState | None = None  # None: leave what is persisted
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
-    fight: bool = False  # count one when the actions have been written
-    fighter: str = ""  # with whom, where that is known: only the fights with one and the same count together
+    write_conflict: bool = False  # count one when the actions have been written
+    conflicting_writer: str = (
+        ""  # with whom, where that is known: only the write conflicts with one and the same count together
+    )
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
-    wake_after_s: float | None = None
+    requeue_after_s: float | None = None
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
@@ -90,11 +94,11 @@ class Plan:
         return (*guard, *self.raises)
 
 
-def as_written(found: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
+def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> Plan:
     """Return the plan with its sentences about what is written; a move that waits is a hold, and no news."""
     counts = {one.name: one.replicas for one in written if isinstance(one, Scale)}
 
-    def told(note: Note) -> Note:
+    def as_done(note: Note) -> Note:
         move = note.move
         if move is None:
             return note
@@ -107,81 +111,83 @@ def as_written(found: Plan, observed: Observation, written: Sequence[Action]) ->
         done = replace(move, replicas=count)
         return replace(note, message=f"{done}{why}", move=done)
 
-    notes = [(note, told(note)) for note in found.notes]
+    notes = [(note, as_done(note)) for note in plan.notes]
     said = tuple(now for before, now in notes if before.move is None or now.move is not None)
-    verdict = told(found.verdict)
-    if verdict.move is None and found.verdict.move is not None:
+    verdict = as_done(plan.verdict)
+    if verdict.move is None and plan.verdict.move is not None:
         verdict = next((note for note in said if note.move is not None), verdict)
-    return replace(found, verdict=verdict, notes=said)
+    return replace(plan, verdict=verdict, notes=said)
 
 
-def begins(found: Plan) -> bool:
-    """Whether this plan is the first touch of a workload: what follows is rehearsed before it."""
-    return any(isinstance(action, SetMark) and action.value for action in found.actions) and (
-        found.step is Step.CONSIDER
+def begins(plan: Plan) -> bool:
+    """Whether this plan is the first touch of a workload: what follows is tried in a dry run before it."""
+    return any(isinstance(action, SetOwnershipMark) and action.value for action in plan.actions) and (
+        plan.step is Step.CONSIDER
     )
 
 
-def rolls(found: Plan) -> bool:
-    """Whether this plan gives a twin that exists a template: both are rehearsed before it."""
+def rolls(plan: Plan) -> bool:
+    """Whether this plan gives a twin that exists a template: both are tried in a dry run before it."""
     return any(
-        isinstance(action, ApplyTwin) and action.resource_version is not None for action in found.actions
+        isinstance(action, ApplyTwin) and action.resource_version is not None for action in plan.actions
     )
 
 
 def half_rolled(observed: Observation, rendered: Mapping[Pool, Rendered]) -> bool:
-    """Whether one twin bears its new template already: both were rehearsed before that, and not again."""
+    """Whether one twin has its new template already: both were tried in a dry run before that, once."""
     return any(twin.rendered_hash == rendered[twin.pool].hash for twin in observed.twins)
 
 
-def held_back(found: Plan, denied: Note, look_again_s: float) -> Plan:
+def held_back(plan: Plan, denied: Note, look_again_s: float) -> Plan:
     """Return a plan that rolls nothing, because the API server would refuse a twin; it asks again later."""
-    again_s = min(found.wake_after_s or look_again_s, look_again_s)
-    return replace(found, state=State.HELD, verdict=denied, actions=(), notes=(denied,), wake_after_s=again_s)
+    again_s = min(plan.requeue_after_s or look_again_s, look_again_s)
+    return replace(
+        plan, state=State.HELD, verdict=denied, actions=(), notes=(denied,), requeue_after_s=again_s
+    )
 
 
-def unseen(found: Plan, observed: Observation, why: str) -> Plan:
+def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     """Return what is done of a plan that rests on an old view: only raises."""
-    if not found.actions and (observed.split is None or found.state is State.REFUSED):
-        return found
+    if not plan.actions and (observed.split is None or plan.state is State.REFUSED):
+        return plan
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
-    state = _undone(found, observed) if found.raises != found.actions else found.rebalance
-    kept = as_written(replace(found, actions=found.urgent, rebalance=state), observed, found.raises)
+    state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
+    kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)
     notes = (*kept.notes, note) if kept.actions else (note,)
     return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
 
 
-def _undone(found: Plan, observed: Observation) -> RebalanceState | None:
+def _undone(plan: Plan, observed: Observation) -> RebalanceState | None:
     """Return what is remembered of a plan whose raises alone are written: no step, no move, no pod's end."""
-    if found.rebalance is None:
+    if plan.rebalance is None:
         return None
     known = RebalanceState.from_json(observed.split.rebalance if observed.split is not None else {})
-    ended = tuple(one for one in found.rebalance.restarts if one.at < observed.now)
+    ended = tuple(one for one in plan.rebalance.restarts if one.at < observed.now)
     on_demand = observed.on_demand.name if observed.on_demand is not None else ""
-    raised = (one.replicas for one in found.raises if one.name == on_demand)
-    return replace(found.rebalance.unwritten(known), restarts=ended, decided=next(raised, known.decided))
+    raised = (one.replicas for one in plan.raises if one.name == on_demand)
+    return replace(plan.rebalance.unwritten(known), restarts=ended, decided=next(raised, known.decided))
 
 
-def in_part(found: Plan) -> Plan:
-    """Return as much of a plan as one pass may write; the next one, at once, plans what is left.
+def in_part(plan: Plan) -> Plan:
+    """Return as much of a plan as one reconcile may write; the next one, at once, plans what is left.
 
-    A pass may end after any of its writes, so the first ones are a pass of their own. Else a workload with
-    hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
+    A reconcile may end after any of its writes, so the first ones are a reconcile of their own. Else a
+    workload with hundreds of ReplicaSets or doomed pods would keep a worker for hundreds of requests.
     """
-    if len(found.actions) <= MAX_WRITES:
-        return found
-    return replace(found, actions=found.actions[:MAX_WRITES], wake_after_s=AT_ONCE_S)
+    if len(plan.actions) <= MAX_WRITES:
+        return plan
+    return replace(plan, actions=plan.actions[:MAX_WRITES], requeue_after_s=AT_ONCE_S)
 
 
-def held_as_it_is(found: Plan, large: Note) -> Plan:
+def held_as_it_is(plan: Plan, large: Note) -> Plan:
     """Return what is done of a plan for a workload that is split and over a limit: losses are made up for.
 
     That costs a few numbers at any size: raises, and the removal of pods that no node has any more. No
     StatefulSet's twin is raised over what any StatefulSet may have.
     """
-    kept = tuple(one for one in found.actions if _makes_up(one))
-    notes = (*found.notes, large) if kept else (large,)
-    return replace(found, state=State.HELD, verdict=large, actions=kept, notes=notes)
+    kept = tuple(one for one in plan.actions if _makes_up(one))
+    notes = (*plan.notes, large) if kept else (large,)
+    return replace(plan, state=State.HELD, verdict=large, actions=kept, notes=notes)
 
 
 def _makes_up(action: Action) -> bool:
@@ -192,7 +198,7 @@ def _makes_up(action: Action) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PlanInput:
     """Everything one step may look at."""
 
     observed: Observation

@@ -1,4 +1,4 @@
-"""Plans one pass for one source: looks at everything observed, returns what to write and why.
+"""Plans one reconcile for one source: looks at everything observed, returns what to write and why.
 
 The reconciler calls `policy_in_force`, lets `render` make the twins, then calls `plan`. `plan` reads the
 columns of the state machine off the observation and lets the step of the first matching row act. It is
@@ -9,28 +9,46 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import adoption, giving, in_place, running, scaling, taking, transfer, zeroing
+from splitter.core import (
+    adoption,
+    offboard,
+    onboard,
+    placement_table,
+    running,
+    scaling,
+    statefulset_table,
+    transfer,
+)
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
-from splitter.core.handover import Columns, Mark, Step, holds_replicas, next_step, waits_for_pods
-from splitter.core.limits import too_large
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView, Tie, seconds_between
-from splitter.core.plan import Pass, Plan, PolicyInForce, Rules, as_written, held_as_it_is, in_part
-from splitter.core.reasons import Reason, State
-from splitter.core.surface import (
+from splitter.core.handover import Columns, Ownership, Step, holds_replicas, next_step, waits_for_pods
+from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     USER_ANNOTATIONS,
     Level,
     defaults_for,
     has_names,
-    parse_mark,
+    parse_ownership_mark,
     parse_policy,
     source_label_state,
 )
+from splitter.core.limits import too_large
+from splitter.core.model import (
+    Attachment,
+    Note,
+    Observation,
+    Policy,
+    Pool,
+    Rendered,
+    SourceView,
+    seconds_between,
+)
+from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
+from splitter.core.reasons import Reason, State
 from splitter.core.troubles import with_troubles
 
 
@@ -67,21 +85,25 @@ def _caps_note(policy: Policy, replicas: int) -> Note:
 
 def columns_of(observed: Observation, source: SourceView) -> Columns:
     """Read the columns of the state machine's table off an observation."""
-    mark = parse_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
+    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     split = observed.split
-    parked = observed.tied(Tie.PARKED)
+    parked = observed.attached_as(Attachment.PARKED)
     orphans = any(pod.counts for pod in observed.orphans)
     return Columns(
         label=LABEL_SPLIT in source.labels,
         conflict=split is not None and split.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
-        mark=Mark.NONE if mark is None else Mark.OURS if mark.uid == source.uid else Mark.FOREIGN,
+        mark=Ownership.NONE
+        if mark is None
+        else Ownership.OURS
+        if mark.uid == source.uid
+        else Ownership.FOREIGN,
         paused=source.paused,
         paused_by_us=source.paused_by_us,
         observed=source.observed,
-        attached=bool(observed.tied(Tie.ATTACHED)),
-        returning=bool(observed.tied(Tie.RETURNING)),
+        attached=bool(observed.attached_as(Attachment.ATTACHED)),
+        returning=bool(observed.attached_as(Attachment.RETURNING)),
         parked=bool(parked),
         twins=bool(observed.twins),
         ours_at_zero=transfer.at_zero(observed.twins, parked),
@@ -89,12 +111,12 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         twins_hold=any(holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
         unsettled=any(twin.paused for twin in observed.twins)
         or (orphans and len(observed.twins) < len(Pool)),
-        rolling=sum(map(holds_replicas, observed.tied(Tie.ATTACHED))) > 1,
+        rolling=sum(map(holds_replicas, observed.attached_as(Attachment.ATTACHED))) > 1,
         leaving=observed.leaving,
         orphans=orphans,
         parked_active=any(map(holds_replicas, parked)),
-        copied=any(rs.marked for rs in observed.tied(Tie.ATTACHED)),
-        adrift=any(rs.orphaned for rs in parked) or (split is not None and not taking.owns(source, split)),
+        copied=any(rs.marked for rs in observed.attached_as(Attachment.ATTACHED)),
+        adrift=any(rs.orphaned for rs in parked) or (split is not None and not onboard.owns(source, split)),
     )
 
 
@@ -107,26 +129,28 @@ def plan(
         return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
-    this = Pass(observed, source, in_force, rendered, rules)
-    placed = in_place.is_in_place(observed, source, in_force.policy)
-    act = in_place.consider if placed and step is Step.CONSIDER else _STEPS[step]
+    this = PlanInput(observed, source, in_force, rendered, rules)
+    placed = placement_table.is_in_place(observed, source, in_force.policy)
+    act = placement_table.consider if placed and step is Step.CONSIDER else _STEPS[step]
     large = _too_large(this) if step in {Step.RUN, Step.PLACE} else None
-    found = act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
+    planned = (
+        act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
+    )
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
-        found = _with_raises(this, step, found)
-    found = _with_division(this, found)
-    found = in_part(found if large is None else held_as_it_is(found, large))
-    found = with_troubles(observed, as_written(found, observed, found.actions), this.policy.grace_s)
+        planned = _with_raises(this, step, planned)
+    planned = _with_division(this, planned)
+    planned = in_part(planned if large is None else held_as_it_is(planned, large))
+    planned = with_troubles(observed, as_written(planned, observed, planned.actions), this.policy.grace_s)
     if step in {Step.RUN, Step.PLACE}:
-        found = replace(found, objection=large or objection_while_split(observed, source, this.policy))
-        found = _awake_when_silent(observed, _with_edits(found, edited))
-    found = guarded(this, step, found)
+        planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
+        planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
+    planned = guarded(this, step, planned)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
-        return _only_reported(this, found)
-    return found
+        return _only_reported(this, planned)
+    return planned
 
 
-def _too_large(this: Pass) -> Note | None:
+def _too_large(this: PlanInput) -> Note | None:
     """Say what of a workload that is split is over a limit: its members are not even looked at, one by one.
 
     Steps that only write a number down go on, since that is how it becomes smaller; so does giving it back.
@@ -147,43 +171,43 @@ def _step_of(observed: Observation, source: SourceView, policy: Policy) -> Step:
     """
     if LABEL_SPLIT in source.labels and not has_names(source.key):
         return Step.CONSIDER
-    if in_place.is_in_place(observed, source, policy):
-        return in_place.next_step(observed, source)
+    if placement_table.is_in_place(observed, source, policy):
+        return placement_table.next_step(observed, source)
     if source.stateful is not None:
-        return zeroing.next_step(zeroing.columns_of(observed, source))
+        return statefulset_table.next_step(statefulset_table.columns_of(observed, source))
     return next_step(columns_of(observed, source))
 
 
-def _with_division(this: Pass, found: Plan) -> Plan:
+def _with_division(this: PlanInput, planned: Plan) -> Plan:
     """Say how N is divided in a step that has nothing to do with it, as while a controller is waited for."""
-    back = found.state in {State.GIVING_BACK, State.CONFLICT}
-    if back or not this.observed.twins or found.wanted_on_demand or found.wanted_spot:
-        return found
+    back = planned.state in {State.GIVING_BACK, State.CONFLICT}
+    if back or not this.observed.twins or planned.wanted_on_demand or planned.wanted_spot:
+        return planned
     base = base_replicas(this.source.replicas, this.policy)
-    return replace(found, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
+    return replace(planned, wanted_on_demand=base, wanted_spot=this.source.replicas - base)
 
 
-def _with_raises(this: Pass, step: Step, found: Plan) -> Plan:
+def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     """Return a plan with the raises that neither a report nor a slow controller of the source may hold up.
 
     Without its kind no Split can be written at all; and while nothing of the source's own is there, what its
     controller has not seen yet (a new image, another N) is no reason to leave a loss uncovered.
     """
     observed, stateful = this.observed, this.source.stateful
-    at_home = observed.tied(Tie.ATTACHED) or observed.tied(Tie.RETURNING)
+    at_home = observed.attached_as(Attachment.ATTACHED) or observed.attached_as(Attachment.RETURNING)
     held = (
         this.source.paused
         if stateful is None
         else stateful.saved is not None and not stateful.is_written_by_others
     )
     if at_home or not (observed.twins and held):
-        return found
+        return planned
     meant = running.run(this)
     if step is Step.CREATE_SPLIT:
-        return replace(found, actions=(*meant.raises, *found.actions))
+        return replace(planned, actions=(*meant.raises, *planned.actions))
     if not meant.raises or not any(twin.is_losing for twin in observed.twins):
-        return found
-    return replace(meant, actions=meant.raises, wake_after_s=found.wake_after_s)
+        return planned
+    return replace(meant, actions=meant.raises, requeue_after_s=planned.requeue_after_s)
 
 
 def _drifted(
@@ -211,64 +235,70 @@ def _drifted(
     )
 
 
-def _with_edits(found: Plan, edited: Mapping[Pool, str]) -> Plan:
+def _with_edits(planned: Plan, edited: Mapping[Pool, str]) -> Plan:
     """Say what was edited when it is put back."""
-    back = [edited[one.pool] for one in found.actions if isinstance(one, ApplyTwin) and one.pool in edited]
+    back = [edited[one.pool] for one in planned.actions if isinstance(one, ApplyTwin) and one.pool in edited]
     if not back:
-        return found
+        return planned
     message = f"somebody edited {back[0]}; put back. A change belongs on the source, and reaches both twins"
-    return replace(found, notes=(Note(Reason.DRIFT, message, warning=True), *found.notes))
+    return replace(planned, notes=(Note(Reason.DRIFT, message, warning=True), *planned.notes))
 
 
-def _awake_when_silent(observed: Observation, found: Plan) -> Plan:
+def _requeued_at_signal_end(observed: Observation, planned: Plan) -> Plan:
     """Look again when something that was heard ends by time alone: no event tells us."""
-    if observed.heard_until is None:
-        return found
-    left_s = max(0.0, seconds_between(observed.now, observed.heard_until)) + 1.0
-    due_s = left_s if found.wake_after_s is None else min(found.wake_after_s, left_s)
-    return replace(found, wake_after_s=due_s)
+    if observed.signal_ends_at is None:
+        return planned
+    left_s = max(0.0, seconds_between(observed.now, observed.signal_ends_at)) + 1.0
+    due_s = left_s if planned.requeue_after_s is None else min(planned.requeue_after_s, left_s)
+    return replace(planned, requeue_after_s=due_s)
 
 
-def _only_reported(this: Pass, found: Plan) -> Plan:
+def _only_reported(this: PlanInput, planned: Plan) -> Plan:
     split = this.observed.split
-    would = "would now do" if found.actions else "would do nothing now"
-    verdict = Note(Reason.DRY_RUN, f"{would}: {found.verdict.message} ({found.verdict.reason})")
+    would = "would now do" if planned.actions else "would do nothing now"
+    verdict = Note(Reason.DRY_RUN, f"{would}: {planned.verdict.message} ({planned.verdict.reason})")
     # Nothing is replaced any more, so no eviction shall wait for that: the budget that is there is let down.
     lets_down = tuple(
-        one for one in found.actions if isinstance(one, SetBudget) and one.uid and not one.raised
+        one for one in planned.actions if isinstance(one, SetBudget) and one.uid and not one.raised
     )
     actions: tuple[Action, ...] = lets_down if split is not None else (EnsureSplit(takes_over=False),)
     return replace(
-        found, state=State.HELD, verdict=verdict, actions=actions, notes=(), rebalance=None, fight=False
+        planned,
+        state=State.HELD,
+        verdict=verdict,
+        actions=actions,
+        notes=(),
+        rebalance=None,
+        write_conflict=False,
     )
 
 
-_STEPS: Mapping[Step, Callable[[Pass], Plan]] = {
-    Step.NOTHING: taking.nothing,
-    Step.CONSIDER: taking.consider,
-    Step.ADOPT: taking.adopt,
-    Step.CREATE_SPLIT: taking.create_split,
-    Step.CLAIM: taking.claim,
-    Step.PAUSE: taking.pause,
-    Step.WAIT_CONTROLLER: taking.wait_controller,
-    Step.WAIT_ROLLOUT: taking.wait_rollout,
+_STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
+    Step.NOTHING: onboard.nothing,
+    Step.CONSIDER: onboard.consider,
+    Step.ADOPT: onboard.adopt,
+    Step.CREATE_SPLIT: onboard.create_split,
+    Step.CLAIM: onboard.claim,
+    Step.PAUSE: onboard.pause,
+    Step.WAIT_CONTROLLER: onboard.wait_controller,
+    Step.WAIT_ROLLOUT: onboard.wait_rollout,
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
-    Step.PARK: taking.park,
+    Step.PARK: onboard.park,
     Step.RUN: running.run,
-    Step.UNPAUSE: giving.unpause,
-    Step.SHRINK_OURS: giving.shrink_ours,
-    Step.CLEAN_UP: giving.clean_up,
-    Step.OFFBOARD: giving.offboard,
+    Step.UNPAUSE: offboard.unpause,
+    Step.SHRINK_OURS: offboard.shrink_ours,
+    Step.CLEAN_UP: offboard.clean_up,
+    Step.OFFBOARD: offboard.offboard,
     Step.BRING_HOME: adoption.bring_home,
-    Step.REATTACH: giving.reattach,
-    Step.HAND_BACK: giving.hand_back,
+    Step.REATTACH: offboard.reattach,
+    Step.HAND_BACK: offboard.hand_back,
     Step.SAVE: scaling.save,
     Step.FOLLOW: scaling.follow,
     Step.FOLLOW_SPLIT: scaling.follow_split,
     Step.SHOW: scaling.show,
     Step.WAIT_COUNT: scaling.wait_for_count,
     Step.RELEASE: scaling.release,
-    Step.PLACE: in_place.keep,
-    Step.UNPLACE: in_place.unplace,
+    Step.PLACE: placement_table.keep,
+    Step.UNPLACE: placement_table.unplace,
 }

@@ -44,7 +44,7 @@ class Circumstances:
     source: SourceView
     order: RolloutOrder
     available: int  # over both twins
-    room: int
+    headroom: int
     now: datetime
     grace_s: float
     needed: int  # available before a roll starts: N, or what a freeze holds
@@ -102,7 +102,7 @@ def next_roll(
         if other_pool not in outdated:
             waits_for = waits_for or _finishing(other)
     else:
-        waits_for = _finishing(other) or _becoming_available(where) or _making_room(where)
+        waits_for = _finishing(other) or _becoming_available(where) or _making_headroom(where)
     if where.source_rolls and _serving(twin):
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
@@ -157,7 +157,7 @@ def _becoming_available(where: Circumstances) -> str | None:
     return f"{where.available} of {where.needed} replicas are available"
 
 
-def _making_room(where: Circumstances) -> str | None:
+def _making_headroom(where: Circumstances) -> str | None:
     """Return what a roll waits for that would keep the few surge replicas it could begin with."""
     return "surplus pods of the last roll are still going" if where.leaving else None
 
@@ -177,7 +177,7 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
         allowed = min(share, max(unavailable, spare))
         if allowed > 0:
             return _roll(pool, twin, 0, allowed)
-    surge = min(source.max_surge, where.room)
+    surge = min(source.max_surge, where.headroom)
     if surge > 0:
         return _roll(pool, twin, surge, 0)
     # While spot soaks after an outage its cover fills the room; what serves beyond N is free to be replaced.

@@ -9,7 +9,7 @@ rolled only when there is no count to write.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from splitter.core import transfer, turns, zeroing
+from splitter.core import move_limit, statefulset_table, transfer
 from splitter.core.actions import (
     Action,
     ApplyTwin,
@@ -19,25 +19,25 @@ from splitter.core.actions import (
 )
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import kept_name, twin_name
 from splitter.core.model import (
+    Attachment,
     Note,
     Pool,
     Rendered,
-    Tie,
     TwinView,
     seconds_between,
 )
-from splitter.core.plan import POLL_S, Pass, Plan
+from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Decision, RebalanceState, decide, losses
 from splitter.core.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.situation import rebalance_input
 from splitter.core.steady import settled
-from splitter.core.surface import kept_name, twin_name
 from splitter.core.write_order import ordered, until_removed
 
 
-def run(this: Pass) -> Plan:
+def run(this: PlanInput) -> Plan:
     """Twins exist, counts are right, templates are current: one batch towards the first that is not."""
     observed = this.observed
     missing = [pool for pool in Pool if observed.twin(pool) is None]
@@ -46,37 +46,37 @@ def run(this: Pass) -> Plan:
     on_demand, spot = observed.on_demand, observed.spot
     if on_demand is None or spot is None or on_demand.deleting or spot.deleting:
         note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for a deleted twin to go")
-        return Plan(Step.RUN, State.MOVING, note, wake_after_s=POLL_S)
-    if not transfer.at_zero((), observed.tied(Tie.PARKED)):
+        return Plan(Step.RUN, State.MOVING, note, requeue_after_s=POLL_S)
+    if not transfer.at_zero((), observed.attached_as(Attachment.PARKED)):
         counted = _hand_over(this, on_demand, spot)
     else:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
-    counted = _awake_at_grace(this, counted)
+    counted = _requeued_at_grace(this, counted)
     if counted.actions or isinstance(this.rendered, Note):
         return settled(_with_template_problem(this, counted), on_demand, spot)
     return _trimmed(this, settled(_roll(this, counted, on_demand, spot, this.rendered), on_demand, spot))
 
 
-def _trimmed(this: Pass, found: Plan) -> Plan:
+def _trimmed(this: PlanInput, plan: Plan) -> Plan:
     """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (row 12).
 
     Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. Those that
     keep the template of pods that run stay whatever the limit says: the pods go back with it.
     """
-    parked = this.observed.tied(Tie.PARKED)
-    if found.actions or not transfer.at_zero((), parked):
-        return found
+    parked = this.observed.attached_as(Attachment.PARKED)
+    if plan.actions or not transfer.at_zero((), parked):
+        return plan
     running = {
         kept_name(this.source.key.name, pod.revision) for twin in this.observed.twins for pod in twin.pods
     }
     old = sorted((rs for rs in parked if rs.name not in running), key=lambda rs: (rs.created, rs.name))
     surplus = old[: max(0, len(old) - this.source.revisions_kept)]
     return replace(
-        found, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
+        plan, actions=tuple(DeleteReplicaSet(rs.name, rs.uid, rs.resource_version) for rs in surplus)
     )
 
 
-def _awake_at_grace(this: Pass, counted: Plan) -> Plan:
+def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
     """Look again when a pod has waited for a node for the grace, or may be removed: no event tells us."""
     waited = [
         seconds_between(pod.unschedulable_since, this.observed.now)
@@ -85,14 +85,14 @@ def _awake_at_grace(this: Pass, counted: Plan) -> Plan:
         if pod.counts and pod.unschedulable_since is not None
     ]
     pods = [pod for twin in this.observed.twins for pod in twin.pods]
-    pods += [pod for rs in this.observed.tied(Tie.PARKED) for pod in rs.pods]
+    pods += [pod for rs in this.observed.attached_as(Attachment.PARKED) for pod in rs.pods]
     left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
     left += [this.policy.grace_s - one + 1.0 for one in waited if one <= this.policy.grace_s]
-    due = [one for one in (*left, counted.wake_after_s) if one is not None]
-    return replace(counted, wake_after_s=min(due, default=None))
+    due = [one for one in (*left, counted.requeue_after_s) if one is not None]
+    return replace(counted, requeue_after_s=min(due, default=None))
 
 
-def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
+def _create_twins(this: PlanInput, missing: Sequence[Pool]) -> Plan:
     if isinstance(this.rendered, Note):
         return Plan(Step.RUN, State.HELD, this.rendered, notes=(this.rendered,))
     actions = tuple(
@@ -113,7 +113,7 @@ def _create_twins(this: Pass, missing: Sequence[Pool]) -> Plan:
     return Plan(Step.RUN, State.TAKING_OVER, note, actions, (note,))
 
 
-def _hand_over(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
+def _hand_over(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
     base = base_replicas(this.source.replicas, this.policy)
     wanted = (base, this.source.replicas - base)
     state, cover = _covered(this, on_demand, spot)
@@ -122,12 +122,12 @@ def _hand_over(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         counted = Plan(Step.RUN, State.HELD, note, wanted_on_demand=wanted[0], wanted_spot=wanted[1])
     else:
         moved = transfer.towards_twins(this.observed, this.source, this.policy, cover)
-        moved = replace(moved, scales=zeroing.spared(this.source, moved.scales))
+        moved = replace(moved, scales=statefulset_table.spared(this.source, moved.scales))
         counted = moving(this, moved, State.TAKING_OVER, Reason.HANDING_OVER, wanted)
     return replace(counted, rebalance=state)
 
 
-def _covered(this: Pass, on_demand: TwinView, spot: TwinView) -> tuple[RebalanceState, int]:
+def _covered(this: PlanInput, on_demand: TwinView, spot: TwinView) -> tuple[RebalanceState, int]:
     """Return what to remember of spot in a hand-over, and what on-demand holds for what was lost there.
 
     Lowering that cover is `decide`'s, once nothing parked has pods: spot has to soak first.
@@ -145,7 +145,7 @@ def _covered(this: Pass, on_demand: TwinView, spot: TwinView) -> tuple[Rebalance
 
 
 def moving(
-    this: Pass, moved: transfer.Transfer, state: State, reason: Reason, wanted: tuple[int, int]
+    this: PlanInput, moved: transfer.Transfer, state: State, reason: Reason, wanted: tuple[int, int]
 ) -> Plan:
     """Return the plan of one batch of a hand-over, either way."""
     actions = ordered(this, moved.scales)
@@ -164,7 +164,7 @@ def moving(
         notes,
         wanted_on_demand=wanted[0],
         wanted_spot=wanted[1],
-        wake_after_s=POLL_S if state is State.GIVING_BACK else None,
+        requeue_after_s=POLL_S if state is State.GIVING_BACK else None,
     )
 
 
@@ -173,7 +173,7 @@ def _scaled(reason: Reason, scales: Sequence[Scale]) -> Note:
     return Note(reason, f"scale {moves}", quiet=True)
 
 
-def _handed_over(this: Pass, counted: Plan) -> Plan:
+def _handed_over(this: PlanInput, counted: Plan) -> Plan:
     """Say once that the hand-over is done: the Split still shows that it goes on."""
     split = this.observed.split
     if split is None or split.state != State.TAKING_OVER:
@@ -184,12 +184,12 @@ def _handed_over(this: Pass, counted: Plan) -> Plan:
     return replace(counted, notes=(Note(Reason.HANDED_OVER, message), *counted.notes))
 
 
-def _spec(this: Pass, pool: Pool) -> int:
+def _spec(this: PlanInput, pool: Pool) -> int:
     twin = this.observed.twin(pool)
     return twin.spec_replicas if twin is not None else 0
 
 
-def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
+def _rebalance(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
     persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
     split = this.observed.split
     if split is not None and split.state == State.TAKING_OVER and this.source.stateful is None:
@@ -201,8 +201,8 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         persisted,
         this.rules.tuning,
     )
-    voluntary = turns.redivides(this, decision, on_demand, spot)
-    turn = turns.not_yet(this, "the division that the policy asks for") if voluntary else None
+    voluntary = move_limit.redivides(this, decision, on_demand, spot)
+    turn = move_limit.not_yet(this, "the division that the policy asks for") if voluntary else None
     if turn is not None:
         specs = on_demand.spec_replicas, spot.spec_replicas
         # What is due by time stays due: a soak, a grace.
@@ -232,7 +232,7 @@ def _rebalance(this: Pass, on_demand: TwinView, spot: TwinView) -> Plan:
         wanted_spot=this.source.replicas - base,
         rebalance=state,
         voluntary=voluntary and turn is None,
-        wake_after_s=decision.next_wake_s,
+        requeue_after_s=decision.requeue_after_s,
     )
 
 
@@ -243,7 +243,9 @@ def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
     )
 
 
-def _restored(this: Pass, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]) -> tuple[Action, ...]:
+def _restored(
+    this: PlanInput, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]
+) -> tuple[Action, ...]:
     """Put a twin's last available template back while spot is going or gone and replicas are missing.
 
     Beside the raise, and again when that was written and this was refused.
@@ -256,7 +258,7 @@ def _restored(this: Pass, on_demand: TwinView, spot: TwinView, scales: Sequence[
     return (RestoreTemplate(on_demand.name, good.name, on_demand.resource_version),)
 
 
-def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[Scale, ...]:
+def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> tuple[Scale, ...]:
     """Return the writes of a decision, but for those that have to wait for the other twin's controller.
 
     `decide` counts specs. A spot raise that uses the room of an on-demand lowering goes out when those
@@ -272,7 +274,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     if decision.on_demand > on_demand.spec_replicas and calm and transfer.lags(spot):
         wanted[on_demand.name] = on_demand.spec_replicas
     for twin in (on_demand, spot):
-        wanted[twin.name] = zeroing.with_own_volumes(this.observed, twin, wanted[twin.name])
+        wanted[twin.name] = statefulset_table.with_own_volumes(this.observed, twin, wanted[twin.name])
         if wanted[twin.name] < twin.spec_replicas and not transfer.may_lower(
             this.observed,
             this.source,
@@ -293,7 +295,7 @@ def _scales(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView)
     )
 
 
-def _majority(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinView) -> int:
+def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> int:
     """Return what on-demand may be lowered to: spot goes first where more than half has to be on on-demand.
 
     Lowered together, the members left on spot could be the majority for a while.
@@ -305,21 +307,21 @@ def _majority(this: Pass, decision: Decision, on_demand: TwinView, spot: TwinVie
     return max(decision.on_demand, min(on_demand.spec_replicas, held + 1))
 
 
-def _with_template_problem(this: Pass, counted: Plan) -> Plan:
+def _with_template_problem(this: PlanInput, counted: Plan) -> Plan:
     if not isinstance(this.rendered, Note) or counted.actions:
         return counted
     return replace(counted, state=State.HELD, verdict=this.rendered, notes=(this.rendered,))
 
 
 def _roll(
-    this: Pass, counted: Plan, on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered]
+    this: PlanInput, counted: Plan, on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered]
 ) -> Plan:
     held = on_demand.spec_replicas + spot.spec_replicas
     where = Circumstances(
         source=this.source,
         order=this.policy.rollout_order,
         available=transfer.total_available(this.observed),
-        room=transfer.room_beside(this.observed, this.source),
+        headroom=transfer.surge_headroom_beside(this.observed, this.source),
         now=this.observed.now,
         grace_s=this.policy.grace_s,
         needed=min(this.source.replicas, held) if this.policy.freeze else this.source.replicas,

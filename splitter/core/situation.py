@@ -1,6 +1,6 @@
 """What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
 
-The planner calls this in each pass in which nothing parked has pods. It only counts; the rules of
+The planner calls this in each reconcile in which nothing parked has pods. It only counts; the rules of
 counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
 """
 
@@ -10,11 +10,11 @@ from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
 from splitter.core.floor import staying_pods
 from splitter.core.handover import doomed_or_lost, surging
 from splitter.core.model import (
+    NodeStatus,
     Observation,
     PodView,
     Policy,
     SourceView,
-    Standing,
     TwinView,
     seconds_between,
 )
@@ -31,7 +31,7 @@ def rebalance_input(
     )
     ready_since = _ready_since(observed, spot, spot_pods)
     losing = _losing(spot)
-    doomed = [pod for pod in spot_pods if pod.standing is Standing.DOOMED]
+    doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
     return RebalanceInput(
         now=observed.now,
         desired=source.replicas,
@@ -41,14 +41,14 @@ def rebalance_input(
         on_demand_ready=_ready(on_demand, od_pods),
         on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
         on_demand_over_quota=over_quota(on_demand),
-        # A vanished node's pod is deleted in this very pass, and its ReplicaSet replaces it.
+        # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
         # Ready, but not in the status yet: it has a place all the same.
-        spot_starting=sum(1 for pod in spot_pods if pod.standing in {Standing.SOUND, Standing.UNSEEN})
+        spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
         - len(ready_since),
-        spot_pending=sum(1 for pod in spot_pods if pod.standing is Standing.UNBOUND),
+        spot_pending=sum(1 for pod in spot_pods if pod.node_status is NodeStatus.UNBOUND),
         spot_pending_since=min(
             (
                 pod.unschedulable_since
@@ -77,7 +77,7 @@ def rebalance_input(
             default=None,
         ),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
-        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
+        lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),
         surging=surging(on_demand) + surging(spot),
         fit_spot=observed.fit_spot,
         blocked=observed.blocked,
@@ -93,12 +93,12 @@ def _ready(twin: TwinView, pods: list[PodView]) -> int:
 
 def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
     """Return since when each ready replica stands; no more than the twin's status and ReplicaSets admit."""
-    found = sorted(
+    instants = sorted(
         observed.now if pod.hinted else pod.ready_since
         for pod in pods
         if pod.available and pod.ready_since is not None
     )
-    return tuple(found[: _ready(spot, pods)])
+    return tuple(instants[: _ready(spot, pods)])
 
 
 def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:

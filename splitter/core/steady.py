@@ -12,18 +12,18 @@ from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
 
 
-def settled(found: Plan, *twins: TwinView) -> Plan:
+def settled(plan: Plan, *twins: TwinView) -> Plan:
     """Return the plan, Rolling or Held while a pod of these is missing, old or not available.
 
     What the plan says already stands, where it says more than that the counts are as wanted.
     """
-    if found.state is not State.STEADY:
-        return found
+    if plan.state is not State.STEADY:
+        return plan
     for twin in twins:
         if is_rolling(twin):
             rolled = f"{twin.updated_replicas} of {twin.spec_replicas}"
             message = f"{rolled} replicas of {twin.name} have its new template"
-            return replace(found, state=State.ROLLING, verdict=Note(Reason.ROLLING, message))
+            return replace(plan, state=State.ROLLING, verdict=Note(Reason.ROLLING, message))
     for twin in twins:
         available = min(sum(pod.available for pod in twin.pods), twin.available_replicas)
         leaving = sum(pod.counts and not pod.available for pod in twin.pods)
@@ -31,6 +31,6 @@ def settled(found: Plan, *twins: TwinView) -> Plan:
             message = f"{available} of {twin.spec_replicas} replicas of {twin.name} are available"
             message += f", and {leaving} beside them are to go" if available >= twin.spec_replicas else ""
             waits = Note(Reason.WAITING_FOR_REPLICAS, message)
-            rests = found.verdict.reason is Reason.BALANCED
-            return replace(found, state=State.HELD, verdict=waits if rests else found.verdict)
-    return found
+            rests = plan.verdict.reason is Reason.BALANCED
+            return replace(plan, state=State.HELD, verdict=waits if rests else plan.verdict)
+    return plan

@@ -14,13 +14,7 @@ from statistics import median_low
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, placement_advice, refusal
 from splitter.core.evictions import BudgetView
-from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, SourceView, Standing
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
-from splitter.core.plan import Rules
-from splitter.core.planner import policy_in_force
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_ON_DEMAND_MAX,
     ANNOTATION_SPOT_MAX,
@@ -31,6 +25,12 @@ from splitter.core.surface import (
     name_problem,
     parse_policy,
 )
+from splitter.core.mode import mode_of
+from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, Policy, SourceView
+from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
+from splitter.core.plan import Rules
+from splitter.core.planner import policy_in_force
 
 LONGEST_START_S = 3600.0
 """A pod that was Ready later than this had become unready in between: that is no start."""
@@ -139,7 +139,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
     start_s = start_of(candidate.starts_s)
     in_force = policy_in_force(observed, rules.defaults)
     mode = mode_of(source.key.kind, in_force.policy.mode)
-    found = Proposal(
+    proposal = Proposal(
         key=source.key,
         mode=mode,
         replicas=source.replicas,
@@ -148,7 +148,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         start_s=start_s,
     )
     if not in_force.valid:
-        return replace(found, refusal=in_force.problems[0])
+        return replace(proposal, refusal=in_force.problems[0])
     written = {**(observed.namespace_annotations or {}), **source.annotations}
     choice = _choice(candidate, source, mode=mode, start_s=start_s, sight=sight, written=written)
     asked = {**source.annotations, **choice.annotations}
@@ -165,7 +165,7 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
         to_spot, to_on_demand = (_placed if placed else _divided)(pods, source, base)
     notes = placement_advice(observed, source) if placed else advice(observed, source)
     return replace(
-        found,
+        proposal,
         refusal=objection,
         policy=policy,
         annotations=choice.annotations,
@@ -198,9 +198,9 @@ def kept_by(budget: BudgetView, replicas: int) -> int:
     """
     if budget.min_available is not None:
         return max(0, min(budget.min_available, replicas))
-    if (found := _PERCENT.fullmatch(budget.says)) is None:
+    if (match := _PERCENT.fullmatch(budget.says)) is None:
         return 0
-    return min(replicas, ceil(int(found[1]) * replicas / 100))
+    return min(replicas, ceil(int(match[1]) * replicas / 100))
 
 
 def gap_base(replicas: int, start_s: float, notice_s: float) -> int:
@@ -257,11 +257,11 @@ def _of_replicas(candidate: Candidate, replicas: int, start_s: float | None, sig
         why = f"how long its pods take to start is not seen, so {gap} of {replicas} stay on on-demand"
     else:
         gap = gap_base(replicas, start_s, sight.notice_s)
-        told = f"its pods start in {start_s:.0f} s and a notice lasts {sight.notice_s:.0f} s"
+        why = f"its pods start in {start_s:.0f} s and a notice lasts {sight.notice_s:.0f} s"
         why = (
-            f"{told}, so {gap} of {replicas} on on-demand serve through the gap"
+            f"{why}, so {gap} of {replicas} on on-demand serve through the gap"
             if gap
-            else f"{told}, so all can be on spot"
+            else f"{why}, so all can be on spot"
         )
     if least > gap or (least and least == gap):
         return _base(
@@ -285,7 +285,7 @@ def _base(count: int, why: str) -> _Choice:
 
 def _is_placed(pod: PodView) -> bool:
     """Whether it is known on what kind of node a pod stands."""
-    return pod.standing not in {Standing.UNBOUND, Standing.UNSEEN}
+    return pod.node_status not in {NodeStatus.UNBOUND, NodeStatus.UNSEEN}
 
 
 def _divided(pods: Sequence[PodView], source: SourceView, base: int) -> tuple[int, int]:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from splitter.core.model import Pool
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_NAMESPACES,
     LABEL_TEMPLATE_SET,
     TEMPLATE_SET,
@@ -21,6 +20,7 @@ from splitter.core.surface import (
     nearest,
     quoted,
 )
+from splitter.core.model import Pool
 
 SUFFIX: Final = ".yaml.j2"
 # Compiling takes up to 20 ms of CPU and 1 MiB a KiB (docs/adr/0029); the default templates have under 3 KiB.

@@ -20,15 +20,15 @@ from splitter.core.handover import (
     holder_of_replica_set,
     holder_of_twin,
     make,
-    room,
+    surge_headroom,
 )
 from splitter.core.model import (
+    Attachment,
     Observation,
     PodView,
     Policy,
     ReplicaSetView,
     SourceView,
-    Tie,
     TwinView,
     seconds_between,
 )
@@ -74,7 +74,7 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
     A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
     """
     going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
-    itself = next(iter(observed.tied(Tie.PARKED)), None)
+    itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
     return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
 
 
@@ -84,7 +84,7 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
     While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
     that many away without asking us.
     """
-    attached = observed.tied(Tie.ATTACHED)
+    attached = observed.attached_as(Attachment.ATTACHED)
     own = sum(kept_by_replica_set(rs, min(rs.spec_replicas, source.replicas)) for rs in attached)
     if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
         own = min(own, source.replicas - source.max_unavailable)
@@ -95,7 +95,10 @@ def drain(observed: Observation, source: SourceView) -> Transfer:
 
 def source_rolls(observed: Observation) -> bool:
     """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
-    return any(rs.rolls and (rs.spec_replicas or rs.status_replicas) for rs in observed.tied(Tie.PARKED))
+    return any(
+        rs.rolls and (rs.spec_replicas or rs.status_replicas)
+        for rs in observed.attached_as(Attachment.PARKED)
+    )
 
 
 def kind_of_twins(observed: Observation) -> HolderKind:
@@ -134,9 +137,9 @@ def lags(twin: TwinView) -> bool:
 def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
     """Whether a lowering that `decide` found safe is safe by what the twins surely keep, too.
 
-    `wanted` is what each twin named there is to have, this one included: two lowerings of one pass share one
-    surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may take
-    serving ones instead.
+    `wanted` is what each twin named there is to have, this one included: two lowerings of one reconcile share
+    one surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may
+    take serving ones instead.
     """
     replicas = wanted.get(twin.name, twin.spec_replicas)
     if twin.first_ordinal is not None:
@@ -153,22 +156,22 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
         kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
         for one in observed.twins
     )
-    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.tied(Tie.PARKED))
+    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.attached_as(Attachment.PARKED))
     return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
-def room_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
+def surge_headroom_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
     own_surge = next(
         (twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0
     )
-    return room(holders, source.replicas, source.max_surge, going=0) + own_surge
+    return surge_headroom(holders, source.replicas, source.max_surge, going=0) + own_surge
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
     of_twins = [pod for twin in observed.twins for pod in twin.pods]
-    return (*(pod for rs in observed.tied(Tie.PARKED) for pod in rs.pods), *of_twins)
+    return (*(pod for rs in observed.attached_as(Attachment.PARKED) for pod in rs.pods), *of_twins)
 
 
 def _short_of(observed: Observation, grace_s: float) -> int:
@@ -188,7 +191,7 @@ def _holders(
     observed: Observation, hand_back: ReplicaSetView | None, parked: int, on_demand: int, spot: int
 ) -> list[Holder]:
     """Count every holder of ours; `parked` is the target of the hand-back, all other parked ones go to 0."""
-    by_age = sorted(observed.tied(Tie.PARKED), key=lambda rs: (rs.created, rs.name))
+    by_age = sorted(observed.attached_as(Attachment.PARKED), key=lambda rs: (rs.created, rs.name))
     holders = [
         holder_of_replica_set(rs, parked if hand_back is not None and rs.uid == hand_back.uid else 0, rank)
         for rank, rs in enumerate(by_age)
@@ -201,7 +204,7 @@ def _holders(
 
 
 def _batch(observed: Observation, source: SourceView, holders: list[Holder], going: int) -> Transfer:
-    space = room(holders, source.replicas, source.max_surge, going)
+    space = surge_headroom(holders, source.replicas, source.max_surge, going)
     changed = make(holders, space)
     if not changed:
         floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)

@@ -12,12 +12,12 @@ from itertools import groupby
 
 from splitter.core.causes import is_hindered
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     PodView,
     ReplicaSetView,
-    Standing,
-    Tie,
     Trouble,
     seconds_between,
 )
@@ -77,30 +77,30 @@ _OUTRANKED = frozenset(
 )
 
 
-def with_troubles(observed: Observation, found: Plan, grace_s: float) -> Plan:
+def with_troubles(observed: Observation, plan: Plan, grace_s: float) -> Plan:
     """Return the plan with what is wrong with the replicas; a verdict that writes nothing says so as well."""
     notes = troubles(observed, grace_s)
-    due = [one for one in (_next_due_s(observed, grace_s), found.wake_after_s) if one is not None]
-    found = replace(found, troubles=notes, wake_after_s=min(due, default=None))
-    if not notes or found.actions or found.verdict.reason is notes[0].reason:
-        return found
+    due = [one for one in (_next_due_s(observed, grace_s), plan.requeue_after_s) if one is not None]
+    plan = replace(plan, troubles=notes, requeue_after_s=min(due, default=None))
+    if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
+        return plan
     first = notes[0]
-    if found.verdict.reason not in _OUTRANKED:
-        both = f"{found.verdict.message}. {first.message}"
-        return replace(found, verdict=replace(found.verdict, message=both))
-    verdict = Note(first.reason, f"{first.message} ({found.verdict.message})", first.warning)
-    state = State.HELD if found.state is State.STEADY else found.state
-    return replace(found, verdict=verdict, state=state)
+    if plan.verdict.reason not in _OUTRANKED:
+        both = f"{plan.verdict.message}. {first.message}"
+        return replace(plan, verdict=replace(plan.verdict, message=both))
+    verdict = Note(first.reason, f"{first.message} ({plan.verdict.message})", first.warning)
+    state = State.HELD if plan.state is State.STEADY else plan.state
+    return replace(plan, verdict=verdict, state=state)
 
 
 def troubles(observed: Observation, grace_s: float) -> tuple[Note, ...]:
     """Return one sentence a holder and cause, the gravest first; empty when only nodes are missing."""
-    found: list[tuple[int, Note]] = []
+    notes: list[tuple[int, Note]] = []
     for twin in observed.twins:
-        found += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, grace_s)
-    for parked in observed.tied(Tie.PARKED):
-        found += _of_holder(parked.name, [parked], None, observed.now, grace_s)
-    return tuple(note for _, note in sorted(found, key=lambda one: one[0]))
+        notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, grace_s)
+    for parked in observed.attached_as(Attachment.PARKED):
+        notes += _of_holder(parked.name, [parked], None, observed.now, grace_s)
+    return tuple(note for _, note in sorted(notes, key=lambda one: one[0]))
 
 
 def _of_holder(
@@ -132,13 +132,13 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
 
 def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, grace_s: float) -> Trouble | None:
     """Return what is wrong with one replica: what the kubelet says at once, what may pass after the grace."""
-    if pod.standing is Standing.SOUND and pod.ready_since is None:
+    if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
         if pod.trouble is not None:
             return pod.trouble
         since = pod.unready_since
         if since is not None and seconds_between(since, now) > grace_s:
             return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
-    if pod.standing is Standing.UNBOUND:
+    if pod.node_status is NodeStatus.UNBOUND:
         waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
         if waits_since is not None and seconds_between(waits_since, now) > grace_s:
             return pod.trouble or excluded

@@ -9,16 +9,16 @@ from dataclasses import replace
 from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.handover import waits_for_pods
 from splitter.core.model import PodView, Pool
-from splitter.core.plan import Pass
+from splitter.core.plan import PlanInput
 from splitter.core.rebalance import RebalanceState
 
 
-def orphans_of(this: Pass, pool: Pool) -> list[PodView]:
+def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
     """Return the pods without an owner that a twin is to adopt."""
     return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
 
 
-def _missing_on_spot(this: Pass) -> int:
+def _missing_on_spot(this: PlanInput) -> int:
     """Count what the spot twin was to adopt and is not there: its count says how many were let go."""
     spot = this.observed.spot
     if spot is None or not waits_for_pods(spot):
@@ -26,7 +26,7 @@ def _missing_on_spot(this: Pass) -> int:
     return max(0, spot.spec_replicas - len(orphans_of(this, Pool.SPOT)))
 
 
-def lost_meanwhile(this: Pass) -> RebalanceState | None:
+def lost_meanwhile(this: PlanInput) -> RebalanceState | None:
     """Return what to remember of spot that went while its pods had no owner: nothing else will tell of it.
 
     Else the twin would ask for them as for any new replica, and they would be covered after the grace.
@@ -35,13 +35,13 @@ def lost_meanwhile(this: Pass) -> RebalanceState | None:
     known = RebalanceState.from_json(split.rebalance if split is not None else {})
     if known.lost or not _missing_on_spot(this):
         return None
-    probe = this.rules.tuning.probe_replicas
+    probe = this.rules.tuning.capacity_probe_replicas
     return replace(
         known, lost=True, last_loss=this.observed.now, proven=False, up_since=None, window=probe, asked=probe
     )
 
 
-def covering(this: Pass) -> list[Action]:
+def covering(this: PlanInput) -> list[Action]:
     """Return the raise of on-demand for spot that goes or has gone while its pods cannot be adopted."""
     twin, orphans = this.observed.on_demand, [pod for pod in this.observed.orphans if pod.counts]
     going = any(pod.going and not pod.voluntary for pod in orphans) or _missing_on_spot(this)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from splitter.core.model import Observation, PodView, Standing
+from splitter.core.model import NodeStatus, Observation, PodView
 
 _MIB = 1024**2
 _MOST = 2**62  # the API server keeps 63 bits; nobody uses so much
@@ -79,7 +79,7 @@ Amounts = Mapping[Use, Amount]
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class UsagePoint:
     """What had been used by some moment in the past."""
 
     at: datetime
@@ -94,7 +94,7 @@ class Usage:
     until: datetime
     total: Amounts
     held: Amounts
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[UsagePoint, ...] = ()
 
     def at(self, moment: datetime) -> Amounts:
         """Return what had been used by a moment; between two marks, as if it had been used evenly."""
@@ -102,8 +102,8 @@ class Usage:
             return _whole({})
         if moment >= self.until:
             return grown(self.total, self.held, (moment - self.until).total_seconds())
-        before = Mark(self.since, _whole({}))
-        for after in (*self.marks, Mark(self.until, self.total)):
+        before = UsagePoint(self.since, _whole({}))
+        for after in (*self.marks, UsagePoint(self.until, self.total)):
             if moment < after.at:
                 share = (moment - before.at) / (after.at - before.at)
                 return {
@@ -130,19 +130,19 @@ class Usage:
         total = self.at(now) if now >= self.until else self.total
         since, marks = min(self.since, now), tuple(mark for mark in self.marks if mark.at <= now)
         if now - (marks[-1].at if marks else since) >= _DAY:
-            marks = _thinned((*marks, Mark(now, total)), since)
+            marks = _thinned((*marks, UsagePoint(now, total)), since)
         return Usage(since, now, total, held, marks)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a Split keeps it; times are whole seconds."""
-        found = {
+        values = {
             "since": _time(self.since),
             "until": _time(self.until),
             "total": _written(self.total),
             "held": _written(self.held),
             "marks": [_filled({"at": _time(mark.at), "total": _written(mark.total)}) for mark in self.marks],
         }
-        return _filled(found)
+        return _filled(values)
 
     @classmethod
     def from_json(cls, raw: object) -> "Usage | None":
@@ -150,8 +150,10 @@ class Usage:
         if not isinstance(raw, Mapping):
             return None
         try:
-            marks = [Mark(_read_time(one["at"]), _read(one.get("total", {}))) for one in raw.get("marks", [])]
-            found = cls(
+            marks = [
+                UsagePoint(_read_time(one["at"]), _read(one.get("total", {}))) for one in raw.get("marks", [])
+            ]
+            usage = cls(
                 _read_time(raw["since"]),
                 _read_time(raw["until"]),
                 _read(raw.get("total", {})),
@@ -160,8 +162,8 @@ class Usage:
             )
         except (AttributeError, KeyError, TypeError, ValueError):
             return None
-        times = [found.since, *(mark.at for mark in found.marks), found.until]
-        return found if times == sorted(times) else None
+        times = [usage.since, *(mark.at for mark in usage.marks), usage.until]
+        return usage if times == sorted(times) else None
 
 
 def begun(now: datetime) -> Usage:
@@ -179,11 +181,13 @@ def held(observed: Observation, wanted_on_demand: int | None) -> Amounts:
     """
     held_by = (pod for rs in observed.holders for pod in rs.pods)
     pods = [*observed.orphans, *observed.placeholders, *held_by]
-    standing = [
-        pod for pod in pods if pod.node is not None and not pod.finished and pod.standing is not Standing.LOST
+    node_status = [
+        pod
+        for pod in pods
+        if pod.node is not None and not pod.finished and pod.node_status is not NodeStatus.LOST
     ]
-    spot = _amount(pod for pod in standing if pod.on_spot)
-    on_demand = _amount(pod for pod in standing if not pod.on_spot)
+    spot = _amount(pod for pod in node_status if pod.on_spot)
+    on_demand = _amount(pod for pod in node_status if not pod.on_spot)
     desired = observed.source.replicas if observed.source is not None else 0
     together = on_demand + spot
     surge = max(0, together.replicas - desired)
@@ -217,20 +221,20 @@ def _whole(amounts: Amounts) -> Amounts:
     return {use: amounts.get(use, Amount()) for use in Use}
 
 
-def _thinned(marks: tuple[Mark, ...], since: datetime) -> tuple[Mark, ...]:
+def _thinned(marks: tuple[UsagePoint, ...], since: datetime) -> tuple[UsagePoint, ...]:
     """Return fewer marks, ever further apart: one of day 2^k times an odd number lives for 2^(k+1) days."""
     newest = marks[-1].at
 
-    def lives(mark: Mark) -> bool:
+    def lives(mark: UsagePoint) -> bool:
         day = (mark.at - since) // _DAY
         return newest - mark.at <= 2 * (day & -day) * _DAY
 
     return tuple(filter(lives, marks))[-_MOST_MARKS:]
 
 
-def _filled(found: dict[str, Any]) -> dict[str, Any]:
+def _filled(values: dict[str, Any]) -> dict[str, Any]:
     """Return what is not empty: the API server takes no empty map."""
-    return {field: value for field, value in found.items() if value}
+    return {field: value for field, value in values.items() if value}
 
 
 def _written(amounts: Amounts) -> dict[str, dict[str, int]]:
@@ -261,7 +265,9 @@ def _time(at: datetime) -> str:
 
 
 def _read_time(raw: str) -> datetime:
-    found = datetime.fromisoformat(raw)  # each pass reads these, and strptime takes three times as long
-    if _time(found) != raw:
+    instant = datetime.fromisoformat(
+        raw
+    )  # each reconcile reads these, and strptime takes three times as long
+    if _time(instant) != raw:
         raise ValueError(f"no time in whole seconds of UTC: {raw!r}"[:99])
-    return found
+    return instant

@@ -1,15 +1,16 @@
-"""In which order the writes of a pass go out: raises first, lowerings only once the doomed will go first.
+"""The order of a reconcile's writes: raises first, lowerings only once the doomed will go first.
 
-`running` and `giving` ask here with the counts that they want. What makes a ReplicaSet pick the right pods is
-the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs are remembered and put back.
+`running` and `offboard` ask here with the counts that they want. What makes a ReplicaSet pick the right pods
+is the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs are remembered and put
+back.
 """
 
 from collections.abc import Sequence
 
 from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
-from splitter.core.model import PodView, ReplicaSetView, Standing, Tie
+from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView
 from splitter.core.placement.clock import left_s
-from splitter.core.plan import Pass
+from splitter.core.plan import PlanInput
 from splitter.core.rebalance import RebalanceState
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
@@ -18,16 +19,16 @@ OUR_COST = "-1000"
 LOST_COST = "-1001"
 
 
-def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Order the writes of a pass: raises, deletion costs, lowerings, pods of vanished nodes.
+def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes.
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
     cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
-    the raises go out alone: what can wait for the next pass must not keep a worker from the next
+    the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
     workload's raise.
     """
     holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
-    holders |= {rs.name: rs.pods for rs in this.observed.tied(Tie.PARKED)}
+    holders |= {rs.name: rs.pods for rs in this.observed.attached_as(Attachment.PARKED)}
     costs: list[Action] = []
     uncosted: set[str] = set()
     vanished: list[Action] = []
@@ -58,7 +59,7 @@ def ordered(this: Pass, scales: Sequence[Scale]) -> tuple[Action, ...]:
     return (*raises, *costs, *lowerings, *vanished)
 
 
-def _marking(this: Pass) -> bool:
+def _marking(this: PlanInput) -> bool:
     """Whether Kubernetes may be marking the pods of a node that fell silent a moment ago."""
     state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
     return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
@@ -70,10 +71,10 @@ def _is_about_to_be_marked(pod: PodView) -> bool:
     A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
     to an address at which nobody answers (seen with `make traffic`). Nobody waits for our cost so urgently.
     """
-    return pod.standing is Standing.LOST and pod.ready_since is not None and pod.ordinal is None
+    return pod.node_status is NodeStatus.LOST and pod.ready_since is not None and pod.ordinal is None
 
 
-def until_removed(pod: PodView, this: Pass) -> float:
+def until_removed(pod: PodView, this: PlanInput) -> float:
     """Return the seconds for which a member stays whose Node went while Ready: a kubelet may run it on.
 
     Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
@@ -86,12 +87,12 @@ def until_removed(pod: PodView, this: Pass) -> float:
 def _cost(pod: PodView) -> SetDeletionCost | None:
     if pod.ordinal is not None:
         return None  # a StatefulSet does not look at it
-    cost = LOST_COST if pod.standing is Standing.LOST else OUR_COST
+    cost = LOST_COST if pod.node_status is NodeStatus.LOST else OUR_COST
     if pod.going and pod.deletion_cost != cost:
         ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
         before = pod.cost_before if ours else pod.deletion_cost
         return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
-    if not pod.going and pod.standing is Standing.SOUND and pod.cost_before is not None:
+    if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
         return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
     return None
 
@@ -101,11 +102,11 @@ def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | Non
 
     None while a ReplicaSet still has pods to delete: without our costs it would take others.
     """
-    found: list[Action] = []
+    restored: list[Action] = []
     for rs in replica_sets:
         pods = [pod for pod in rs.pods if pod.counts]
         ours = [pod for pod in pods if pod.cost_before is not None]
         if ours and len(pods) > rs.spec_replicas:
             return None
-        found += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
-    return found
+        restored += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
+    return restored

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Expected, Judged, Step, judge
 from splitter.demo.restored import Portrait, differences, traces, uncollected
-from splitter.demo.screen import Screen, requests_told
+from splitter.demo.screen import Screen, requests_line
 from splitter.demo.stage import NAMESPACE, Stage
 from splitter.demo.workload import NEW_IMAGE
 from splitter.sandbox import Instant, Notice, SandboxError
@@ -62,7 +62,7 @@ class _Draft:
     expected: dict[str, Expected]
     noticed: Instant | None = None
     floor_is_promised: bool = True
-    probes: bool = False
+    capacity_probe: bool = False
     restored: dict[str, bool] | None = None
     stopped: bool = False
 
@@ -108,7 +108,7 @@ class Journey:
     def _take_over(self) -> None:
         stage = self._stage
         with self._step("take over", "Take over: one label each, and annotations for some") as draft:
-            draft.probes = True
+            draft.capacity_probe = True
             stage.screen.tell(would_save(stage.replicas, stage.policies))
             for name, policy in stage.policies.items():
                 if policy:
@@ -143,7 +143,7 @@ class Journey:
         title = f"Outage: notice on all {len(stage.spot_nodes)} spot nodes, gone {notice_s:g} s later"
         with self._step("outage", title) as draft:
             draft.floor_is_promised = stage.options.notice_is_useful
-            draft.probes = True
+            draft.capacity_probe = True
             noticed = fleet.notice(stage.spot_nodes, Notice.TAINT) if notice_s > 0 else Instant.now()
             draft.noticed = noticed
             for name, expected in draft.expected.items():
@@ -159,7 +159,7 @@ class Journey:
     def _return_spot(self) -> None:
         stage = self._stage
         with self._step("return", "The spot nodes are back") as draft:
-            draft.probes = True
+            draft.capacity_probe = True
             stage.fleet.restore(stage.spot_nodes)
             stage.screen.tell("the spot nodes are Ready; splitter lets them prove themselves first")
             self._settle()
@@ -195,7 +195,7 @@ class Journey:
                 draft.expected,
                 draft.noticed,
                 draft.floor_is_promised,
-                draft.probes,
+                draft.capacity_probe,
                 draft.restored,
                 draft.stopped,
             )
@@ -236,13 +236,13 @@ class Journey:
         )
         draft.restored = {}
         for name in names:
-            found = differences(self._expected[name], stage.portrait(name))
-            found += traces(name, stage.left_of(name))
-            for fault in found:
+            differing = differences(self._expected[name], stage.portrait(name))
+            differing += traces(name, stage.left_of(name))
+            for fault in differing:
                 stage.screen.bad(fault)
-            if not found:
+            if not differing:
                 stage.screen.good(f"{name} is restored as found: spec, labels and annotations are the user's")
-            draft.restored[name] = not found
+            draft.restored[name] = not differing
 
 
 def _rolled_out(stage: Stage, name: str, image: str) -> bool:
@@ -299,7 +299,7 @@ def _answered(stage: Stage) -> bool:
     if stage.traffic is None:
         return True
     requests = stage.traffic.stop()
-    told = requests_told(requests.sent, len(requests.failures))
+    told = requests_line(requests.sent, len(requests.failures))
     (stage.screen.bad if requests.failures else stage.screen.good)(told)
     for failure in requests.failures[:_FAILURES_SHOWN]:
         stage.screen.bad(str(failure))

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import parse_policy
 from splitter.core.model import Policy
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Saving, together
-from splitter.core.surface import parse_policy
 from splitter.core.usage import Amount, Usage, Use
 
 if TYPE_CHECKING:
@@ -22,23 +22,21 @@ _ASSUMED = f"a replica on spot taken to cost {ASSUMED_SPOT_PRICE:g} of one on on
 
 def would_save(replicas: Mapping[str, int], policies: Mapping[str, Mapping[str, str]]) -> str:
     """Say what the labels would save; `policies` are the annotations of each workload."""
-    found = together(_divided(count, policies.get(name, {})) for name, count in replicas.items())
-    on_spot, desired = found.used[Use.SPOT].replicas, found.used[Use.DESIRED].replicas
-    return (
-        f"the labels would put {on_spot} of {desired} replicas on spot, and save {found.ratio(None) or 0:.0%}"
-        f" ({_ASSUMED})"
-    )
+    saving = together(_divided(count, policies.get(name, {})) for name, count in replicas.items())
+    on_spot, desired = saving.used[Use.SPOT].replicas, saving.used[Use.DESIRED].replicas
+    saved = saving.ratio(None) or 0
+    return f"the labels would put {on_spot} of {desired} replicas on spot, and save {saved:.0%} ({_ASSUMED})"
 
 
 def has_saved(splits: Iterable[Mapping[str, Any]], now: datetime) -> str:
     """Say what was saved until now, the outage and the surge of all moves included."""
     usages = (Usage.from_json((split.get("status") or {}).get("usage")) for split in splits)
-    found = together(Saving(usage.at(now)) for usage in usages if usage is not None)
-    ratio = found.ratio(None)
+    saving = together(Saving(usage.at(now)) for usage in usages if usage is not None)
+    ratio = saving.ratio(None)
     if ratio is None:
         return "nothing was counted, so that nobody knows what was saved"
     return (
-        f"so far {found.spot_share or 0:.0%} of the replicas' time was on spot and {ratio:.0%} was saved,"
+        f"so far {saving.spot_share or 0:.0%} of the replicas' time was on spot and {ratio:.0%} was saved,"
         f" the outage and the surge of all moves included ({_ASSUMED})"
     )
 

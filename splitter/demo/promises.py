@@ -51,7 +51,7 @@ class Step:
     """The moment right before the first node's taint, in the outage."""
     floor_is_promised: bool = True
     """False when the cloud's notice is too short for any replacement to start."""
-    probes: bool = False
+    capacity_probe: bool = False
     """Spot may be asked for one replica more than N, where the workload has no surge of its own."""
     restored: Mapping[str, bool] | None = None
     """Whether each Deployment that was given back is as it was found."""
@@ -110,16 +110,16 @@ class Judged:
 
     def faults(self) -> list[str]:
         """Return one sentence with its numbers for each broken floor and bound."""
-        found = []
+        broken = []
         for name, cell in self.cells.items():
             if not cell.floor_kept:
                 lowest = f"{self.name}: {name} had {cell.lowest} available, the floor is {cell.floor}"
-                found.append(f"{lowest}; below it for {cell.below_s:.2f} s")
+                broken.append(f"{lowest}; below it for {cell.below_s:.2f} s")
             if not cell.bound_kept:
-                found.append(
+                broken.append(
                     f"{self.name}: {name} was asked for {cell.asked} pods, the bound is {cell.bound}"
                 )
-        return found
+        return broken
 
 
 def judge(
@@ -178,7 +178,7 @@ def _cell(
 def _bound(step: Step, workload: Workload, expected: Expected) -> int:
     most = max(expected.before, expected.after)
     surge = workload.surge(most)
-    return most + (max(1, surge) if step.probes else surge) + expected.doomed
+    return most + (max(1, surge) if step.capacity_probe else surge) + expected.doomed
 
 
 def _seconds_to_reach(replicas: int, raises: Sequence[ReplicasWritten], after: Instant) -> float | None:

@@ -11,7 +11,7 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from splitter.core.surface import OWN_ANNOTATIONS, PREFIX
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,15 +55,15 @@ class Portrait:
         return Portrait(self.name, spec, self.labels, self.annotations)
 
 
-def differences(expected: Portrait, found: Portrait) -> list[str]:
+def differences(expected: Portrait, portrait: Portrait) -> list[str]:
     """Return one sentence for each field that is not as it was found; empty: restored.
 
     Example: `web: spec.paused is true, was absent`.
     """
     pairs = (
-        ("spec", expected.spec, found.spec),
-        ("labels", expected.labels, found.labels),
-        ("annotations", expected.annotations, found.annotations),
+        ("spec", expected.spec, portrait.spec),
+        ("labels", expected.labels, portrait.labels),
+        ("annotations", expected.annotations, portrait.annotations),
     )
     return [
         f"{expected.name}: {path} is {_shown(now)}, was {_shown(was)}"
@@ -78,18 +78,18 @@ def traces(name: str, left: Sequence[JsonObject]) -> list[str]:
     `left` are the Deployments, ReplicaSets, pods and Splits of the namespace that belong to `name`. The
     user's own annotations are no traces, though the Deployment controller copies them to ReplicaSets.
     """
-    found = []
+    remaining = []
     for raw in left:
         metadata = raw["metadata"]
         what = f"{raw.get('kind', 'object')} {metadata['name']}"
         if raw.get("kind") == "Split":
-            found.append(f"{name}: {what} is still there")
+            remaining.append(f"{name}: {what} is still there")
             continue
         marks = [key for key in metadata.get("labels", {}) if key.startswith(PREFIX)]
         marks += [key for key in metadata.get("annotations", {}) if key in OWN_ANNOTATIONS]
         if marks:
-            found.append(f"{name}: {what} still carries {', '.join(sorted(marks))}")
-    return found
+            remaining.append(f"{name}: {what} still carries {', '.join(sorted(marks))}")
+    return remaining
 
 
 def uncollected(name: str, left: Sequence[JsonObject]) -> list[str]:

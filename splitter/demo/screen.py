@@ -150,7 +150,7 @@ class Screen:
         return Group(Text(""), title, split_table(self._rows()), *below)
 
 
-def requests_told(sent: int, failed: int) -> str:
+def requests_line(sent: int, failed: int) -> str:
     """Return the line about requests."""
     return f"requests: {sent:,} sent, {failed:,} failed"
 

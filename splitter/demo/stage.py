@@ -16,7 +16,7 @@ import yaml
 from splitter.bundled import bundled_path
 from splitter.demo.controller import Controller
 from splitter.demo.restored import Portrait
-from splitter.demo.screen import requests_told
+from splitter.demo.screen import requests_line
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.demo.workload import Workload, on_real_nodes, policy_of, read_workload
 from splitter.sandbox import Sandbox, SandboxError
@@ -134,9 +134,9 @@ class Stage:
 
     def _apply_for_real_nodes(self, folder: Path) -> None:
         for name in _REAL_WORKLOADS:
-            found = yaml.safe_load_all((folder / f"{name}.yaml").read_text("utf-8"))
+            documents = yaml.safe_load_all((folder / f"{name}.yaml").read_text("utf-8"))
             manifests = json.dumps(
-                {"kind": "List", "apiVersion": "v1", "items": list(map(on_real_nodes, found))}
+                {"kind": "List", "apiVersion": "v1", "items": list(map(on_real_nodes, documents))}
             )
             self.screen.command(f"kubectl apply -f examples/shop/{name}.yaml -n {NAMESPACE}")
             self.sandbox.kubectl("apply", "-f", "-", "-n", NAMESPACE, stdin=manifests)
@@ -148,7 +148,7 @@ class Stage:
         )
         self.traffic = traffic
         self.screen.tell(f"{_RATE} requests a second go to {_ASKED}, through its Service and to its pods")
-        self.screen.show_below(lambda: requests_told(*traffic.so_far()))
+        self.screen.show_below(lambda: requests_line(*traffic.so_far()))
 
     def _look_on(self) -> None:
         api = self.sandbox.api
@@ -226,8 +226,8 @@ class Stage:
 
     def status(self, name: str) -> JsonObject:
         """Return the status of a workload's Split, empty when there is none."""
-        found: JsonObject = self.splits.objects.get(name, {}).get("status") or {}
-        return found
+        split: JsonObject = self.splits.objects.get(name, {}).get("status") or {}
+        return split
 
     def steady(self, name: str) -> bool:
         """Say whether splitter calls a workload at rest, for its present spec, and its pods agree."""
@@ -249,7 +249,7 @@ class Stage:
         """Return what exists in the namespace that belongs to a workload, without what is terminating."""
         workload = next(workload for workload in self.workloads if workload.name == name)
         labels = ",".join(f"{key}={value}" for key, value in workload.selector.items())
-        found = [
+        left = [
             {"kind": kind, **raw}
             for kind, path in (
                 ("Deployment", _DEPLOYMENTS),
@@ -258,12 +258,12 @@ class Stage:
             )
             for raw in self.sandbox.api.list(path, labels=labels)
         ]
-        found += [
+        left += [
             {"kind": "Split", **raw}
             for raw in self.sandbox.api.list(_SPLITS)
             if raw["metadata"]["name"] == name
         ]
-        return [raw for raw in found if "deletionTimestamp" not in raw["metadata"]]
+        return [raw for raw in left if "deletionTimestamp" not in raw["metadata"]]
 
     def rows(self) -> list[Row]:
         """Return the live table: one row a Deployment of the user's, read from its Split."""

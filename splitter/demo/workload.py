@@ -46,8 +46,8 @@ class Workload:
 
     def unavailable(self, replicas: int) -> int:
         """Return U for so many replicas; a share is rounded down, and both may not be 0."""
-        found = _share(self.max_unavailable, replicas, up=False)
-        return found if found or self.surge(replicas) else 1
+        unavailable = _share(self.max_unavailable, replicas, up=False)
+        return unavailable if unavailable or self.surge(replicas) else 1
 
     def floor(self, replicas: int) -> int:
         """Return F: N where surge is allowed, else N - U (promise 1)."""
@@ -71,8 +71,8 @@ def policy_of(manifest: str) -> dict[str, str]:
 
     Example: `# Policy in the demo: splitter.io/on-demand-base=1` gives `{"splitter.io/on-demand-base": "1"}`.
     """
-    found = _POLICY.search(manifest)
-    return dict(_ANNOTATION.findall(found["policy"])) if found else {}
+    match = _POLICY.search(manifest)
+    return dict(_ANNOTATION.findall(match["policy"])) if match else {}
 
 
 def on_real_nodes(raw: JsonObject) -> JsonObject:
@@ -82,8 +82,8 @@ def on_real_nodes(raw: JsonObject) -> JsonObject:
     """
     if raw["kind"] != "Deployment":
         return raw
-    found = copy.deepcopy(raw)
-    for container in found["spec"]["template"]["spec"]["containers"]:
+    adapted = copy.deepcopy(raw)
+    for container in adapted["spec"]["template"]["spec"]["containers"]:
         container |= {
             "image": OLD_IMAGE,
             "imagePullPolicy": "Never",
@@ -91,7 +91,7 @@ def on_real_nodes(raw: JsonObject) -> JsonObject:
             "lifecycle": {"preStop": {"sleep": {"seconds": 2}}},
             "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
         }
-    return found
+    return adapted
 
 
 def _share(written: str, replicas: int, *, up: bool) -> int:

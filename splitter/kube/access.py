@@ -1,8 +1,8 @@
 """Asks the API server, before anything starts, who it is and whether we may do what we will have to do.
 
-`operator.run` calls `probe` and `check_access` once, the command line `probe`. Each missing right and a
-missing CRD is named with the file that grants it: a right that is found missing in the middle of a hand-over
-is an outage.
+`operator.run` calls `check_connection` and `check_access` once, the command line `check_connection`. Each
+missing right and a missing CRD is named with the file that grants it: a right that is found missing in the
+middle of a hand-over is an outage.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from splitter.kube.client import ApiError, Client
 from splitter.kube.lease import NAME
 from splitter.kube.paths import OUR_API, REVIEWS, ResourcePath
 
-# (API group, resource, verbs): what one pass or another needs, no more (manifests/rbac.yaml).
+# (API group, resource, verbs): what one reconcile or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("apps", "deployments", ("get", "list", "watch", "create", "update", "patch", "delete")),
     ("apps", "statefulsets", ("get", "list", "watch", "create", "update", "patch", "delete")),
@@ -50,7 +50,7 @@ class _Right:
     name: str = ""
 
 
-async def probe(client: Client) -> str:
+async def check_connection(client: Client) -> str:
     """Return the server's version; the first thing `run` asks, before kopf starts.
 
     Raises SplitterError: ApiUnreachable or Forbidden, with what to check.
@@ -98,7 +98,7 @@ async def check_access(
         missing = await _missing(client, [*common, *chain.from_iterable(own.values())])
         forbidden = tuple(namespace for namespace, rights in own.items() if missing.intersection(rights))
         if missing.intersection(common) or (namespaces and len(forbidden) == len(own)):
-            raise SplitterError(Reason.FORBIDDEN, _told(missing))
+            raise SplitterError(Reason.FORBIDDEN, _described(missing))
         await client.get(ResourcePath(OUR_API))
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
@@ -115,7 +115,7 @@ async def check_access(
 async def missing_in(client: Client, namespace: str) -> str:
     """Return a sentence that names every right that is missing in a namespace, or "". Raises ApiError."""
     missing = await _missing(client, _on_workloads(namespace))
-    return _told(missing) if missing else ""
+    return _described(missing) if missing else ""
 
 
 def _on_workloads(namespace: str) -> list[_Right]:
@@ -130,7 +130,7 @@ async def _missing(client: Client, wanted: Sequence[_Right]) -> set[_Right]:
     return {right for right, allowed in zip(wanted, answers, strict=True) if not allowed}
 
 
-def _told(missing: Iterable[_Right]) -> str:
+def _described(missing: Iterable[_Right]) -> str:
     return (
         f"these credentials may not {'; '.join(map(_sentence, sorted(missing)))}."
         " Apply manifests/rbac.yaml and run splitter with its service account"

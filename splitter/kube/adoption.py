@@ -11,9 +11,9 @@ import orjson
 from splitter.core.actions import AdoptionAction, AdoptPods, KeepRevision, LabelPod, OrphanPods, PauseTwin
 from splitter.core.model import Observation, SourceView
 from splitter.kube import paths
-from splitter.kube.bodies import adopting, keeping, labelling
 from splitter.kube.cache import Cache
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.payloads import adopting, keeping, labelling
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 # Somebody wrote in between, or the object is another one by now.

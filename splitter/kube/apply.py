@@ -1,11 +1,11 @@
 """The only writer: does the planner's actions, one after the other, and puts the answers in the cache.
 
-The reconciler calls `apply` with one pass's actions. The first that fails ends the batch (the next pass
-observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
-Every answer goes into the cache, so that the next pass sees what this one wrote. Field manager
-`splitter` always; server-side apply for what is ours whole, small patches with a precondition for what
-is the user's. It never decides whether to write, and sends nothing when this process does not lead: the
-client it is given is under the permit of the lease (docs/adr/0021).
+The reconciler calls `apply` with one reconcile's actions. The first that fails ends the batch (the next
+reconcile observes anew and plans again); a lost race (409, 422) is not an error but a reason to look again.
+Every answer goes into the cache, so that the next reconcile sees what this one wrote. Field manager
+`splitter` always; server-side apply for what is ours whole, small patches with a precondition for what is the
+user's. It never decides whether to write, and sends nothing when this process does not lead: the client it is
+given is under the permit of the lease (docs/adr/0021).
 """
 
 import asyncio
@@ -20,6 +20,8 @@ from splitter.core.actions import (
     Action,
     AdoptPods,
     ApplyTwin,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -28,10 +30,8 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     HolderKind,
-    HoldRoom,
     KeepRevision,
     LabelPod,
-    LetRoomGo,
     OrphanPods,
     Park,
     PauseTwin,
@@ -44,18 +44,24 @@ from splitter.core.actions import (
     Scale,
     SetBudget,
     SetDeletionCost,
-    SetMark,
+    SetOwnershipMark,
     SetPaused,
     ShowReplicas,
-    StripMark,
+    StripOwnershipMark,
     must_not_wait,
 )
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.kube import paths
 from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
-from splitter.kube.bodies import (
+from splitter.kube.budgets import beside
+from splitter.kube.cache import Cache
+from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.dry_run import dry_run, dry_run_roll
+from splitter.kube.parse import COST_BEFORE, DELETION_COST
+from splitter.kube.paths import ResourcePath
+from splitter.kube.payloads import (
     eviction,
     parking,
     placeholder,
@@ -69,13 +75,7 @@ from splitter.kube.bodies import (
     twin,
     with_template,
 )
-from splitter.kube.budgets import beside
-from splitter.kube.cache import Cache
-from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
-from splitter.kube.parse import COST_BEFORE, DELETION_COST
-from splitter.kube.paths import ResourcePath
-from splitter.kube.placing import Placing
-from splitter.kube.rehearse import rehearse, rehearse_roll
+from splitter.kube.placement_writer import PlacementWriter
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
@@ -87,7 +87,7 @@ class Writer:
     def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
         self._cache = cache
-        self._placing = Placing(client, cache)
+        self._placement_writer = PlacementWriter(client, cache)
         self._unanswered: set[str] = set()  # UIDs of holders of which nobody knows if the last scale was done
 
     async def apply(
@@ -131,13 +131,13 @@ class Writer:
                     raise
                 answered.append(action)
 
-    async def rehearse(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
+    async def dry_run(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send the writes to come as a dry run; returns why one would be refused. Raises ApiError."""
-        return await rehearse(self._client, observed, rendered)
+        return await dry_run(self._client, observed, rendered)
 
-    async def rehearse_roll(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
+    async def dry_run_roll(self, observed: Observation, rendered: Mapping[Pool, Rendered]) -> Note | None:
         """Send both twins as a dry run; returns why one would be refused. Raises ApiError."""
-        return await rehearse_roll(self._client, observed, rendered)
+        return await dry_run_roll(self._client, observed, rendered)
 
     async def write_status(self, observed: Observation, status: Json, *, as_seen: bool = False) -> None:
         """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between.
@@ -170,11 +170,11 @@ class Writer:
             case EnsureSplit():
                 await self._ensure_split(source, takes_over=action.takes_over)
             case DeleteSplit():
-                async with self._placing.told(source, None):
+                async with self._placement_writer.published(source, None):
                     if observed.split is not None:
                         await self._delete(paths.split(source.key), observed.split.uid)
                         self._cache.splits.forget(observed.split.uid)
-            case SetMark() | SetPaused() | SaveReplicas() | ReleaseSource():
+            case SetOwnershipMark() | SetPaused() | SaveReplicas() | ReleaseSource():
                 await self._do_with_source(source, action)
             case Scale():
                 await self._scale(observed, source, action)
@@ -187,7 +187,7 @@ class Writer:
                 await self._do_with_twin(source.key, action)
             case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
                 await adopt(self._client, self._cache, observed, source, action)
-            case Park() | Reattach() | StripMark() | DeleteReplicaSet():
+            case Park() | Reattach() | StripOwnershipMark() | DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
             case SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
@@ -195,7 +195,9 @@ class Writer:
                 await self._set_cost(source.key.namespace, action)
             case DeleteVanishedPod():
                 await self._delete_vanished(source.key.namespace, action)
-            case PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | HoldRoom() | LetRoomGo():
+            case (
+                PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | CreatePlaceholder() | DeletePlaceholder()
+            ):
                 await self._place(observed, source, action)
             case _:
                 assert_never(action)
@@ -205,15 +207,15 @@ class Writer:
         namespace = source.key.namespace
         match action:
             case PlaceOrdinals():
-                await self._placing.place(source, observed.split, action.ordinals)
+                await self._placement_writer.place(source, observed.split, action.ordinals)
             case EvictPod():
                 path = paths.pods(namespace).of(action.pod, "eviction")
                 await self._client.send("POST", path, eviction(namespace, action))
                 self._cache.evicted(action.uid)
-            case DeleteUnboundPod() | LetRoomGo():
+            case DeleteUnboundPod() | DeletePlaceholder():
                 await self._delete(paths.pods(namespace).of(action.pod), action.uid)
                 self._cache.pods.forget(action.uid)
-            case HoldRoom():
+            case CreatePlaceholder():
                 if observed.split is not None:
                     made = placeholder(source, observed.split.uid, action)
                     answer = await self._client.send("POST", paths.pods(namespace), made, query=_OURS)
@@ -222,10 +224,10 @@ class Writer:
                 assert_never(action)
 
     async def _do_with_source(
-        self, source: SourceView, action: SetMark | SetPaused | SaveReplicas | ReleaseSource
+        self, source: SourceView, action: SetOwnershipMark | SetPaused | SaveReplicas | ReleaseSource
     ) -> None:
         match action:
-            case SetMark():
+            case SetOwnershipMark():
                 body: Json = {"metadata": {"annotations": {ANNOTATION_TAKEN_OVER: action.value}}}
             case SetPaused():
                 paused = {"paused": True if action.paused else None}
@@ -249,7 +251,7 @@ class Writer:
     async def _do_with_replica_set(
         self,
         replica_sets: ResourcePath,
-        action: Park | Reattach | StripMark | DeleteReplicaSet,
+        action: Park | Reattach | StripOwnershipMark | DeleteReplicaSet,
         source: SourceView,
     ) -> None:
         match action:
@@ -258,7 +260,7 @@ class Writer:
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case Reattach():
                 await self._patch_replica_set(replica_sets.of(action.name), reattaching(action), "merge")
-            case StripMark():
+            case StripOwnershipMark():
                 stripped: Json = {"annotations": {ANNOTATION_TAKEN_OVER: None}}
                 await self._patch_replica_set(replica_sets.of(action.name), {"metadata": stripped}, "merge")
             case DeleteReplicaSet():
@@ -294,10 +296,8 @@ class Writer:
         """Replace the whole template: a patch would leave what the bad one added."""
         path = paths.workload(key, action.twin)
         if key.kind == STATEFUL_SET:
-            revision = await self._client.get(
-                paths.controller_revisions(key.namespace).of(action.replica_set)
-            )
-            template = template_of_revision(revision)
+            revisions = paths.controller_revisions(key.namespace)
+            template = template_of_revision(await self._client.get(revisions.of(action.replica_set)))
         else:
             revision = await self._client.get(paths.replica_sets(key.namespace).of(action.replica_set))
             template = revision["spec"]["template"]
@@ -309,19 +309,19 @@ class Writer:
     async def _must_be_free(self, path: ResourcePath) -> None:
         """Raise ApiError (AlreadyExists) when a twin to create is there: the apply would set it to 0.
 
-        One of ours goes into the cache, and the next pass goes on with it. Created by an apply and not by
-        a POST: fields of a POST belong to another owner, and later applies could not remove them.
+        One of ours goes into the cache, and the next reconcile goes on with it. Created by an apply and not
+        by a POST: fields of a POST belong to another owner, and later applies could not remove them.
         """
         try:
-            found = await self._client.get(path)
+            existing = await self._client.get(path)
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return
             raise
-        if LABEL_POOL in found["metadata"].get("labels", {}):
-            self._cache.twins.upsert(found)
-        name = found["metadata"]["name"]
-        message = f"{found['kind']} {name} exists already; if it is not splitter's, rename or delete it"
+        if LABEL_POOL in existing["metadata"].get("labels", {}):
+            self._cache.twins.upsert(existing)
+        name = existing["metadata"]["name"]
+        message = f"{existing['kind']} {name} exists already; if it is not splitter's, rename or delete it"
         raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
     async def _scale(self, observed: Observation, source: SourceView, action: Scale) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.core.names import Key
-from splitter.core.surface import ANNOTATION_KEEP, CRD_NAME, LABEL_SPLIT
 from splitter.kube import paths
 from splitter.kube.client import ApiError, Client, Json
 
@@ -30,20 +30,20 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
     """
     path = paths.workload(key)
     try:
-        found = await client.get(path)
+        existing = await client.get(path)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             return False
         raise
-    if LABEL_SPLIT not in found["metadata"].get("labels", {}):
+    if LABEL_SPLIT not in existing["metadata"].get("labels", {}):
         return False
-    body: Json = {"metadata": {"uid": found["metadata"]["uid"], "annotations": dict(annotations)}}
+    body: Json = {"metadata": {"uid": existing["metadata"]["uid"], "annotations": dict(annotations)}}
     await client.send("PATCH", path, body, patch="merge")
     return True
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PlacementAnswer:
     """What the Split of a workload says of it; nothing where there is none."""
 
     placed: bool = False
@@ -52,14 +52,14 @@ class Told:
     """Labelled and not split: why, in the controller's words."""
 
 
-async def told(client: Client, key: Key) -> Told:
+async def placement_answer(client: Client, key: Key) -> PlacementAnswer:
     """Return what the Split of a workload says. Raises ApiError."""
-    found = await client.find(paths.split(key)) or {}
-    spec, status = found.get("spec", {}), found.get("status", {})
-    if not found or spec.get("takeOver"):
-        return Told(placed="onDemandOrdinals" in spec)
+    split = await client.find(paths.split(key)) or {}
+    spec, status = split.get("spec", {}), split.get("status", {})
+    if not split or spec.get("takeOver"):
+        return PlacementAnswer(placed="onDemandOrdinals" in spec)
     why = filter(None, (status.get("reason", "not looked at yet"), status.get("message")))
-    return Told(refused=": ".join(why))
+    return PlacementAnswer(refused=": ".join(why))
 
 
 async def let_crd_go(client: Client) -> bool:

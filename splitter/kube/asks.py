@@ -7,15 +7,15 @@ from splitter.core.names import Key
 from splitter.core.nodes import NodeFacts, NodeState
 
 
-class Wake(Protocol):
-    """Asks for a pass."""
+class Enqueue(Protocol):
+    """Asks for a reconcile."""
 
     def __call__(self, key: Key, *, urgent: bool) -> None:
-        """Ask for a pass of this workload; urgent ones go first."""
+        """Ask for a reconcile of this workload; urgent ones go first."""
 
 
-def wake_nobody(key: Key, *, urgent: bool) -> None:
-    """Ask for nothing: who looks at a cluster once makes no pass."""
+def enqueue_nothing(key: Key, *, urgent: bool) -> None:
+    """Ask for nothing: who looks at a cluster once makes no reconcile."""
     del key, urgent
 
 

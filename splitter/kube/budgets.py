@@ -16,19 +16,19 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
+from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name, split_name
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
-from splitter.core.surface import LABEL_SOURCE, guard_name, short_name, split_name
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.budgets")
 
 _OURS = {"fieldManager": FIELD_MANAGER}
 _FORCED = {**_OURS, "force": "true"}
-# After a refusal: rights, quotas and policies change seldom, and every pass would ask again.
+# After a refusal: rights, quotas and policies change seldom, and every reconcile would ask again.
 _REFUSED = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY})
 _AGAIN = timedelta(minutes=5)
 # A deletion by UID: it is gone, or another one has the name.
@@ -64,15 +64,15 @@ class BudgetRecord:
 class Budgets:
     """The budgets of all namespaces that are followed."""
 
-    def __init__(self, wake: Callable[[str, str | None], None]) -> None:
-        """`wake`: of a namespace, and the UID of the Split whose budget has changed; None: a user's."""
-        self._wake = wake
+    def __init__(self, enqueue: Callable[[str, str | None], None]) -> None:
+        """`enqueue`: of a namespace, and the UID of the Split whose budget has changed; None: a user's."""
+        self._enqueue = enqueue
         indexes: Mapping[str, Callable[[BudgetRecord], Hashable]] = {
             "users": lambda record: record.namespace if record.split_uid is None else None,
             "split": lambda record: (record.namespace, record.split_uid),
             "name": lambda record: (record.namespace, record.view.name),
         }
-        self.shelf = Shelf(_budget, indexes, self._changed)
+        self.indexer = Indexer(_budget, indexes, self._changed)
         self._reflectors: dict[str, Reflector] = {}
         self._refused: dict[Key, tuple[datetime, str]] = {}
         self._warned: set[str] = set()  # namespaces
@@ -80,9 +80,9 @@ class Budgets:
     def reflector(self, client: Client, namespace: str) -> Reflector:
         """Return what follows them."""
         without = "evictions do not wait for replacements, unless a budget of your own says so"
-        found = Reflector(client, budgets(namespace), self.shelf, without=without, awaited=True)
-        self._reflectors[namespace] = found
-        return found
+        reflector = Reflector(client, budgets(namespace), self.indexer, without=without, awaited=True)
+        self._reflectors[namespace] = reflector
+        return reflector
 
     def of(self, key: Key, split_uid: str) -> tuple[BudgetView, ...]:
         """Return a workload's own, whoever's has its name, and all of the users' in its namespace.
@@ -90,9 +90,9 @@ class Budgets:
         Those of other workloads select other pods. `split_uid` is of the workload's Split.
         """
         namespace = key.namespace
-        ours = self.shelf.find("split", (namespace, split_uid))
-        named = self.shelf.find("name", (namespace, guard_name(key)))
-        others = {record.uid: record for record in (*self.shelf.find("users", namespace), *named)}
+        ours = self.indexer.find("split", (namespace, split_uid))
+        named = self.indexer.find("name", (namespace, guard_name(key)))
+        others = {record.uid: record for record in (*self.indexer.find("users", namespace), *named)}
         for record in ours:
             others.pop(record.uid, None)
         return (
@@ -133,7 +133,7 @@ class Budgets:
             if error.reason == NOT_LEADING:
                 raise
             if action.min_available is None and error.status in _NO_LONGER_THERE:
-                self.shelf.forget(action.uid)
+                self.indexer.forget(action.uid)
                 return
             lasts = error.status in _REFUSED
             what = (
@@ -146,10 +146,10 @@ class Budgets:
             if key.namespace not in self._warned:
                 self._warned.add(key.namespace)
                 # The API server's own words may hold a value of a user's: they are in the Split.
-                told = (
+                message = (
                     "evictions in %s do not wait for replacements: splitter %s (%d); the Split of %s says why"
                 )
-                logger.warning(told, key.namespace, what, error.status, key.name)
+                logger.warning(message, key.namespace, what, error.status, key.name)
         else:
             self._refused.pop(key, None)
             self._warned.discard(key.namespace)
@@ -159,7 +159,7 @@ class Budgets:
         path = where.of(action.name)
         if action.min_available is None:
             await client.send("DELETE", path, {"preconditions": {"uid": action.uid}})
-            self.shelf.forget(action.uid)
+            self.indexer.forget(action.uid)
             return
         body = budget(source, split_uid, action.min_available)
         if action.uid:
@@ -167,13 +167,13 @@ class Budgets:
             answer = await client.send("PATCH", path, body, patch="apply", query=_FORCED)
         else:  # a stranger's of this name stays a stranger's
             answer = await client.send("POST", where, body, query=_OURS)
-        self.shelf.upsert(answer)
+        self.indexer.upsert(answer)
 
     def _changed(self, old: BudgetRecord | None, new: BudgetRecord | None) -> None:
         if old is not None and new is not None and (old.view, old.split_uid) == (new.view, new.split_uid):
             return  # its status
         if (record := new or old) is not None and (new is not None or self._follows(record.namespace)):
-            self._wake(record.namespace, record.split_uid)  # else it may be there, and we may not see it
+            self._enqueue(record.namespace, record.split_uid)  # else it may be there, and we may not see it
 
 
 def _budget(raw: Mapping[str, Any]) -> BudgetRecord:

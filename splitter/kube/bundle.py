@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
-from splitter.core.surface import LABEL_SPLIT
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.lease import NAME
 from splitter.kube.paths import (
@@ -31,7 +31,7 @@ _PAGE = 500  # objects of one request
 
 
 @dataclass(slots=True)
-class Found:
+class BundleParts:
     """What was read, by part, and why each other part was not."""
 
     objects: dict[str, list[Json]] = field(default_factory=dict)
@@ -45,25 +45,25 @@ class Found:
 
 async def read_bundle(
     client: Client, installation: str, namespaces: tuple[str, ...], log_lines: int
-) -> Found:
+) -> BundleParts:
     """Read everything; what cannot be read is in `failures`, with the API server's words.
 
     `installation` is the namespace of the controller, `namespaces` those of the Splits; none means all.
     """
-    reading = _Reading(client, Found(), installation, namespaces)
+    reading = _Reading(client, BundleParts(), installation, namespaces)
     await reading.controller()
     for name, query in reading.pods().items():
         await reading.note(f"logs/{name}", reading.log(name, query | {"tailLines": str(log_lines)}))
-    for pod in reading.found.objects.get("pods", ()):
+    for pod in reading.parts.objects.get("pods", ()):
         await reading.note(f"metrics/{pod['metadata']['name']}", reading.metrics(pod))
     await reading.workloads()
-    return reading.found
+    return reading.parts
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
     client: Client
-    found: Found
+    parts: BundleParts
     installation: str
     namespaces: tuple[str, ...]
 
@@ -74,15 +74,15 @@ class _Reading:
         await self.all("deployment", [workloads(DEPLOYMENT, own)], selector=CONTROLLER_SELECTOR)
         await self.all("pods", [pods(own)], selector=CONTROLLER_SELECTOR)
         await self.one("lease", leases(own).of(NAME))
-        for raw in self.found.objects.get("lease", ()):
+        for raw in self.parts.objects.get("lease", ()):
             holder = str((raw.get("spec") or {}).get("holderIdentity") or "")
-            self.found.leader = holder.partition("_")[0]
-        if "deployment" in self.found.objects and not self.found.objects["deployment"]:
-            self.found.failures["deployment"] = (
+            self.parts.leader = holder.partition("_")[0]
+        if "deployment" in self.parts.objects and not self.parts.objects["deployment"]:
+            self.parts.failures["deployment"] = (
                 f"no Deployment with the label {CONTROLLER_SELECTOR} is in the namespace {own}; name that of"
                 " the installation with -n"
             )
-        for name in _config_maps(self.found.objects.get("deployment", [])):
+        for name in _config_maps(self.parts.objects.get("deployment", [])):
             await self.one("settings", config_maps(own).of(name))
 
     async def workloads(self) -> None:
@@ -96,25 +96,27 @@ class _Reading:
             "statefulsets", [workloads(STATEFUL_SET, space) for space in spaces], selector=LABEL_SPLIT
         )
         await self.all("replicasets", [replica_sets(space) for space in spaces], selector=LABEL_SPLIT)
-        told = spaces if spaces == ("",) or self.installation in spaces else (*spaces, self.installation)
-        await self.all("events", [events(space) for space in told])
+        namespaces = (
+            spaces if spaces == ("",) or self.installation in spaces else (*spaces, self.installation)
+        )
+        await self.all("events", [events(space) for space in namespaces])
 
     def pods(self) -> dict[str, dict[str, str]]:
         """Return whose log to read and how, the leader's first; a restarted container has an earlier one."""
-        found: dict[str, dict[str, str]] = {}
-        running = self.found.objects.get("pods", [])
-        for pod in sorted(running, key=lambda one: one["metadata"]["name"] != self.found.leader):
+        logs: dict[str, dict[str, str]] = {}
+        running = self.parts.objects.get("pods", [])
+        for pod in sorted(running, key=lambda one: one["metadata"]["name"] != self.parts.leader):
             name = str(pod["metadata"]["name"])
-            found[name] = {}
+            logs[name] = {}
             statuses = (pod.get("status") or {}).get("containerStatuses") or ()
             if any(one.get("restartCount") for one in statuses):
-                found[f"{name}-previous"] = {"previous": "true"}
-        return found
+                logs[f"{name}-previous"] = {"previous": "true"}
+        return logs
 
     async def log(self, name: str, query: dict[str, str]) -> None:
         """Read the last lines of one container's log."""
         pod = name.removesuffix("-previous") if "previous" in query else name
-        self.found.logs[name] = await self.client.text(pods(self.installation).of(pod, "log"), **query)
+        self.parts.logs[name] = await self.client.text(pods(self.installation).of(pod, "log"), **query)
 
     async def metrics(self, pod: Json) -> None:
         """Read one pod's metrics through the API server."""
@@ -126,13 +128,13 @@ class _Reading:
         ]
         port = int(ports[0]["containerPort"]) if ports else _METRICS_PORT
         name = str(pod["metadata"]["name"])
-        self.found.metrics[name] = await self.client.text(pod_metrics(self.installation, name, port))
+        self.parts.metrics[name] = await self.client.text(pod_metrics(self.installation, name, port))
 
     async def one(self, part: str, path: ResourcePath) -> None:
         """Read one object."""
 
         async def read() -> None:
-            self.found.objects[part] = [await self.client.get(path)]
+            self.parts.objects[part] = [await self.client.get(path)]
 
         await self.note(part, read())
 
@@ -143,8 +145,8 @@ class _Reading:
 
             async def read(path: ResourcePath = path) -> None:
                 async for page in self.client.pages(path, _PAGE, **query):
-                    self.found.objects.setdefault(part, []).extend(page.get("items") or ())
-                self.found.objects.setdefault(part, [])
+                    self.parts.objects.setdefault(part, []).extend(page.get("items") or ())
+                self.parts.objects.setdefault(part, [])
 
             await self.note(f"{part} in {path.namespace}" if len(where) > 1 else part, read())
 
@@ -153,7 +155,7 @@ class _Reading:
         try:
             await reading
         except ApiError as error:
-            self.found.failures[part] = _why(error)
+            self.parts.failures[part] = _why(error)
 
 
 def _why(error: ApiError) -> str:

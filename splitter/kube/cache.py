@@ -1,10 +1,10 @@
 """What splitter knows of the cluster, and whom a change concerns.
 
-One shelf a kind, filled by reflectors.
+One indexer a kind, filled by reflectors.
 Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is
-forgotten on purpose, since a pass looks at everything. A change of a node's health wakes the owners
-of its pods urgently, and so does what others say about a node (`voices`). Nothing here knows what will
-be done.
+forgotten on purpose, since a reconcile looks at everything. A change of a node's health enqueues the owners
+of its pods urgently, and so does what others say about a node (`external_signals`). Nothing here knows what
+will be done.
 """
 
 import logging
@@ -14,29 +14,31 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.nodes import (
     Blocked,
     CapacityClass,
     Health,
+    NodeHeadroom,
     NodeState,
     PodRequest,
-    Room,
     gone,
     is_same_machine,
     kind_of,
     slim,
 )
 from splitter.core.reasons import State
-from splitter.core.surface import ANNOTATION_TEMPLATE, SOURCES_SELECTOR, TWINS_SELECTOR
 from splitter.kube import parse
-from splitter.kube.asks import Assess, Wake
+from splitter.kube.asks import Assess, Enqueue
 from splitter.kube.budgets import Budgets
 from splitter.kube.client import Client
-from splitter.kube.news import OwnStatuses, is_news, is_news_of_source, stands
+from splitter.kube.external_signals import ExternalSignals
+from splitter.kube.node_usage import NodeUsage
 from splitter.kube.paths import NAMESPACES, NODES, pods, replica_sets, splits, workloads
-from splitter.kube.placements import Placements
+from splitter.kube.placement_cache import PlacementCache
+from splitter.kube.predicates import OwnStatuses, needs_reconcile, source_needs_reconcile, stands
 from splitter.kube.records import (
     NamespaceRecord,
     NodeRecord,
@@ -46,11 +48,9 @@ from splitter.kube.records import (
     SplitRecord,
     TwinRecord,
 )
-from splitter.kube.rooms import Rooms
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.kube.template_sets import TemplateSets
 from splitter.kube.unseen import unseen
-from splitter.kube.voices import Voices
 from splitter.kube.watch import Reflector
 
 logger = logging.getLogger("splitter.cache")
@@ -65,32 +65,34 @@ _EVICTED = 1024
 
 
 class Cache:
-    """All shelves, and the reflectors that fill them."""
+    """All indexers, and the reflectors that fill them."""
 
     def __init__(
         self,
         assess: Assess,
-        wake: Wake,
+        enqueue: Enqueue,
         autoscaler_status: str = "",
         own_namespace: str = "",
         *,
         hear_node_events: bool = True,
     ) -> None:
         self._assess = assess
-        self._wake = wake
+        self._enqueue = enqueue
         self._autoscaler_status = autoscaler_status
         self._applied: dict[str, str] = {}  # by a twin's UID: which fields were ours after our last apply
         self.statuses = OwnStatuses()
         self._view_broken: bool | None = None  # None: to be counted
         self._contradictory: set[str] = set()  # UIDs of nodes that were said to be so
-        self.voices = Voices(self._heard_about_node, self._heard_about_capacity, node_events=hear_node_events)
+        self.external_signals = ExternalSignals(
+            self._node_signalled, self._capacity_signalled, node_events=hear_node_events
+        )
         self.template_sets = TemplateSets(own_namespace, self._template_set_changed)
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
         self.successors: dict[str, str] = {}  # by the name of one that vanished: the UID of the next
-        self.sources = Shelf(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
-        self.splits = Shelf(
+        self.sources = Indexer(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
+        self.splits = Indexer(
             parse.split,
             {
                 "source": lambda record: record.source,
@@ -100,13 +102,13 @@ class Cache:
             self._split_changed,
         )
         self.budgets = Budgets(self._budget_changed)
-        self.placements = Placements(partial(wake, urgent=False), self._knows)
-        self.twins = Shelf(
+        self.placements = PlacementCache(partial(enqueue, urgent=False), self._knows)
+        self.twins = Indexer(
             parse.twin,
             {"source": lambda record: record.source, "name": lambda record: (record.namespace, record.name)},
             self._twin_changed,
         )
-        self.replica_sets = Shelf(
+        self.replica_sets = Indexer(
             parse.replica_set,
             {
                 "controller": lambda record: (record.namespace, record.controller_uid),
@@ -114,7 +116,7 @@ class Cache:
             },
             self._replica_set_changed,
         )
-        self.pods = Shelf(
+        self.pods = Indexer(
             parse.pod,
             {
                 "owner": lambda record: (record.namespace, record.owner_uid),
@@ -124,8 +126,8 @@ class Cache:
             },
             self._pod_changed,
         )
-        self._rooms = Rooms(self.pods)
-        self.nodes = Shelf(
+        self._node_usage = NodeUsage(self.pods)
+        self.nodes = Indexer(
             partial(_node, assess),
             {
                 "name": lambda record: record.facts.name,
@@ -134,21 +136,21 @@ class Cache:
             },
             self._node_changed,
         )
-        self.namespaces = Shelf(
+        self.namespaces = Indexer(
             parse.namespace, {"name": lambda record: record.name}, self._namespace_changed
         )
 
     def reflectors(self, client: Client, namespaces: Sequence[str]) -> list[Reflector]:
         """Return the reflectors to run; namespaced kinds only in `namespaces` when some are named."""
-        found = [Reflector(client, NODES, self.nodes)]
-        found += self.voices.reflectors(client, self._autoscaler_status)
-        found += self.template_sets.reflectors(client)
+        reflectors = [Reflector(client, NODES, self.nodes)]
+        reflectors += self.external_signals.reflectors(client, self._autoscaler_status)
+        reflectors += self.template_sets.reflectors(client)
         if not namespaces:
-            found.append(Reflector(client, NAMESPACES, self.namespaces))
+            reflectors.append(Reflector(client, NAMESPACES, self.namespaces))
         for namespace in namespaces or ("",):  # without one: all of them at once
-            found.append(Reflector(client, pods(namespace), self.pods))
-            found.append(Reflector(client, replica_sets(namespace), self.replica_sets))
-            found.append(self.budgets.reflector(client, namespace))
+            reflectors.append(Reflector(client, pods(namespace), self.pods))
+            reflectors.append(Reflector(client, replica_sets(namespace), self.replica_sets))
+            reflectors.append(self.budgets.reflector(client, namespace))
             self.written.append(Reflector(client, splits(namespace), self.splits))
             self.written.append(self.placements.reflector(client, namespace))
             for kind in (DEPLOYMENT, STATEFUL_SET):
@@ -159,17 +161,17 @@ class Cache:
                     Reflector(client, path, sources, SOURCES_SELECTOR),
                     Reflector(client, path, twins, TWINS_SELECTOR),
                 ]
-        return found + self.written
+        return reflectors + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
         """Return what a node is now, with what others say about it."""
-        joined = self.voices.joined(node)
+        joined = self.external_signals.joined(node)
         return node.state if joined is node else self._assess(joined.facts, now=now)
 
-    def spot_rooms(self, now: datetime) -> Iterator[Room]:
+    def spot_headroom(self, now: datetime) -> Iterator[NodeHeadroom]:
         """Yield the spot nodes that may be healthy, and what is promised there, counted one by one."""
         for node in self.nodes.find("hopeful", True):  # noqa: FBT003 (the key of an index)
-            yield Room(self.node_state(node, now), self._rooms.used(node.facts.name))
+            yield NodeHeadroom(self.node_state(node, now), self._node_usage.used(node.facts.name))
 
     @property
     def view_broken(self) -> bool:
@@ -186,12 +188,12 @@ class Cache:
 
     def spot_blocked(self, pod: PodRequest, now: datetime) -> Blocked | None:
         """Return why no spot machine can be had for such a replica, if the autoscalers say so."""
-        return self.voices.blocked(pod, (node.state for node in self.nodes.samples("kind")), now)
+        return self.external_signals.blocked(pod, (node.state for node in self.nodes.samples("kind")), now)
 
     def silent_from(self, node_names: Iterable[str], now: datetime) -> datetime | None:
         """Return when time alone changes what these nodes are: an Event about one of them grows stale."""
-        found = (self.nodes.one("name", name) for name in node_names)
-        return self.voices.silent_from((node for node in found if node is not None), now)
+        records = (self.nodes.one("name", name) for name in node_names)
+        return self.external_signals.silent_from((node for node in records if node is not None), now)
 
     def twin_applied(self, raw: Mapping[str, Any]) -> None:
         """Take the answer to our own write of a twin's template, and remember which fields are ours by it."""
@@ -245,38 +247,38 @@ class Cache:
         )
 
     def _source_changed(self, old: SourceRecord | None, new: SourceRecord | None) -> None:
-        if (record := new or old) is not None and is_news_of_source(old, new):
-            self._wake(record.view.key, urgent=False)
+        if (record := new or old) is not None and source_needs_reconcile(old, new):
+            self._enqueue(record.view.key, urgent=False)
 
     def _split_changed(self, old: SplitRecord | None, new: SplitRecord | None) -> None:
-        if (record := new or old) is not None and self.statuses.is_news(old, new):
-            self._wake(record.source, urgent=False)
+        if (record := new or old) is not None and self.statuses.needs_reconcile(old, new):
+            self._enqueue(record.source, urgent=False)
 
     def _twin_changed(self, old: TwinRecord | None, new: TwinRecord | None) -> None:
-        if (record := new or old) is not None and is_news(old, new):
-            self._wake(record.source, urgent=False)
+        if (record := new or old) is not None and needs_reconcile(old, new):
+            self._enqueue(record.source, urgent=False)
         if new is None and old is not None:
             self._applied.pop(old.uid, None)
 
     def _replica_set_changed(self, old: ReplicaSetRecord | None, new: ReplicaSetRecord | None) -> None:
-        if (record := new or old) is None or not is_news(old, new):
+        if (record := new or old) is None or not needs_reconcile(old, new):
             return
         if (key := self._owner_of(record)) is not None:
-            self._wake(key, urgent=False)
+            self._enqueue(key, urgent=False)
 
     def _pod_changed(self, old: PodRecord | None, new: PodRecord | None) -> None:
-        if not is_news(old, new):
+        if not needs_reconcile(old, new):
             return
-        self._rooms.pod_changed(old, new)
+        self._node_usage.pod_changed(old, new)
         record = new or old
         if record is not None and (key := self._source_of_pod(record)) is not None:
-            self._wake(key, urgent=False)
+            self._enqueue(key, urgent=False)
 
     def _node_changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         broken, self._view_broken = self._view_broken, None
         if broken and not self.view_broken:  # all were held meanwhile, and nothing else would tell them
             for key in self.workloads():
-                self._wake(key, urgent=self._is_split(key))
+                self._enqueue(key, urgent=self._is_split(key))
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
             self.successors.pop(old.state.name, None)
@@ -292,7 +294,7 @@ class Cache:
             self._complain_about(new)
             self.placements.saw(new.state.spot_labels)
         if (record := new or old) is not None:
-            self.wake_owners_on(record.facts.name)
+            self.enqueue_owners_on(record.facts.name)
 
     def _complain_about(self, node: NodeRecord) -> None:
         """Say once of a node that nobody can tell whether it is spot: somebody has to mend its labels."""
@@ -305,24 +307,24 @@ class Cache:
                 node.state.contradiction,
             )
 
-    def _heard_about_node(self, name: str) -> None:
+    def _node_signalled(self, name: str) -> None:
         if self.nodes.one("name", name) is not None:
-            self.wake_owners_on(name)
+            self.enqueue_owners_on(name)
 
-    def _heard_about_capacity(self) -> None:
-        """Wake the workloads that wait for spot."""
+    def _capacity_signalled(self) -> None:
+        """Enqueue the workloads that wait for spot."""
         for twin in self.twins.values():
             if twin.pool is Pool.SPOT and twin.available_replicas < twin.spec_replicas:
-                self._wake(twin.source, urgent=False)
+                self._enqueue(twin.source, urgent=False)
         for split in self.splits.values():
             if split.view.ordinals is not None and split.view.state != State.STEADY:
-                self._wake(split.source, urgent=False)
+                self._enqueue(split.source, urgent=False)
 
-    def wake_owners_on(self, node_name: str) -> None:
-        """Ask for a pass of each workload that has a pod on a node: urgent, if it can be helped there."""
+    def enqueue_owners_on(self, node_name: str) -> None:
+        """Ask for a reconcile of each workload with a pod on a node: urgent, if it can be helped there."""
         for pod in self.pods.find("node", node_name):
             if not pod.finished and (key := self._source_of_pod(pod)) is not None:
-                self._wake(key, urgent=stands(pod) and self._is_split(key))
+                self._enqueue(key, urgent=stands(pod) and self._is_split(key))
 
     def _is_split(self, key: Key) -> bool:
         """Whether there is anything to raise: a twin, or in placement mode ordinals."""
@@ -335,19 +337,19 @@ class Cache:
         if (record := new or old) is not None:
             for source in self.sources.values():
                 if source.namespace == record.name:
-                    self._wake(source.view.key, urgent=False)
+                    self._enqueue(source.view.key, urgent=False)
 
     def _budget_changed(self, namespace: str, split_uid: str | None) -> None:
-        """Wake whose budget it is; of a user's all of the namespace, since it may select their pods."""
+        """Enqueue whose budget it is; of a user's all of the namespace, since it may select their pods."""
         ours = self.splits.get(namespace, split_uid) if split_uid is not None else None
         for split in self.splits.find("namespace", namespace) if ours is None else (ours,):
-            self._wake(split.source, urgent=False)
+            self._enqueue(split.source, urgent=False)
 
     def _template_set_changed(self, name: str) -> None:
-        """Wake the workloads that name the set, or did when their annotations could last be read."""
+        """Enqueue the workloads that name the set, or did when their annotations could last be read."""
         for source in self.sources.values():
             if name in self._template_sets_of(source):
-                self._wake(source.view.key, urgent=False)
+                self._enqueue(source.view.key, urgent=False)
 
     def _template_sets_of(self, source: SourceRecord) -> Iterable[str]:
         namespace = self.namespaces.one("name", source.namespace)

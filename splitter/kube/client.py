@@ -313,13 +313,13 @@ def _keep_alive(response: aiohttp.ClientResponse) -> None:
     A peer that vanished without a word is found after 30 s, and not after the longest silence of a watch.
     """
     transport = response.connection.transport if response.connection is not None else None
-    found = transport.get_extra_info("socket") if transport is not None else None
-    if found is None:
+    connection = transport.get_extra_info("socket") if transport is not None else None
+    if connection is None:
         return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):  # Linux; others keep their own pace
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 async def _check_permit(*_: object) -> None:
@@ -357,16 +357,16 @@ async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 async def _content(response: aiohttp.ClientResponse, path: ResourcePath) -> bytes:
     """Return the whole answer. Raises ApiError (TooLarge) for more than an object, or a page, may be."""
-    found = bytearray()
+    content = bytearray()
     async for chunk in response.content.iter_any():
-        found += chunk
-        if len(found) > MAX_ANSWER_BYTES:
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
             response.close()
             most = MAX_ANSWER_BYTES // 1024**2
             raise ApiError(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE, f"{path} is larger than {most} MiB"
             )
-    return bytes(found)
+    return bytes(content)
 
 
 def _is_transient(error: BaseException) -> bool:
@@ -376,11 +376,11 @@ def _is_transient(error: BaseException) -> bool:
 def _error(path: ResourcePath, status: int, content: bytes) -> ApiError:
     try:
         answer = orjson.loads(content)
-        found = ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
+        error = ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (orjson.JSONDecodeError, AttributeError):
-        found = ApiError(status, "", content[:300].decode(errors="replace").strip())
-    if status == HTTPStatus.NOT_FOUND and found.message in _NO_KIND:
+        error = ApiError(status, "", content[:300].decode(errors="replace").strip())
+    if status == HTTPStatus.NOT_FOUND and error.message in _NO_KIND:
         kind = "Placements" if path.plural == "placements" else "Splits"
         ours = f"this cluster does not know {kind} ({kind.lower()}.splitter.io); apply manifests/crd.yaml"
-        return ApiError(status, KIND_MISSING, ours if path.is_ours else found.message)
-    return found
+        return ApiError(status, KIND_MISSING, ours if path.is_ours else error.message)
+    return error

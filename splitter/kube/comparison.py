@@ -10,12 +10,12 @@ from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
 from splitter.core.model import Observation, Pool, Rendered
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH
-from splitter.kube.bodies import twin
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
+from splitter.kube.dry_run import refused
 from splitter.kube.paths import ResourcePath, workload
-from splitter.kube.rehearse import refused
+from splitter.kube.payloads import twin
 
 _DRY = {"fieldManager": FIELD_MANAGER, "dryRun": "All", "force": "true"}
 # Written by the API server, by controllers, or by splitter because something else has changed.

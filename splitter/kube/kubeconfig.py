@@ -38,9 +38,9 @@ def namespace_of(path: Path | None, context: str | None) -> str:
     parts = list(_parts(path))
     wanted = context or next((part["current-context"] for part in parts if part.get("current-context")), None)
     for part in parts:
-        for found in _dicts(part.get("contexts")):
-            details = found.get("context")
-            if found.get("name") == wanted and isinstance(details, dict):
+        for entry in _dicts(part.get("contexts")):
+            details = entry.get("context")
+            if entry.get("name") == wanted and isinstance(details, dict):
                 return str(details.get("namespace") or DEFAULT_NAMESPACE)
     return DEFAULT_NAMESPACE
 
@@ -63,5 +63,5 @@ def _parts(path: Path | None) -> Iterator[dict[str, object]]:
             yield part
 
 
-def _dicts(found: object) -> Iterator[dict[str, object]]:
-    yield from (one for one in (found if isinstance(found, list) else ()) if isinstance(one, dict))
+def _dicts(value: object) -> Iterator[dict[str, object]]:
+    yield from (one for one in (value if isinstance(value, list) else ()) if isinstance(one, dict))

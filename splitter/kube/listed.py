@@ -1,6 +1,6 @@
 """Answers questions about single objects out of whole lists: one list instead of a request for each.
 
-`neighbours`, `volumes` and `autoscalers` ask a `Reader` about one workload after the other. To the controller
+`related`, `volumes` and `spot_supply` ask a `Reader` about one workload after the other. To the controller
 that is the client. `survey` looks at all workloads of a cluster at once, and gives them a `Listed`. What was
 not listed is asked of the client, once.
 """
@@ -45,8 +45,8 @@ class Listed:
     def keep(self, path: ResourcePath, raw: Json) -> None:
         """Take an object of a collection that is known."""
         metadata = raw["metadata"]
-        found = self._objects[_collection(path)]
-        found[str(metadata.get("namespace", ""))][str(metadata["name"])] = raw
+        collection = self._objects[_collection(path)]
+        collection[str(metadata.get("namespace", ""))][str(metadata["name"])] = raw
 
     async def find(self, path: ResourcePath) -> Json | None:
         """Return an object of a known collection, else what the client finds."""
@@ -62,8 +62,8 @@ class Listed:
 
     async def get(self, path: ResourcePath, **query: str) -> Json:
         """Return an object that is known, else what the client is answered, once. Raises as the client."""
-        if path.name and _collection(path) in self._objects and (found := await self.find(path)) is not None:
-            return found
+        if path.name and _collection(path) in self._objects and (raw := await self.find(path)) is not None:
+            return raw
         # Whether a kind is there is the same in all namespaces.
         asked = f"{path if path.name else _collection(path)} {sorted(query.items())}"
         if asked not in self._answers:

@@ -1,7 +1,7 @@
-"""Joins the cache's records into one Observation: everything a pass may know about one source.
+"""Joins the cache's records into one Observation: everything a reconcile may know about one source.
 
-The reconciler calls `observe` at the start of each pass. It looks up the standing of each pod's node,
-reads live only what no watch tells us (a source whose label is gone; its `neighbours`), and never decides.
+The reconciler calls `observe` at the start of each reconcile. It looks up the status of each pod's node,
+reads live only what no watch tells us (a source whose label is gone; its `related`), and never decides.
 """
 
 import json
@@ -12,38 +12,38 @@ from datetime import datetime
 from http import HTTPStatus
 
 from splitter.core.causes import of_nodes
+from splitter.core.labels_annotations import split_name
 from splitter.core.limits import too_large
 from splitter.core.model import (
-    Neighbours,
+    Attachment,
     Observation,
     PodView,
     Pool,
+    RelatedObjects,
     ReplicaSetView,
     SourceView,
     SplitView,
-    Tie,
     Trouble,
     TwinView,
     seconds_between,
 )
 from splitter.core.names import Key
-from splitter.core.nodes import Blocked, PodRequest, free_room
+from splitter.core.nodes import Blocked, PodRequest, count_headroom
 from splitter.core.placeable import UNPLACEABLE_AGAIN_S
-from splitter.core.placement import RoomRules, placeholder_manifest
+from splitter.core.placement import ReservationRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import split_name
 from splitter.kube import parse
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.members import members_of, rolls
-from splitter.kube.neighbours import look_around
 from splitter.kube.orphans import orphans_of
 from splitter.kube.paths import workload
 from splitter.kube.pod_views import BELIEVED_AFTER, PodViews
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SplitRecord, TwinRecord, few
+from splitter.kube.related_objects import look_around
+from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 # A workload that is split may become one that we would refuse; who made it so may wait for the answer.
 _LOOK_AGAIN_S = 300.0
@@ -54,18 +54,18 @@ _FIRST_S, _AGAIN_S = 1.0, 60.0
 class Observer:
     """Makes Observations out of the cache."""
 
-    def __init__(self, client: Reader, cache: Cache, room: RoomRules | None = None) -> None:
+    def __init__(self, client: Reader, cache: Cache, reservations: ReservationRules | None = None) -> None:
         self._client = client
         self._cache = cache
         self._pods = PodViews(cache)
-        self._room = room  # what placeholders are made of, in placement mode
-        self._autoscalers = Autoscalers(client)
-        self._looked_around: dict[Key, tuple[datetime, Neighbours, int]] = {}
+        self._reservations = reservations  # what placeholders are made of, in placement mode
+        self._autoscalers = WorkloadAutoscalers(client)
+        self._looked_around: dict[Key, tuple[datetime, RelatedObjects, int]] = {}
 
-    async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
+    async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
         """Return what is known now. Raises ApiError when a live look-up fails.
 
-        `promised` counts the spot replicas that other workloads were given in the last seconds.
+        `reserved` counts the spot replicas that other workloads were given in the last seconds.
         """
         cache = self._cache
         split = cache.splits.one("source", key)
@@ -87,9 +87,9 @@ class Observer:
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
         fits = request if _fit_matters(split.view if split else None, spot, blocked) else None
-        around = Neighbours()
+        around = RelatedObjects()
         if source is not None:
-            around = await self._neighbours(source, split.view if split else None, twins.values(), now)
+            around = await self._related(source, split.view if split else None, twins.values(), now)
             if split is None and (other := cache.splits.one("name", (key.namespace, split_name(key)))):
                 around = replace(around, split_of=f"{other.source.kind}/{other.source.name}")
         else:
@@ -102,22 +102,22 @@ class Observer:
             replica_sets=own,
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
-            neighbours=around,
-            fit_spot=self._fit(fits, source, promised, now) if fits is not None else 0,
+            related=around,
+            fit_spot=self._fit(fits, source, reserved, now) if fits is not None else 0,
             blocked=blocked,
-            heard_until=self._heard_until(
+            signal_ends_at=self._signal_ends_at(
                 key, [*members, *(pod for twin in twins.values() for pod in twin.pods)], refused, now
             ),
             orphans=tuple(self._pod(pod, now) for pod in orphans),
             leaving=leaving,
             budgets=cache.budgets.of(key, split.uid) if split is not None else (),
-            consolidates=cache.voices.consolidate(
+            consolidates=cache.external_signals.consolidate(
                 {pod.node for twin in twins.values() for pod in twin.pods if pod.node}
             ),
             unguardable=cache.budgets.unguardable(key, now),
             placeholders=self._placeholders(split, now) if split is not None else (),
-            told=cache.placements.told(key.namespace, source.uid) if source is not None else None,
-            told_nodes=cache.placements.knows_nodes(key.namespace),
+            published=cache.placements.published(key.namespace, source.uid) if source is not None else None,
+            published_nodes=cache.placements.knows_nodes(key.namespace),
             view_broken=cache.view_broken,
             namespace_annotations=namespace.annotations if namespace else {},
         )
@@ -135,9 +135,9 @@ class Observer:
             raise
         return parse.source(raw).view
 
-    async def _neighbours(
+    async def _related(
         self, source: SourceView, split: SplitView | None, twins: Collection[TwinView], now: datetime
-    ) -> Neighbours:
+    ) -> RelatedObjects:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
@@ -155,17 +155,17 @@ class Observer:
         claims = source.stateful is not None and source.stateful.claim_templates
         volumes = placed and claims
         if due and (calm or (volumes and looked is None)):
-            with suppress(ApiError):  # it is split already: the pass has more urgent business than this
+            with suppress(ApiError):  # it is split already: the reconcile has more urgent business than this
                 at_most_s = _FIRST_S if looked is None else _AGAIN_S
                 around = await self._look_around(source, twins, now, at_most_s)
                 looked = self._looked_around[key] = (now, around, source.replicas)
-        return looked[1] if looked is not None else Neighbours()
+        return looked[1] if looked is not None else RelatedObjects()
 
     async def _look_around(
         self, source: SourceView, twins: Iterable[TwinView], now: datetime, at_most_s: float
-    ) -> Neighbours:
+    ) -> RelatedObjects:
         if too_large(source):  # it is refused for that, and nobody is asked about it
-            return Neighbours()
+            return RelatedObjects()
         stateful = source.stateful is not None
         scaling = await self._autoscalers.of(source.key.namespace, now, at_most_s, resources=stateful)
         nodes = [node.state for node in self._cache.nodes.values()] if stateful else ()
@@ -181,7 +181,7 @@ class Observer:
         """Return the pods that say whose they are, of the owner's namespace and no other."""
         return self._cache.pods.find("owner", (namespace, owner_uid))
 
-    def _heard_until(
+    def _signal_ends_at(
         self, key: Key, pods: Iterable[PodView], refused: Blocked | None, now: datetime
     ) -> datetime | None:
         """Return when time alone ends something that was heard: no event will tell."""
@@ -198,12 +198,12 @@ class Observer:
     def _replica_sets(self, source: SourceView, now: datetime) -> tuple[ReplicaSetView, ...]:
         if source.stateful is not None:
             return (self._itself(source, source.stateful, now),)
-        found = [
+        records = [
             record
             for record in self._cache.replica_sets.find("deployment", (source.key.namespace, source.key.name))
             if (source.uid in record.owner_uids or not record.owner_uids) and not record.deleting
         ]
-        views = [self._replica_set(record, now, _tie(record, source)) for record in few(found)]
+        views = [self._replica_set(record, now, _attachment(record, source)) for record in few(records)]
         return tuple(sorted(views, key=lambda view: view.name))
 
     def _itself(self, source: SourceView, stateful: StatefulView, now: datetime) -> ReplicaSetView:
@@ -219,7 +219,7 @@ class Observer:
             status_replicas=counted if source.observed else max(counted, stateful.status_replicas),
             available_replicas=stateful.available_replicas,
             created=stateful.created,
-            tie=Tie.PARKED,
+            attachment=Attachment.PARKED,
             first_ordinal=stateful.first_ordinal,
             rolls=not source.observed
             or rolls(self._pods_of(source.key.namespace, source.uid), source.key.name, stateful),
@@ -250,7 +250,7 @@ class Observer:
         return (_revision(record, record.revision, record.template_hash, left, new), *older)
 
     def _replica_set(
-        self, record: ReplicaSetRecord, now: datetime, tie: Tie = Tie.ATTACHED
+        self, record: ReplicaSetRecord, now: datetime, attachment: Attachment = Attachment.ATTACHED
     ) -> ReplicaSetView:
         return ReplicaSetView(
             name=record.name,
@@ -264,8 +264,8 @@ class Observer:
             created=record.created,
             template_labels=record.template_labels,
             marked=record.marked,
-            tie=tie,
-            orphaned=tie is Tie.PARKED and not record.owner_uids,
+            attachment=attachment,
+            orphaned=attachment is Attachment.PARKED and not record.owner_uids,
             refusal=record.refusal,
             pods=tuple(self._pod(pod, now) for pod in self._pods_of(record.namespace, record.uid)),
         )
@@ -317,18 +317,18 @@ class Observer:
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
         """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
         placed = split is not None and split.view.ordinals is not None
-        if source is None or self._room is None or not placed:
+        if source is None or self._reservations is None or not placed:
             return None
         manifest = json.loads(source.manifest_json)
-        return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._room))
+        return parse.pod_request(placeholder_manifest(manifest, Pool.SPOT, self._reservations))
 
-    def _fit(self, request: PodRequest, source: SourceView | None, promised: int, now: datetime) -> int:
+    def _fit(self, request: PodRequest, source: SourceView | None, reserved: int, now: datetime) -> int:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
         enough = source.replicas if source is not None else 0
-        return free_room(request, self._cache.spot_rooms(now), promised, enough)
+        return count_headroom(request, self._cache.spot_headroom(now), reserved, enough)
 
 
-def _is_old(at: datetime, seen: Neighbours, now: datetime) -> bool:
+def _is_old(at: datetime, seen: RelatedObjects, now: datetime) -> bool:
     """Whether a look around has to be taken again; sooner while nobody is moved because of it."""
     lasts_s = UNPLACEABLE_AGAIN_S if seen.unplaceable else _LOOK_AGAIN_S
     return seconds_between(at, now) >= lasts_s
@@ -374,15 +374,15 @@ def _hinted(on_spot: Iterable[PodView]) -> str:
     return ""
 
 
-def _tie(record: ReplicaSetRecord, source: SourceView) -> Tie:
+def _attachment(record: ReplicaSetRecord, source: SourceView) -> Attachment:
     if record.controller_uid == source.uid:
-        return Tie.ATTACHED
+        return Attachment.ATTACHED
     if all(key in record.labels for key in source.selector_keys):
-        return Tie.RETURNING
-    return Tie.PARKED
+        return Attachment.RETURNING
+    return Attachment.PARKED
 
 
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
-    """Whether `decide` may look at the room: the count walks all spot nodes, so not in each pass."""
+    """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
     lost = split is not None and bool(split.rebalance.get("lost"))
     return bool(blocked) or (spot is not None and (lost or spot.is_losing))

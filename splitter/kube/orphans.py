@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable
 
 import orjson
 
+from splitter.core.labels_annotations import kept_name, short_name
 from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.nodes import MatchExpression
-from splitter.core.surface import kept_name, short_name
 from splitter.kube.cache import Cache
 from splitter.kube.records import PodRecord, TwinRecord
 
@@ -23,8 +23,8 @@ def orphans_of(
     """Return the pods of a Deployment that nobody controls, and whether there will be more of them."""
     if key.kind != DEPLOYMENT:
         return (), False
-    found = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
-    labelled = [pod for pod in found if not pod.terminating and not pod.finished and pod.revision]
+    records = cache.pods.find("labelled", (key.namespace, short_name(key.name)))
+    labelled = [pod for pod in records if not pod.terminating and not pod.finished and pod.revision]
     # Its ReplicaSet is gone, and the garbage collector has not got to the pod yet. A StatefulSet of the same
     # name has pods with these labels, too.
     owned = [pod for pod in labelled if pod.of_replica_set]

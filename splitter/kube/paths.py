@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
 
+from splitter.core.labels_annotations import split_name
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
-from splitter.core.surface import split_name
 
 OUR_API: Final = "/apis/splitter.io/v1alpha1"
 _APPS: Final = "/apis/apps/v1"
@@ -57,14 +57,14 @@ class ResourcePath:
         >>> ResourcePath.read("/apis/apps/v1/namespaces/shop/deployments/web/scale").part
         'scale'
         """
-        found = re.fullmatch(
+        match = re.fullmatch(
             rf"(?P<api>{_API.pattern})(/namespaces/(?P<namespace>[^/]+)(?=/))?"
             r"(/(?P<plural>[^/]+))?(/(?P<name>[^/]+))?(/(?P<part>[^/]+))?",
             text,
         )
-        if found is None:
+        if match is None:
             raise ValueError("this is no path of the API")
-        return cls(**{name: piece or "" for name, piece in found.groupdict().items()})
+        return cls(**{name: piece or "" for name, piece in match.groupdict().items()})
 
     def of(self, name: str, part: str = "") -> Self:
         """Return where one object of this collection is. Raises ValueError for what no object is called."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from splitter.core.model import PodView, Standing
+from splitter.core.model import NodeStatus, PodView
 from splitter.core.nodes import Health, NodeState, Tier, gone
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord
@@ -27,7 +27,7 @@ class PodViews:
         self._vanished_since: dict[str, datetime] = {}  # by the UID of the node: when it was first missed
 
     def of(self, record: PodRecord, now: datetime) -> PodView:
-        """Return a pod with the standing of its node."""
+        """Return a pod with the status of its node."""
         node = self._cache.nodes.one("name", record.node) if record.node else None
         vanished = self._cache.vanished.get(record.node) if record.node and node is None else None
         vanished = as_the_pod_says(vanished, record, self._cache)
@@ -41,7 +41,7 @@ class PodViews:
         return PodView(
             name=record.name,
             uid=record.uid,
-            standing=_standing(record, state),
+            node_status=_node_status(record, state),
             node=record.node,
             node_uid=state.uid if state else None,
             on_spot=state is not None and state.is_spot,
@@ -90,17 +90,17 @@ class PodViews:
         return self._vanished_since.setdefault(vanished.uid, now)
 
 
-def _standing(record: PodRecord, state: NodeState | None) -> Standing:
+def _node_status(record: PodRecord, state: NodeState | None) -> NodeStatus:
     if record.node is None:
-        return Standing.UNBOUND
+        return NodeStatus.UNBOUND
     if state is None:
-        return Standing.UNSEEN
+        return NodeStatus.UNSEEN
     match state.health:
         case Health.DOOMED:
-            return Standing.DOOMED
+            return NodeStatus.DOOMED
         case Health.GONE:
-            return Standing.LOST
+            return NodeStatus.LOST
         case Health.HEALTHY | Health.HINTED:
-            return Standing.SOUND
+            return NodeStatus.SOUND
         case _:
             assert_never(state.health)

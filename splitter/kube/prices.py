@@ -82,13 +82,13 @@ def listed(path: Path, nodes: Iterable[NodeState]) -> tuple[dict[str, UnitPrice]
     if not isinstance(raw, Mapping) or not isinstance(lines, list):
         raise PricesError(f"the price list {path} has no list `nodes`. See docs/how-to/savings.md")
     rows = sorted((_row(path, one) for one in lines), key=lambda row: -row.precision)
-    found = {}
+    prices = {}
     for node in nodes:
         row = next((row for row in rows if row.is_of(node)), None)
         price = unit_price(row.per_hour, node) if row is not None else None
         if price is not None:
-            found[node.name] = price
-    return found, str(raw.get("currency", ""))[:8]
+            prices[node.name] = price
+    return prices, str(raw.get("currency", ""))[:8]
 
 
 def _row(path: Path, raw: Any) -> _Listed:  # noqa: ANN401 - whatever the file holds
@@ -114,7 +114,7 @@ async def from_opencost(address: str) -> dict[str, UnitPrice]:
     answer = await _asked(f"{address.rstrip('/')}/assets", {"window": "1d", "accumulate": "true"})
     data = answer.get("data")
     sets = data if isinstance(data, list) else [data]
-    found = {}
+    prices = {}
     for asset in (one for assets in sets if isinstance(assets, Mapping) for one in assets.values()):
         try:
             if asset["type"] != "Node":
@@ -124,8 +124,8 @@ async def from_opencost(address: str) -> dict[str, UnitPrice]:
             name = str(asset["properties"]["name"])
         except (KeyError, TypeError, ZeroDivisionError):
             continue  # a node that has only just come
-        found[name] = UnitPrice(*_checked(address, name, cpu, memory))
-    return _any(found, address, "assets of type Node")
+        prices[name] = UnitPrice(*_checked(address, name, cpu, memory))
+    return _any(prices, address, "assets of type Node")
 
 
 async def from_prometheus(address: str) -> dict[str, UnitPrice]:
@@ -135,10 +135,10 @@ async def from_prometheus(address: str) -> dict[str, UnitPrice]:
         dict(_samples(await _asked(url, {"query": f"max by (node) ({metric})"})))
         for metric in ("node_cpu_hourly_cost", "node_ram_hourly_cost")
     ]
-    found = {
+    prices = {
         name: UnitPrice(*_checked(address, name, cpu[name], memory[name])) for name in cpu if name in memory
     }
-    return _any(found, address, "metric node_cpu_hourly_cost")
+    return _any(prices, address, "metric node_cpu_hourly_cost")
 
 
 def _samples(answer: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -166,14 +166,14 @@ async def _asked(url: str, query: Mapping[str, str]) -> Mapping[str, Any]:
                 text += chunk
                 if len(text) > _MOST_BYTES:
                     raise PricesError(f"{url} answers with more than {_MOST_BYTES // 1024**2} MiB")
-            found = orjson.loads(text)
+            parsed = orjson.loads(text)
     except TimeoutError as error:
         raise PricesError(f"no prices from {url}: no answer within {_TIMEOUT_S:.0f} s") from error
     except (aiohttp.ClientError, ValueError) as error:
         raise PricesError(f"no prices from {url}: {error}") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(parsed, Mapping):
         raise PricesError(f"no prices from {url}: the answer is no object")
-    return found
+    return parsed
 
 
 def _checked(address: str, name: str, cpu: float, memory: float) -> tuple[float, float]:
@@ -186,7 +186,7 @@ def _is_price(raw: float) -> bool:
     return not isinstance(raw, bool) and 0 <= raw <= sys.float_info.max
 
 
-def _any(found: dict[str, UnitPrice], address: str, what: str) -> dict[str, UnitPrice]:
-    if not found:
+def _any(prices: dict[str, UnitPrice], address: str, what: str) -> dict[str, UnitPrice]:
+    if not prices:
         raise PricesError(f"{address} answers, and has no {what}. Is it OpenCost's?")
-    return found
+    return prices

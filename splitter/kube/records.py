@@ -252,12 +252,12 @@ class TemplateSetRecord:
     template_set: TemplateSet
 
 
-def few(found: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:
-    """Return as many as a pass looks at, and one more where there are more: with replicas, then the newest.
+def few(records: Sequence[ReplicaSetRecord]) -> Sequence[ReplicaSetRecord]:
+    """Return as many as a reconcile looks at, and one more if there are more: with replicas, then the newest.
 
     Whoever may create ReplicaSets chooses how many there are.
     """
-    if len(found) <= MAX_REPLICA_SETS:
-        return found
-    by_weight = sorted(found, key=lambda one: (bool(one.spec_replicas or one.status_replicas), one.created))
+    if len(records) <= MAX_REPLICA_SETS:
+        return records
+    by_weight = sorted(records, key=lambda one: (bool(one.spec_replicas or one.status_replicas), one.created))
     return by_weight[-MAX_REPLICA_SETS - 1 :]

@@ -1,7 +1,7 @@
-"""A shelf of slim records of one kind, indexed, told to only by watches and by our own writes.
+"""An indexer of slim records of one kind, indexed, told to only by watches and by our own writes.
 
-`cache` builds one shelf per kind. A record keeps the few fields that passes read (a pod in under
-2 KB), never the raw object. Answers to our own writes are put here too, so that a pass never acts on
+`cache` builds one indexer per kind. A record keeps the few fields that reconciles read (a pod in under
+2 KB), never the raw object. Answers to our own writes are put here too, so that a reconcile never acts on
 a cache that has not seen what the last one wrote; resourceVersions are compared as numbers (they are
 comparable since Kubernetes 1.35, and were so in etcd's reality before), so an older watch event never
 overwrites a newer answer.
@@ -56,7 +56,7 @@ class Reading(Generic[R]):
     keys: Mapping[str, Hashable] = field(default_factory=dict)
 
 
-class Shelf(Generic[R]):
+class Indexer(Generic[R]):
     """Records by UID, with indexes (no key of None); `on_change(old, new)` is called after each change."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Shelf(Generic[R]):
         return len(self._records)
 
     def values(self) -> Iterable[R]:
-        """All records; do not change the shelf while iterating."""
+        """All records; do not change the indexer while iterating."""
         return self._records.values()
 
     def get(self, namespace: str, uid: str) -> R | None:
@@ -89,15 +89,15 @@ class Shelf(Generic[R]):
 
     def find(self, index: str, key: Hashable) -> tuple[R, ...]:
         """Return the records that an index files under this key."""
-        found = self._index[index].get(key)
-        return tuple(found.values()) if found else ()
+        filed = self._index[index].get(key)
+        return tuple(filed.values()) if filed else ()
 
     def one(self, index: str, key: Hashable) -> R | None:
         """Return the newest record that an index files under this key."""
         return max(self.find(index, key), key=lambda record: record.version, default=None)
 
     def samples(self, index: str) -> Iterable[R]:
-        """Return one record for each key of an index; do not change the shelf while iterating."""
+        """Return one record for each key of an index; do not change the indexer while iterating."""
         return (next(iter(filed.values())) for filed in self._index[index].values())
 
     def replace(
@@ -128,7 +128,7 @@ class Shelf(Generic[R]):
             self._drop(record.uid)
 
     def of_kind(self, kind: str, has_kind: Callable[[R], bool]) -> "OfKind[R]":
-        """Return the part of this shelf that the reflector of one kind fills."""
+        """Return the part of this indexer that the reflector of one kind fills."""
         return OfKind(self, kind, has_kind)
 
     def upsert(self, raw: Mapping[str, Any]) -> R | None:
@@ -138,7 +138,7 @@ class Shelf(Generic[R]):
     def read(self, raw: Mapping[str, Any]) -> Reading[R]:
         """Read an object and tell nobody: of a list all are heard of at once, when its last page is there."""
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
-        if not self._is_news(uid, version):
+        if not self._is_newer(uid, version):
             return Reading(uid)
         try:
             if not isinstance(raw["metadata"]["name"], str):
@@ -152,14 +152,14 @@ class Shelf(Generic[R]):
             return Reading(uid)
         return Reading(uid, record, keys)
 
-    def _is_news(self, uid: str, version: int) -> bool:
+    def _is_newer(self, uid: str, version: int) -> bool:
         known = self._records.get(uid)
         return self._tombstones.get(uid, -1) < version and (known is None or known.version < version)
 
     def _put(self, reading: Reading[R]) -> R | None:
         uid, record = reading.uid, reading.record
         known = self._records.get(uid)
-        if record is None or not self._is_news(uid, record.version):
+        if record is None or not self._is_newer(uid, record.version):
             return known
         self._records[uid] = record
         for name, new_key in reading.keys.items():
@@ -213,28 +213,28 @@ class Shelf(Generic[R]):
 
 
 class OfKind(Generic[R]):
-    """One kind of a shelf that holds several: a complete list of it says nothing about the others.
+    """One kind of an indexer that holds several: a complete list of it says nothing about the others.
 
     What comes out of a list does not say of what kind it is, and is told so.
     """
 
-    def __init__(self, shelf: Shelf[R], kind: str, has_kind: Callable[[R], bool]) -> None:
-        self._shelf = shelf
+    def __init__(self, indexer: Indexer[R], kind: str, has_kind: Callable[[R], bool]) -> None:
+        self._indexer = indexer
         self._kind = kind
         self._has_kind = has_kind
 
     def read(self, raw: dict[str, Any]) -> Reading[R]:
         """Read an object out of a list."""
-        return self._shelf.read({**raw, "kind": self._kind})
+        return self._indexer.read({**raw, "kind": self._kind})
 
     def replace(self, listed: Iterable[Reading[R]], namespace: str | None, version: int) -> None:
         """Take a complete list of this kind."""
-        self._shelf.replace(listed, namespace, version, self._has_kind)
+        self._indexer.replace(listed, namespace, version, self._has_kind)
 
     def upsert(self, raw: dict[str, Any]) -> object:
         """Take a new or changed object."""
-        return self._shelf.upsert(raw)
+        return self._indexer.upsert(raw)
 
     def remove(self, raw: dict[str, Any]) -> None:
         """Forget an object."""
-        self._shelf.remove(raw)
+        self._indexer.remove(raw)

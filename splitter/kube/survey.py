@@ -17,18 +17,18 @@ import orjson
 from splitter.core.admission.placement import NAME as POLICY
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT
 from splitter.core.model import SourceView, seconds_between
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
 from splitter.core.suggestion import Candidate, Sight, notice_of
-from splitter.core.surface import LABEL_POOL, LABEL_SPLIT
 from splitter.kube import parse, paths
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.listed import Listed
 from splitter.kube.observe import Observer
 from splitter.kube.parse.fields import Raw
 from splitter.kube.paths import ResourcePath
+from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 _HIDDEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED})
 # How old the lists of autoscalers may be: as old as this look.
@@ -67,14 +67,14 @@ async def survey(
     """
     looking = _Look(client, cache, namespaces, tell)
     await looking.read()
-    found = await looking.candidates(wanted, now)
+    candidates = await looking.candidates(wanted, now)
     spot = [node for node in cache.nodes.values() if node.state.is_spot]
     sight = Sight(
         pods=not {"pods", "replicasets"} & looking.hidden,
         nodes="nodes" not in looking.hidden,
         notice_s=notice_of([node.facts.provider for node in spot]),
     )
-    return Survey(tuple(found), sight, tuple(looking.unseen), len(spot))
+    return Survey(tuple(candidates), sight, tuple(looking.unseen), len(spot))
 
 
 class _Look:
@@ -140,10 +140,10 @@ class _Look:
     ) -> list[tuple[Candidate, SourceView]]:
         """Return what was found of each workload that has no label."""
         cache = self._cache
-        observer, scaling = Observer(self._listed, cache), Autoscalers(self._listed)
+        observer, scaling = Observer(self._listed, cache), WorkloadAutoscalers(self._listed)
         sources = [record.view for record in cache.sources.values() if _is_free(record.view)]
         chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
-        found = []
+        candidates = []
         for place, view in enumerate(chosen):
             self._tell(f"looking at {place + 1} of {len(chosen)} workloads")
             split = cache.splits.one("source", view.key)
@@ -160,8 +160,8 @@ class _Look:
                 budgets=tuple(self._budgets_of(view)),
                 scaler=next(who, ""),
             )
-            found.append((candidate, view))
-        return found
+            candidates.append((candidate, view))
+        return candidates
 
     async def _read_namespaces(self) -> None:
         lost = "a policy that is annotated on a Namespace is not known"
@@ -245,7 +245,7 @@ class _Look:
                     self._listed.keep(path, {"metadata": {"name": POLICY}})
 
     def _take_budget(self, raw: Raw) -> None:
-        record = self._cache.budgets.shelf.upsert(raw)
+        record = self._cache.budgets.indexer.upsert(raw)
         if record is not None and record.split_uid is None:
             self._budgets[record.namespace].append(record.view)
 

@@ -6,13 +6,13 @@ change needs no restart. Nothing here compiles a template or knows who uses one.
 
 from collections.abc import Callable
 
-from splitter.core.surface import LABEL_TEMPLATE_SET
+from splitter.core.labels_annotations import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import TemplateSet
 from splitter.kube import parse
 from splitter.kube.client import Client
 from splitter.kube.paths import config_maps
 from splitter.kube.records import TemplateSetRecord
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
 Listener = Callable[[TemplateSetRecord], None]
@@ -25,7 +25,7 @@ class TemplateSets:
         self._namespace = namespace
         self._changed = changed
         self._listeners: list[Listener] = []
-        self.store = Shelf(parse.template_set, {}, self._set_changed)
+        self.store = Indexer(parse.template_set, {}, self._set_changed)
         self._reflectors: list[Reflector] = []
         self.by_name = dict[str, TemplateSet]()
 

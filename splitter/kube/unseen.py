@@ -11,7 +11,7 @@ from splitter.core.model import Pool
 from splitter.core.names import ordinal_of
 from splitter.core.nodes import CapacityClass, NodeState, gone
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 
 # No UID of the API server's begins so.
 _UNSEEN = "unseen-"
@@ -20,10 +20,10 @@ _UNSEEN = "unseen-"
 class Shelves(Protocol):
     """What of the cache is looked at."""
 
-    replica_sets: Shelf[ReplicaSetRecord]
-    twins: Shelf[TwinRecord]
-    sources: Shelf[SourceRecord]
-    splits: Shelf[SplitRecord]
+    replica_sets: Indexer[ReplicaSetRecord]
+    twins: Indexer[TwinRecord]
+    sources: Indexer[SourceRecord]
+    splits: Indexer[SplitRecord]
 
 
 def unseen(name: str) -> NodeState:
@@ -31,21 +31,21 @@ def unseen(name: str) -> NodeState:
     return gone(NodeState(name, f"{_UNSEEN}{name}", CapacityClass.UNKNOWN))
 
 
-def as_the_pod_says(state: NodeState | None, pod: PodRecord, shelves: Shelves) -> NodeState | None:
+def as_the_pod_says(state: NodeState | None, pod: PodRecord, indexers: Shelves) -> NodeState | None:
     """Return the node as this pod knew it: one that nobody has seen was of the pool that the pod was for."""
-    if state is None or not state.uid.startswith(_UNSEEN) or not _was_for_spot(pod, shelves):
+    if state is None or not state.uid.startswith(_UNSEEN) or not _was_for_spot(pod, indexers):
         return state
     return replace(state, capacity=CapacityClass.SPOT)
 
 
-def _was_for_spot(pod: PodRecord, shelves: Shelves) -> bool:
+def _was_for_spot(pod: PodRecord, indexers: Shelves) -> bool:
     """Whether a pod is a spot twin's, or a member in placement mode that was meant for spot."""
-    replica_set = shelves.replica_sets.get(pod.namespace, pod.owner_uid or "")
+    replica_set = indexers.replica_sets.get(pod.namespace, pod.owner_uid or "")
     owner_uid = (replica_set.controller_uid if replica_set else pod.owner_uid) or ""
-    if (twin := shelves.twins.get(pod.namespace, owner_uid)) is not None:
+    if (twin := indexers.twins.get(pod.namespace, owner_uid)) is not None:
         return twin.pool is Pool.SPOT
-    source = shelves.sources.get(pod.namespace, owner_uid)
-    split = shelves.splits.one("source", source.view.key) if source is not None else None
+    source = indexers.sources.get(pod.namespace, owner_uid)
+    split = indexers.splits.one("source", source.view.key) if source is not None else None
     ordinal = ordinal_of(pod.name.rpartition("-")[2])
     if split is None or split.view.ordinals is None or ordinal is None:
         return False

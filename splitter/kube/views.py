@@ -1,8 +1,8 @@
 """What is seen of the cluster: what all workloads need, and what each watched namespace has of its own.
 
-`operator` waits here before it leads, the reconciler asks before each pass. Where a watch cannot list, as
-much stands still as needs it: with `watch_namespaces` that is its namespace, which may be gone, not there yet
-or not allowed, and else everything. The others go on, and the namespace is looked after once it is seen.
+`operator` waits here before it leads, the reconciler asks before each reconcile. Where a watch cannot list,
+as much stands still as needs it: with `watch_namespaces` that is its namespace, which may be gone, not there
+yet or not allowed, and else everything. The others go on, and the namespace is looked after once it is seen.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class Views:
         are ours.
         """
         waits = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S, inf)
-        began_s, told = time.monotonic(), ""
+        began_s, logged = time.monotonic(), ""
         while True:
             waited_s = 0.0
             if late := [one for one in self._needed[namespace] if not one.follows]:
@@ -114,13 +114,13 @@ class Views:
                 trouble = await self._trouble(namespace, after_others=after_others)
             if not trouble:
                 break
-            if trouble != told and (time.monotonic() - began_s > _LONGEST_WAIT_S or not waited_s):
-                told = trouble
+            if trouble != logged and (time.monotonic() - began_s > _LONGEST_WAIT_S or not waited_s):
+                logged = trouble
                 where = f"in namespace {namespace}" if namespace else "anywhere"
                 logger.warning("nothing is done %s until it can be seen: %s", where, trouble)
             rights = namespace in self._forbidden and not waited_s
             await asyncio.sleep(waited_s or (_RIGHTS_AGAIN_S if rights else waits.failed_s()))
-        if told and namespace:
+        if logged and namespace:
             logger.info("namespace %s is looked after from now on", namespace)
         self._unknown.discard(namespace)
 

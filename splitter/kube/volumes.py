@@ -1,6 +1,6 @@
 """On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal; and whose its twins' are.
 
-`neighbours` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
+`related` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
 without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It
 writes nothing.
 """
@@ -9,11 +9,17 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
+from splitter.core.labels_annotations import (
+    ANNOTATION_MODE,
+    ANNOTATION_VOLUMES,
+    LABEL_POOL,
+    SPOT_ORDINALS,
+    twin_name,
+)
 from splitter.core.model import Mode, Pool, SourceView
 from splitter.core.names import is_name
 from splitter.core.nodes import NodeState, NodeTerm
 from splitter.core.placeable import Reach
-from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, LABEL_POOL, SPOT_ORDINALS, twin_name
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw
 from splitter.kube.parse.pods import expressions
@@ -38,8 +44,8 @@ async def reach_of(client: Reader, source: SourceView, nodes: Sequence[NodeState
         return _reach([volume for volume in volumes if volume is not None], nodes)
 
     ordinals = range(stateful.first_ordinal, stateful.first_ordinal + source.replicas)
-    found = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
-    return {ordinal: reach for ordinal, reach in found.items() if reach != Reach()}
+    by_ordinal = dict(zip(ordinals, await asyncio.gather(*map(look, ordinals)), strict=True))
+    return {ordinal: reach for ordinal, reach in by_ordinal.items() if reach != Reach()}
 
 
 async def taken_claims(
@@ -61,8 +67,8 @@ async def taken_claims(
 
     async def look(name: str) -> str:
         async with limit:
-            found = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
-        foreign = found is not None and LABEL_POOL not in found["metadata"].get("labels", {})
+            raw = await client.find(claims(source.key.namespace).of(name)) if is_name(name) else None
+        foreign = raw is not None and LABEL_POOL not in raw["metadata"].get("labels", {})
         return name if foreign else ""
 
     taken = {}
@@ -81,8 +87,8 @@ async def _volume(client: Reader, source: SourceView, claim: str) -> Raw | None:
     """Return the PersistentVolume that a claim is bound to; None of what no claim and no volume is called."""
     if not is_name(claim):
         return None
-    found = await client.find(claims(source.key.namespace).of(claim))
-    name = (found or {}).get("spec", {}).get("volumeName")
+    raw = await client.find(claims(source.key.namespace).of(claim))
+    name = (raw or {}).get("spec", {}).get("volumeName")
     return await client.find(VOLUMES.of(name)) if is_name(name) else None
 
 
@@ -144,5 +150,5 @@ def _where(terms: Sequence[Raw]) -> str:
     others = {one["key"] for one in asked if not one["key"].endswith("/zone")}
     if zones and not others:
         return f"in zone {', '.join(sorted(zones))} only"
-    told = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
-    return f"on nodes with {'; '.join(dict.fromkeys(told)) or 'certain names'} only"
+    rules = sorted(f"{one['key']} {one['operator']} {', '.join(one.get('values') or ())}" for one in asked)
+    return f"on nodes with {'; '.join(dict.fromkeys(rules)) or 'certain names'} only"

@@ -74,9 +74,9 @@ class Reflector:
     """Keeps one store in step with one collection; `synced` is set after the first complete list.
 
     One with a sentence in `without` is optional: where it may not be read or does not exist, that is said
-    once at INFO, with this sentence, and asked again, ever more seldom. The first pass waits for an `awaited`
-    one all the same, until it is listed or known not to be there. Of a list the store reads each page as
-    it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
+    once at INFO, with this sentence, and asked again, ever more seldom. The first reconcile waits for an
+    `awaited` one all the same, until it is listed or known not to be there. Of a list the store reads each
+    page as it comes (10,000 pods take 600 MB as they are sent), and hears of all of them at once, at its end.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Reflector:
         self.answered = asyncio.Event()  # listed, or refused
         self.restarts = 0
         self.error: ApiError | None = None  # the last failure, None after a success
-        self._heard_s = self._tried_s = time.monotonic()
+        self._last_answer_s = self._tried_s = time.monotonic()
         self._version = ""  # where the watch goes on; empty: to be listed
         self._anew = False  # to be listed whatever the version
         self._opened_s: float | None = None  # when the last watch was opened
@@ -164,7 +164,7 @@ class Reflector:
     @property
     def silent_s(self) -> float:
         """For how long the server has said nothing, not even a bookmark."""
-        return time.monotonic() - self._heard_s
+        return time.monotonic() - self._last_answer_s
 
     @property
     def stuck(self) -> bool:
@@ -172,7 +172,7 @@ class Reflector:
         return time.monotonic() - self._tried_s > _STUCK_S
 
     def _heard(self) -> None:
-        self._heard_s = self._tried_s = time.monotonic()
+        self._last_answer_s = self._tried_s = time.monotonic()
 
     async def run(self) -> None:
         """List and watch until cancelled; failures are logged once each and waited out.
@@ -358,5 +358,5 @@ def _change(line: bytes) -> tuple[str, dict[str, Any], str]:
             raise ApiError(int(raw.get("code", 0)), raw.get("reason", ""), raw.get("message", ""))
         return change, raw, str(int(raw["metadata"]["resourceVersion"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        told = "a line of a watch is no change of an object; what stands between?"
-        raise ApiError(0, WRONG_ANSWER, told) from error
+        message = "a line of a watch is no change of an object; what stands between?"
+        raise ApiError(0, WRONG_ANSWER, message) from error

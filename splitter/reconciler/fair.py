@@ -44,10 +44,10 @@ class FairQueue(Generic[K, V]):
         """Take the oldest of this namespace, or of the one whose turn it is. Raises KeyError without any."""
         if namespace is None:
             namespace = next(iter(self._namespaces), "")
-        found = self._namespaces[namespace].popitem(last=False)
+        item = self._namespaces[namespace].popitem(last=False)
         self._namespaces.move_to_end(namespace)
         self._shrunk(namespace)
-        return found
+        return item
 
     def first(self) -> K:
         """Return the oldest of the one whose turn it is. Raises KeyError without any."""

@@ -1,7 +1,7 @@
 """What the other workloads are at: who is being moved, and which spot room was given away a moment ago.
 
-The reconciler tells it after each pass, and asks it before the next one of somebody else's. Who waits for a
-turn to move asks once and is woken, one of each namespace after the other, when there is one for it.
+The reconciler tells it after each reconcile, and asks it before the next one of somebody else's. Who waits
+for a turn to move asks once and is woken, one of each namespace after the other, when there is one for it.
 """
 
 from collections import deque
@@ -11,10 +11,10 @@ from splitter.core.names import Key
 from splitter.reconciler.fair import FairQueue
 
 # Two that see the same hole must not both jump into it; after so long its pods are bound, and counted.
-PROMISE_S = 10.0
+RESERVED_S = 10.0
 # Longer than a take-over of hundreds of replicas takes. A bad image or a full quota takes for ever.
 TURN_S = 300.0
-# A turn is kept so long for who was woken for it; a pass that fails in that time has lost it.
+# A turn is kept so long for who was woken for it; a reconcile that fails in that time has lost it.
 KEPT_S = 10.0
 
 
@@ -28,7 +28,7 @@ class Others:
         self._moving: dict[Key, float] = {}  # since when
         self._waiting: FairQueue[Key, None] = FairQueue()
         self._woken: dict[Key, float] = {}  # since when a turn is kept for it
-        self._promises: deque[tuple[float, Key, int]] = deque()
+        self._reservations: deque[tuple[float, Key, int]] = deque()
 
     def has_turn(self, key: Key) -> bool:
         """Whether a workload is in a voluntary move."""
@@ -54,8 +54,8 @@ class Others:
         """Whether a workload waits for its turn: it is woken, and needs to ask for nothing until then."""
         return self._waiting.has(key.namespace, key)
 
-    def wake(self) -> list[Key]:
-        """Return those that waited and whose turn it is now; it is kept for them until their pass."""
+    def grant_turns(self) -> list[Key]:
+        """Return those that waited and whose turn it is now; it is kept for them until their reconcile."""
         woken = []
         while self._waiting and sum(1 for _ in self._turns()) < self._limit:
             key, _ = self._waiting.pop()
@@ -73,26 +73,28 @@ class Others:
     def _turns(self) -> Iterator[tuple[Key, float]]:
         """Yield who has a turn, and when that ends by time alone."""
         now_s = self._clock()
-        for turns, lasts_s in ((self._moving, TURN_S), (self._woken, KEPT_S)):
-            for key, since_s in turns.items():
+        for slots, lasts_s in ((self._moving, TURN_S), (self._woken, KEPT_S)):
+            for key, since_s in slots.items():
                 if (end_s := since_s + lasts_s) > now_s:
                     yield key, end_s
 
-    def promise(self, key: Key, replicas: int, fits: int) -> None:
+    def reserve_spot(self, key: Key, replicas: int, fits: int) -> None:
         """Take note that a workload was given so many spot replicas just now, where `fits` have room.
 
         However much it asks for, and however often, it takes no more from others than there is for it.
         """
-        given = sum(count for began, one, count in self._promises if one == key and began >= self._horizon)
+        given = sum(
+            count for began, one, count in self._reservations if one == key and began >= self._horizon
+        )
         if (more := min(replicas, fits - given)) > 0:
-            self._promises.append((self._clock(), key, more))
+            self._reservations.append((self._clock(), key, more))
 
-    def promised(self, key: Key) -> int:
+    def reserved(self, key: Key) -> int:
         """Count the spot replicas that were given to others just now."""
-        while self._promises and self._promises[0][0] < self._horizon:
-            self._promises.popleft()
-        return sum(count for _, other, count in self._promises if other != key)
+        while self._reservations and self._reservations[0][0] < self._horizon:
+            self._reservations.popleft()
+        return sum(count for _, other, count in self._reservations if other != key)
 
     @property
     def _horizon(self) -> float:
-        return self._clock() - PROMISE_S
+        return self._clock() - RESERVED_S

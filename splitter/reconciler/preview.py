@@ -1,6 +1,6 @@
-"""The same look as a pass, once and with nothing written: what `splitter plan` shows.
+"""The same look as a reconcile, once and with nothing written: what `splitter plan` shows.
 
-It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the rehearsal
+It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the dry run
 by server-side dry run included.
 """
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED, quoted
 from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.surface import LABEL_SPLIT, SPLIT_ENABLED, quoted
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError, Client
+from splitter.kube.dry_run import dry_run, lacks_rights
 from splitter.kube.observe import Observer
 from splitter.kube.paths import NAMESPACES, workload
-from splitter.kube.rehearse import lacks_rights, rehearse
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 
@@ -32,7 +32,7 @@ class Preview:
     observed: Observation
     in_force: PolicyInForce
     plan: Plan
-    unrehearsed: str = ""
+    without_dry_run: str = ""
     """Why nobody could say whether the API server would take the first writes; empty when it is known."""
     supposed: bool = False
     """It has no label, and was looked at as if it had."""
@@ -59,8 +59,8 @@ async def preview(
     if supposed:
         for key in named:
             await _labelled_here(client, cache, key)
-    observer, rendering = Observer(client, cache, rules.room), Rendering(renderer)
-    found = []
+    observer, rendering = Observer(client, cache, rules.reservations), Rendering(renderer)
+    previews = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
         observed = await observer.observe(key, datetime.now(UTC))
         in_force = policy_in_force(observed, rules.defaults)
@@ -68,16 +68,16 @@ async def preview(
         if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:
             twins = _unreadable(in_force.policy.template_set, cache.template_sets.unread)
         planned = plan(observed, in_force, twins, rules)
-        unrehearsed = ""
+        without_dry_run = ""
         if isinstance(twins, Mapping) and begins(planned):
-            denied = await rehearse(client, observed, twins)
+            denied = await dry_run(client, observed, twins)
             if denied is not None and lacks_rights(denied):
-                unrehearsed = denied.message
+                without_dry_run = denied.message
             else:
                 observed = replace(observed, denied=denied)
                 planned = plan(observed, in_force, twins, rules)
-        found.append(Preview(observed, in_force, planned, unrehearsed, supposed))
-    return found
+        previews.append(Preview(observed, in_force, planned, without_dry_run, supposed))
+    return previews
 
 
 async def _labelled_here(client: Client, cache: Cache, key: Key) -> None:

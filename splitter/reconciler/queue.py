@@ -1,16 +1,16 @@
 """The queue of workload keys: a set with two lanes and timers.
 
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
-most one worker; added while it is worked on, it comes again afterwards: ten events, one pass. Urgent
+most one worker; added while it is worked on, it comes again afterwards: ten events, one reconcile. Urgent
 keys (a node under the workload changed) go before all others. In a lane one key of each namespace is taken in
 turn: whoever heaps up a thousand keys waits for them, and others wait for one of them. No namespace is
-given more than half of the workers while another waits, nor ever all of them: slow passes of one leave
+given more than half of the workers while another waits, nor ever all of them: slow reconciles of one leave
 workers for others.
 
-After its pass a key rests for a moment, longer while many do: what comes in that time, the echo of the pass's
-own writes first of all, makes one pass at its end. An urgent call never waits for that, nor does the first
-call after a rest. In an emergency there is no rest: not after the pass of an urgent call, and not while one
-is unanswered.
+After its reconcile a key rests for a moment, longer while many do: what comes in that time, the echo of the
+reconcile's own writes first of all, makes one reconcile at its end. An urgent call never waits for that, nor
+does the first call after a rest. In an emergency there is no rest: not after the reconcile of an urgent call,
+and not while one is unanswered.
 """
 
 import asyncio
@@ -24,8 +24,8 @@ from splitter.reconciler.fair import FairQueue
 # How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
 # fifty times; and nobody waits for the next step so briefly.
 REST_S = 0.2
-# So much longer for each other key that rests: some 100 ordinary passes a second, which cost 2 ms each. When
-# very many workloads are at work it is the API server that they wait for.
+# So much longer for each other key that rests: some 100 ordinary reconciles a second, which cost 2 ms each.
+# When very many workloads are at work it is the API server that they wait for.
 _REST_EACH_S, _LONGEST_REST_S = 0.01, 2.0
 # A storm that does not end must not silence everything for ever.
 _PATIENCE_S = 5.0
@@ -59,8 +59,8 @@ class WorkQueue:
         self.served = False
         self._again: dict[Key, bool] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
-        self._called: dict[Key, float] = {}  # since when an urgent call waits for its pass
-        self._answering: dict[Key, float] = {}  # and for the pass that is under way to succeed
+        self._called: dict[Key, float] = {}  # since when an urgent call waits for its reconcile
+        self._answering: dict[Key, float] = {}  # and for the reconcile that is under way to succeed
         self._something = asyncio.Event()
         self._emergency = asyncio.Event()
         self._rushed: set[Key] = set()  # worked on, and taken from the urgent lane
@@ -80,22 +80,22 @@ class WorkQueue:
         self._progress_s = time.monotonic()
 
     def stuck_s(self) -> float:
-        """Return for how long keys have waited, or been worked on, without one pass that ended."""
+        """Return for how long keys have waited, or been worked on, without one reconcile that ended."""
         if not self and not self._working:
             return 0.0
         return time.monotonic() - self._progress_s
 
-    def longest_pass_s(self) -> float:
+    def longest_reconcile_s(self) -> float:
         """Return for how long the key has been worked on that was taken first."""
         return time.monotonic() - min(self._working.values()) if self._working else 0.0
 
     def add(self, key: Key, *, urgent: bool = False) -> None:
-        """Ask for a pass as soon as a worker is free, or when the key has rested.
+        """Ask for a reconcile as soon as a worker is free, or when the key has rested.
 
-        Of a burst of urgent calls for one key the first is never delayed, the others make one pass after
+        Of a burst of urgent calls for one key the first is never delayed, the others make one reconcile after
         `coalesce_s` seconds, and with it the next burst begins: a swarm of notices is one decision in that
         time, not one a node. A call that is not urgent waits until `rest_s` seconds, or more while many keys
-        rest, have passed since the key's last pass.
+        rest, have passed since the key's last reconcile.
         """
         if urgent:
             self._called.setdefault(key, asyncio.get_running_loop().time())
@@ -133,9 +133,9 @@ class WorkQueue:
             self.add(key, urgent=True)  # and so the next burst begins
 
     def add_after(self, key: Key, delay_s: float) -> None:
-        """Ask for a pass in `delay_s` seconds, unless one is due sooner.
+        """Ask for a reconcile in `delay_s` seconds, unless one is due sooner.
 
-        Asked during a pass of the key, for less than its rest, it rests no longer than that.
+        Asked during a reconcile of the key, for less than its rest, it rests no longer than that.
         """
         if key in self._working and delay_s < self._rest_s:
             self._briefly[key] = delay_s
@@ -168,7 +168,7 @@ class WorkQueue:
                     self._working[key] = time.monotonic()
                     self._taken_by[key] = only_urgent
                     self._held[only_urgent][namespace] += 1
-                    self._end_rest(key)  # this pass sees whatever came so far
+                    self._end_rest(key)  # this reconcile sees whatever came so far
                     if (called := self._called.pop(key, None)) is not None:
                         self._answering.setdefault(key, called)
                     return key
@@ -188,12 +188,12 @@ class WorkQueue:
         return next((namespace for namespace in waiting if held[namespace] < most), None)
 
     def waited_s(self, key: Key) -> float | None:
-        """Return how long ago the first urgent call came that no pass has answered yet; None without one."""
+        """Return how long ago the first urgent call came that is not answered yet; None without one."""
         called = self._answering.get(key)
         return asyncio.get_running_loop().time() - called if called is not None else None
 
     def answered(self, key: Key) -> None:
-        """Take note that a pass has succeeded, whatever it did; one that fails leaves the call unanswered."""
+        """Take note that a reconcile has succeeded, whatever it did; one that fails answers no call."""
         self._answering.pop(key, None)
 
     def done(self, key: Key) -> None:

@@ -1,8 +1,9 @@
 """Both twins of a source, rendered when something they are made of has changed, and only then.
 
-The reconciler asks in each pass, a preview once. A template that fails becomes a Note: nothing rolls,
+The reconciler asks in each reconcile, a preview once. A template that fails becomes a Note: nothing rolls,
 and the workload stays as it is. A twin that is deleted meanwhile comes back as it was rendered last. A set
-that takes long holds nobody: the pass ends without its twins, and is asked for again when they are there.
+that takes long holds nobody: the reconcile ends without its twins, and is asked for again when they are
+there.
 """
 
 import asyncio
@@ -20,7 +21,6 @@ import orjson
 from splitter.core.desired import Manifest, rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
-from splitter.core.in_place import is_in_place
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Note,
@@ -30,6 +30,7 @@ from splitter.core.model import (
     Rendered,
 )
 from splitter.core.names import Key
+from splitter.core.placement_table import is_in_place
 from splitter.core.reasons import Reason
 from splitter.render import TemplateError
 from splitter.render.bounded import BoundedRenderer
@@ -39,7 +40,7 @@ logger = logging.getLogger("splitter.reconciler")
 
 Twins = Mapping[Pool, Rendered] | Note
 
-# A pass waits so long for its twins: 100 times what a rendering takes, and less than anybody notices.
+# A reconcile waits so long for its twins: 100 times what a rendering takes, and less than anybody notices.
 _PATIENCE_S = 0.2
 # A failure that may pass by itself is told for so long before the template is tried again.
 _AGAIN_S = 60.0
@@ -136,15 +137,15 @@ class Rendering:
         before, asked = self._kept.get(observed.key), self._asked(policy)
         manifest = rendered_from(orjson.loads(manifest_json))
         text = orjson.dumps(manifest)
-        found, lasting = await self._render(manifest, policy, len(text))
+        rendered, lasting = await self._render(manifest, policy, len(text))
         while (now := self._asked(policy)) != asked:  # of two sets, one twin each
             asked = now
-            found, lasting = await self._render(manifest, policy, len(text))
+            rendered, lasting = await self._render(manifest, policy, len(text))
         until = inf if lasting else time.monotonic() + _AGAIN_S
-        self._kept[observed.key] = _Kept(manifest_json, _digest(text), asked, found, until)
+        self._kept[observed.key] = _Kept(manifest_json, _digest(text), asked, rendered, until)
         if before is not None and len(text) <= SMALL_BYTES:  # to compare more takes seconds
-            _log_changes(observed.key, _unpacked(before.twins), _unpacked(found))
-        return self._settled(observed, found)
+            _log_changes(observed.key, _unpacked(before.twins), _unpacked(rendered))
+        return self._settled(observed, rendered)
 
     async def _render(self, manifest: Manifest, policy: Policy, size: int) -> tuple[_Packed | Note, bool]:
         """Return the twins, or why there are none, and whether another try would end so too."""
@@ -158,13 +159,13 @@ class Rendering:
     def _asked(self, policy: Policy) -> object:
         return policy, self._renderer.template_set(policy.template_set)
 
-    def _settled(self, observed: Observation, found: _Packed | Note) -> Twins:
+    def _settled(self, observed: Observation, rendered: _Packed | Note) -> Twins:
         """Return the twins, or those that rendered last where one has to be made again."""
-        if not isinstance(found, Note):
-            self._last_good[observed.key] = found
+        if not isinstance(rendered, Note):
+            self._last_good[observed.key] = rendered
         elif _lacks_a_twin(observed):
-            found = self._last_good.get(observed.key, found)
-        return _unpacked(found)
+            rendered = self._last_good.get(observed.key, rendered)
+        return _unpacked(rendered)
 
 
 def _seen(manifest_json: str) -> bytes:
@@ -180,12 +181,12 @@ def _packed(made: Rendered) -> tuple[Rendered, bytes]:
     return replace(made, manifest_json=""), zlib.compress(made.manifest_json.encode())
 
 
-def _unpacked(found: _Packed | Note) -> Twins:
-    if isinstance(found, Note):
-        return found
+def _unpacked(rendered: _Packed | Note) -> Twins:
+    if isinstance(rendered, Note):
+        return rendered
     return {
         pool: replace(made, manifest_json=zlib.decompress(text).decode())
-        for pool, (made, text) in found.items()
+        for pool, (made, text) in rendered.items()
     }
 
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.model import Policy, Pool, Rendered
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, quoted, twin_name
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
 from splitter.render.errors import Fault, TemplateError, no_such_set, not_allowed
 from splitter.render.sandbox import MAX_BYTES, line_of, plain
@@ -48,11 +48,11 @@ def read_template_sets(folder: Path) -> dict[str, TemplateSet]:
         )
         for entry in sorted(folder.glob("*/"))
     }
-    found = {name: template_set for name, template_set in sets.items() if template_set.files}
-    if not found:
+    chosen = {name: template_set for name, template_set in sets.items() if template_set.files}
+    if not chosen:
         message = f"{folder} holds no templates (<set>/<kind>/<pool>{SUFFIX})"
         raise SplitterError(Reason.TEMPLATE_INVALID, f"{message}; set templates_dir to a folder that does")
-    return found
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ class Renderer:
         order = self.order(source, pool, policy)
         variables = self.variables(source, pool, policy)
         try:
-            found = self._templates.manifest(order.text, order.where, order.kind, variables, order.fault)
+            manifest = self._templates.manifest(order.text, order.where, order.kind, variables, order.fault)
         except MemoryError as problem:
             raise order.fault(line_of(problem), "it takes more memory than there is") from problem
-        return self.finished(order, found, source, pool, policy)
+        return self.finished(order, manifest, source, pool, policy)
 
     def order(self, source: Manifest, pool: Pool, policy: Policy) -> Order:
         """Return what makes this twin. Raises SplitterError when there is none, or it may not be used."""
@@ -205,13 +205,13 @@ def _made_of(source: Manifest, policy: Policy) -> str:
 
 def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> Rendered:
     """Return the manifest as JSON, with its hash, and that of what it was made of, among its annotations."""
-    found, made_of = desired.rendered_hash(manifest), _made_of(source, policy)
+    hashes, made_of = desired.rendered_hash(manifest), _made_of(source, policy)
     metadata = mapping_at(manifest, "metadata")
-    ours = {ANNOTATION_RENDERED_HASH: found, ANNOTATION_MADE_OF: made_of}
+    ours = {ANNOTATION_RENDERED_HASH: hashes, ANNOTATION_MADE_OF: made_of}
     annotations = {**mapping_at(metadata, "annotations"), **ours}
     text = desired.canonical_json({**manifest, "metadata": {**metadata, "annotations": annotations}})
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
     templates = (mapping_at(mapping_at(one, "spec"), "template") for one in (source, manifest))
-    return Rendered(text, found, made_of, policy.template_set, desired.is_same_pod(*templates))
+    return Rendered(text, hashes, made_of, policy.template_set, desired.is_same_pod(*templates))

@@ -32,7 +32,7 @@ from splitter.core.template_sets import TemplateSet
 from splitter.render import Order, Renderer
 from splitter.render.child import MAX_WHAT
 from splitter.render.errors import LimitError, Reached, TemplateError
-from splitter.render.limits import SMALL_BYTES, Limit, Limits, told
+from splitter.render.limits import SMALL_BYTES, Limit, Limits, limit_message
 from splitter.render.process import ChildProcess, EndedError, LimitReachedError, UnavailableError
 from splitter.render.templates import checked
 
@@ -94,8 +94,10 @@ class BoundedRenderer:
             orders = self._renderer.orders(template_set)
         except SplitterError as error:
             return (error.message,)
-        found = [await self._apart((template_set.name, ""), partial(self._fault, order)) for order in orders]
-        return tuple(message for message in found if message)
+        messages = [
+            await self._apart((template_set.name, ""), partial(self._fault, order)) for order in orders
+        ]
+        return tuple(message for message in messages if message)
 
     async def _apart(self, whose: tuple[str, str], work: Callable[[], T]) -> T:
         """Have the thread do something, after all else of the same set and namespace."""
@@ -116,9 +118,9 @@ class BoundedRenderer:
         self, order: Order, source: Manifest, pool: Pool, policy: Policy, large: int | None
     ) -> Rendered:
         variables = self._renderer.variables(source, pool, policy)
-        found = self._asked(order, variables, large)
+        answer = self._asked(order, variables, large)
         try:
-            manifest = checked(found, order.kind)
+            manifest = checked(answer, order.kind)
         except (TypeError, ValueError) as problem:
             raise order.fault(None, str(problem)) from problem
         return self._renderer.finished(order, manifest, source, pool, policy)
@@ -161,7 +163,9 @@ class BoundedRenderer:
         try:
             answer = self._answer(request)
         except LimitReachedError as error:
-            raise self._broke(order, None, told(error.limit, self._limits), large, error.limit) from error
+            raise self._broke(
+                order, None, limit_message(error.limit, self._limits), large, error.limit
+            ) from error
         except EndedError as error:
             what = f"rendering it ended the process that did it, twice ({error})"
             raise self._broke(order, None, what, large) from error
@@ -176,7 +180,7 @@ class BoundedRenderer:
             case {"fault": [int() | None as line, str(what)]} if len(what) <= MAX_WHAT:
                 raise order.fault(line, what)
             case {"memory": int() | None as line}:
-                raise self._broke(order, line, told(Limit.MEMORY, self._limits), large, Limit.MEMORY)
+                raise self._broke(order, line, limit_message(Limit.MEMORY, self._limits), large, Limit.MEMORY)
             case _:
                 self._child.end()
                 raise self._broke(order, None, "rendering it gave no answer that makes sense", large)

@@ -11,7 +11,7 @@ from typing import Final
 import yaml
 
 from splitter.core.desired import canonical_json
-from splitter.core.surface import quoted
+from splitter.core.labels_annotations import quoted
 from splitter.render.errors import Fault
 from splitter.render.sandbox import TOKEN
 
@@ -80,17 +80,17 @@ def with_values(node: object, values: list[object], path: str = "") -> object:
     """Return the document with the values in the places of their tokens."""
     match node:
         case dict():
-            found: dict[str, object] = {}
+            filled: dict[str, object] = {}
             for key, item in node.items():
                 name = with_values(key, values, path)
                 if not isinstance(name, str):
                     raise TypeError(
                         f"{path or 'the output'} has a key that is {json_kind(name)}; keys are texts"
                     )
-                if name in found:
+                if name in filled:
                     raise ValueError(f"{path or 'the output'} has the key {quoted(name)} twice")
-                found[name] = with_values(item, values, f"{path}.{name}".lstrip("."))
-            return found
+                filled[name] = with_values(item, values, f"{path}.{name}".lstrip("."))
+            return filled
         case list():
             return [with_values(item, values, f"{path}[{index}]") for index, item in enumerate(node)]
         case str():

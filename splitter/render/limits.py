@@ -35,10 +35,10 @@ class Limit(StrEnum):
     TIME = "time"
 
 
-def told(limit: Limit, limits: Limits) -> str:
+def limit_message(limit: Limit, limits: Limits) -> str:
     """Return which limit was reached, and its value.
 
-    >>> told(Limit.MEMORY, Limits())
+    >>> limit_message(Limit.MEMORY, Limits())
     'rendering it reached the limit of memory, 128 MiB'
     """
     value = {

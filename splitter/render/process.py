@@ -153,13 +153,13 @@ class ChildProcess:
         return self._read(size, deadline)
 
     def _read(self, size: int, deadline: float) -> bytes:
-        found = bytearray()
-        while len(found) < size:
-            piece = self._until(deadline).recv(size - len(found))
+        content = bytearray()
+        while len(content) < size:
+            piece = self._until(deadline).recv(size - len(content))
             if not piece:
                 raise ConnectionError("no answer")
-            found += piece
-        return bytes(found)
+            content += piece
+        return bytes(content)
 
     def _until(self, deadline: float) -> socket.socket:
         """Return the channel, on which nobody waits for longer. Raises TimeoutError when it is too late."""

@@ -27,7 +27,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from splitter.core import desired
-from splitter.core.surface import quoted
+from splitter.core.labels_annotations import quoted
 from splitter.render.errors import Fault
 
 # etcd takes objects of 1.5 MiB at most; a twin needs room beside it for managedFields and status.
@@ -46,7 +46,7 @@ OUR_FILTERS: Final[Mapping[str, Callable[..., object]]] = {
 }
 
 # Of Jinja2's own, those that are plain arithmetic on values: none with dice (`random` would roll the
-# twins in each pass), none that marks text as safe or writes JSON into it.
+# twins in each reconcile), none that marks text as safe or writes JSON into it.
 _JINJA_FILTERS: Final = (
     *("default", "d", "items", "dictsort", "list", "length", "first", "last", "sort", "unique", "map"),
     *("select", "reject", "selectattr", "rejectattr", "join", "lower", "upper", "trim", "replace", "int"),

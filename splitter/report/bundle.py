@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from splitter.core.surface import PREFIX
+from splitter.core.labels_annotations import PREFIX
 from splitter.report.discretion import without_values
 
 Raw = Mapping[str, Any]
@@ -50,7 +50,9 @@ def files(objects: Mapping[str, list[Any]], settings: Iterable[str]) -> dict[str
     }
     if "events" in objects:
         made["events"] = _events(objects)
-    return {f"{name}.json": json.dumps(found, indent=1, default=str) + "\n" for name, found in made.items()}
+    return {
+        f"{name}.json": json.dumps(content, indent=1, default=str) + "\n" for name, content in made.items()
+    }
 
 
 def overview(version: str, names: Iterable[str], failures: Mapping[str, str], leader: str) -> str:
@@ -69,21 +71,21 @@ def overview(version: str, names: Iterable[str], failures: Mapping[str, str], le
 
 
 def _kept(raw: Raw | None, fields: Iterable[str]) -> dict[str, Any]:
-    found = raw or {}
-    return {field: found[field] for field in fields if field in found}
+    kept = raw or {}
+    return {field: kept[field] for field in fields if field in kept}
 
 
 def _metadata(raw: Raw) -> dict[str, Any]:
     """Return names, labels and owners; of annotations splitter's own."""
     metadata = raw.get("metadata") or {}
-    found = _kept(metadata, _METADATA)
-    found["labels"] = dict(metadata.get("labels") or {})
+    kept = _kept(metadata, _METADATA)
+    kept["labels"] = dict(metadata.get("labels") or {})
     annotations = metadata.get("annotations") or {}
-    found["annotations"] = {key: value for key, value in annotations.items() if key.startswith(PREFIX)}
-    found["owners"] = [
+    kept["annotations"] = {key: value for key, value in annotations.items() if key.startswith(PREFIX)}
+    kept["owners"] = [
         _kept(owner, ("kind", "name", "controller")) for owner in metadata.get("ownerReferences") or ()
     ]
-    return found
+    return kept
 
 
 def _conditions(status: Raw) -> list[dict[str, Any]]:
@@ -126,9 +128,9 @@ def _without_values(value: object, field: str = "") -> object:
 
 def _controller(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
     """Return splitter's own Deployment: images and settings; never what a Secret holds."""
-    found = _workload(raw)
+    kept = _workload(raw)
     pod = ((raw.get("spec") or {}).get("template") or {}).get("spec") or {}
-    found["containers"] = [
+    kept["containers"] = [
         {
             **_kept(one, ("name", "image", "resources")),
             "args": _arguments(one.get("args") or ()),
@@ -136,8 +138,8 @@ def _controller(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
         }
         for one in pod.get("containers") or ()
     ]
-    found["pod"] = _kept(pod, ("serviceAccountName", "priorityClassName", "terminationGracePeriodSeconds"))
-    return found
+    kept["pod"] = _kept(pod, ("serviceAccountName", "priorityClassName", "terminationGracePeriodSeconds"))
+    return kept
 
 
 def _arguments(words: Iterable[object]) -> list[str]:
@@ -164,12 +166,12 @@ def _variable(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
 def _settings(raw: Raw, settings: frozenset[str]) -> dict[str, Any]:
     """Return the settings of the file; of what is no setting, the name."""
     try:
-        found = yaml.safe_load((raw.get("data") or {}).get("settings.yaml", ""))
+        parsed = yaml.safe_load((raw.get("data") or {}).get("settings.yaml", ""))
     except yaml.YAMLError:
         return {"unreadable": "settings.yaml is no YAML"}
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         return {}
-    return {str(key): value if key in settings else _CUT for key, value in found.items()}
+    return {str(key): value if key in settings else _CUT for key, value in parsed.items()}
 
 
 def _pod(raw: Raw) -> dict[str, Any]:
@@ -202,14 +204,14 @@ def _events(objects: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
         for part in ("deployment", "pods", "splits", "deployments", "statefulsets", "replicasets")
         for one in objects.get(part, ())
     }
-    found = []
+    events = []
     for raw in objects["events"]:
         regarding = _kept(raw.get("regarding"), ("kind", "namespace", "name"))
         is_said_by_us = raw.get("reportingController") == _SPEAKER
         if is_said_by_us or (regarding.get("namespace"), regarding.get("name")) in ours:
-            told = _kept(raw, ("type", "reason", "action", "eventTime", "deprecatedLastTimestamp", "series"))
-            told |= {"regarding": regarding, "by": raw.get("reportingController", "")}
+            kept = _kept(raw, ("type", "reason", "action", "eventTime", "deprecatedLastTimestamp", "series"))
+            kept |= {"regarding": regarding, "by": raw.get("reportingController", "")}
             if is_said_by_us:
-                told["note"] = without_values(str(raw.get("note", "")))
-            found.append(told)
-    return found
+                kept["note"] = without_values(str(raw.get("note", "")))
+            events.append(kept)
+    return events

@@ -3,8 +3,8 @@
 An API server quotes the value that it refuses, a webhook and a kubelet whatever they like, and Python what it
 could not read. In an Event and in a Split that is what the owner needs, and both lie in the namespace of the
 workload. The log does not: others read it, and it is kept elsewhere (docs/security.md, "What is said where").
-`report.log` asks here for every exception that it is given and for the sentence of each pass. Nothing here
-knows a cluster; a text of any kind is taken, in time that grows with its length only.
+`report.log` asks here for every exception that it is given and for the sentence of each reconcile. Nothing
+here knows a cluster; a text of any kind is taken, in time that grows with its length only.
 """
 
 import re
@@ -67,13 +67,13 @@ def _cut(text: str) -> str:
     return _ASSIGNED.sub(_assigned, text)
 
 
-def _assigned(found: re.Match[str]) -> str:
+def _assigned(match: re.Match[str]) -> str:
     """Cut what follows an equals sign, but for a label or an annotation of splitter's own."""
-    before = found.string[max(0, found.start() - _OURS_MAX) : found.start()]
-    return found.group() if _OURS.search(before) else f"={_CUT}"
+    before = match.string[max(0, match.start() - _OURS_MAX) : match.start()]
+    return match.group() if _OURS.search(before) else f"={_CUT}"
 
 
-class Told:
+class WithoutValues:
     """An exception as the log may tell it, wherever a format asks for its words or for itself."""
 
     def __init__(self, error: BaseException) -> None:
@@ -96,10 +96,10 @@ class Told:
 def traceback_of(error: BaseException, links: int = _CHAIN) -> str:
     """Return the traceback of an exception and of those that led to it, their words without values."""
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    told = [traceback_of(cause, links - 1), "", "Then:", ""] if cause is not None and links > 0 else []
+    lines = [traceback_of(cause, links - 1), "", "Then:", ""] if cause is not None and links > 0 else []
     frames = "".join(traceback.format_tb(error.__traceback__)).rstrip("\n")
-    told += ["Traceback (most recent call last):", *([frames] if frames else [])]
-    told.append(f"{type(error).__name__}: {Told(error)}")
+    lines += ["Traceback (most recent call last):", *([frames] if frames else [])]
+    lines.append(f"{type(error).__name__}: {WithoutValues(error)}")
     if isinstance(error, BaseExceptionGroup) and links > 0:
-        told += [traceback_of(one, links - 1) for one in error.exceptions]
-    return "\n".join(told)
+        lines += [traceback_of(one, links - 1) for one in error.exceptions]
+    return "\n".join(lines)

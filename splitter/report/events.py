@@ -1,7 +1,7 @@
-"""Kubernetes Events about a source, from the notes of a pass, and about a template set.
+"""Kubernetes Events about a source, from the notes of a reconcile, and about a template set.
 
-The herald asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count on with
-`series` in an Event that says the very same already. Source of the form: events.k8s.io/v1, and
+the EventRecorder asks `due` which notes to say now, and has `kube.apply` post what `event` builds, or count
+on with `series` in an Event that says the very same already. Source of the form: events.k8s.io/v1, and
 kubernetes/enhancements KEP-383 for series.
 """
 
@@ -24,7 +24,7 @@ _NOTE = 1024  # the API server refuses a longer one
 
 
 class Said:
-    """Remembers what was said, so that it is not said in each pass."""
+    """Remembers what was said, so that it is not said in each reconcile."""
 
     def __init__(self) -> None:
         self._said: OrderedDict[tuple[Key, str, str], datetime] = OrderedDict()
@@ -34,7 +34,7 @@ class Said:
 
         As much of each as an Event can say: an API server's answer may quote a megabyte of a tenant's.
         """
-        found = []
+        due_notes = []
         for note in map(_cut, notes):
             sentence = (key, note.reason.value, note.about or note.message)
             last = self._said.get(sentence)
@@ -42,10 +42,10 @@ class Said:
                 continue
             self._said[sentence] = now
             self._said.move_to_end(sentence)
-            found.append(note)
+            due_notes.append(note)
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
-        return found
+        return due_notes
 
 
 def _cut(note: Note) -> Note:

@@ -2,7 +2,7 @@
 
 `operator` starts it and shows it a snapshot of all checks about once a second; the answers come from a thread
 of their own, so that they also come, and say why, while the event loop is stuck. What is checked is decided
-elsewhere (`reconciler.vitals`). Nothing here knows a cluster.
+elsewhere (`reconciler.health_checks`). Nothing here knows a cluster.
 """
 
 import json
@@ -48,16 +48,16 @@ class Health:
             return None
         shown_s, checks = self._shown
         age_s = self._clock() - shown_s
-        turns = age_s <= _STUCK_S
-        told = "turns" if turns else f"has not turned for {age_s:.0f} s"
-        loop = Check("event-loop", told, live=turns, ready=turns, age_s=age_s)
-        found = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
+        is_turning = age_s <= _STUCK_S
+        message = "turns" if is_turning else f"has not turned for {age_s:.0f} s"
+        loop = Check("event-loop", message, live=is_turning, ready=is_turning, age_s=age_s)
+        results = [(check, check.live if path == "/healthz" else check.ready) for check in (loop, *checks)]
         if path == "/readyz" and not checks:
-            found.append((Check("start", "has not begun"), False))
-        good = all(ok for _, ok in found)
+            results.append((Check("start", "has not begun"), False))
+        good = all(ok for _, ok in results)
         body: dict[str, object] = {
             "ok": good,
-            "checks": {check.name: _shown(check, ok=ok) for check, ok in found},
+            "checks": {check.name: _shown(check, ok=ok) for check, ok in results},
         }
         return HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body
 
@@ -71,8 +71,8 @@ def serve(health: Health, port: int) -> int:
     """Answer probes in a thread that ends with the process; return the port (0: any). Raises OSError."""
 
     def answer(request: Request) -> Answer:
-        found = health.answer(request.path)
-        status, body = found or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
+        results = health.answer(request.path)
+        status, body = results or (HTTPStatus.NOT_FOUND, {"ok": False, "paths": ["/healthz", "/readyz"]})
         return Answer(status, "application/json", json.dumps(body, indent=2).encode() + b"\n")
 
     return listen("probes", port, answer)

@@ -1,10 +1,10 @@
 """The log: one line a record, as text or as JSON, with the fields of the record beside its words.
 
 `cli.run` asks for the handler. What is logged with `extra` becomes `key=value` at the end of a line of text,
-and a field of its own in JSON. The one line that tells of a pass (`pass_fields`) has the same fields always.
-Instants are UTC, so that the lines of two machines can be laid side by side. Never a manifest, a Secret or an
-environment: fields are words, names and numbers, a sentence is cut, and of the words of others, such as an
-API server's in an exception, no value is left (`discretion`).
+and a field of its own in JSON. The one line that tells of a reconcile (`reconcile_fields`) has the same
+fields always. Instants are UTC, so that the lines of two machines can be laid side by side. Never a manifest,
+a Secret or an environment: fields are words, names and numbers, a sentence is cut, and of the words of
+others, such as an API server's in an exception, no value is left (`discretion`).
 """
 
 import copy
@@ -16,7 +16,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 from splitter.core.names import Key
 from splitter.core.plan import Plan
-from splitter.report.discretion import Told, traceback_of, without_values
+from splitter.report.discretion import WithoutValues, traceback_of, without_values
 from splitter.report.printable import printable
 
 _SENTENCE = 1024
@@ -38,16 +38,16 @@ def handler(form: str) -> logging.Handler:
     return made
 
 
-def pass_fields(key: Key, found: Plan, took_s: float) -> dict[str, str | int]:
-    """Return the fields of the one line about a pass."""
+def reconcile_fields(key: Key, plan: Plan, took_s: float) -> dict[str, str | int]:
+    """Return the fields of the one line about a reconcile."""
     return {
         "workload": str(key),
         "kind": key.kind,
-        "state": found.state.value,
-        "reason": found.verdict.reason.value,
-        "actions": len(found.actions),
+        "state": plan.state.value,
+        "reason": plan.verdict.reason.value,
+        "actions": len(plan.actions),
         "took_ms": round(took_s * 1000),
-        "because": without_values(found.verdict.message)[:_SENTENCE],
+        "because": without_values(plan.verdict.message)[:_SENTENCE],
     }
 
 
@@ -57,9 +57,11 @@ class _Discreet(logging.StreamHandler):  # type: ignore[type-arg] # its paramete
         record = copy.copy(record)
         for name, value in list(vars(record).items()):
             if isinstance(value, BaseException):
-                setattr(record, name, Told(value))
+                setattr(record, name, WithoutValues(value))
         if isinstance(record.args, tuple):
-            record.args = tuple(Told(one) if isinstance(one, BaseException) else one for one in record.args)
+            record.args = tuple(
+                WithoutValues(one) if isinstance(one, BaseException) else one for one in record.args
+            )
         if record.exc_info and record.exc_info[1] is not None:
             record.exc_text = traceback_of(record.exc_info[1])
             record.exc_info = None

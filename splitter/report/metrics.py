@@ -42,12 +42,14 @@ reaction_seconds = Histogram(
     buckets=_REACTIONS_S,
 )
 reconcile_seconds = Histogram(
-    "splitter_reconcile_seconds", "Duration of one pass, writes included", buckets=_PASSES_S
+    "splitter_reconcile_seconds", "Duration of one reconcile, writes included", buckets=_PASSES_S
 )
 errors_total = Counter(
-    "splitter_reconcile_errors_total", "Passes that ended with an error: its HTTP status, or bug", ("code",)
+    "splitter_reconcile_errors_total",
+    "Reconciles that ended with an error: its HTTP status, or bug",
+    ("code",),
 )
-queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a pass")
+queue_keys = Gauge("splitter_queue_keys", "Workloads that wait for a reconcile")
 requests_total = Counter(
     "splitter_api_requests_total",
     "Requests to the API server, by verb and HTTP status (0: no answer)",
@@ -101,7 +103,7 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
 
 
 def decided(key: Key, reason: Reason) -> None:
-    """Count a pass that wrote something."""
+    """Count a reconcile that wrote something."""
     workloads.decided(key, reason.value)
 
 
@@ -151,7 +153,7 @@ def count_nodes(count: Callable[[CapacityClass], int]) -> None:
 
 
 def count_queue(count: Callable[[], int]) -> None:
-    """Show how many workloads wait for a pass, counted whenever somebody asks."""
+    """Show how many workloads wait for a reconcile, counted whenever somebody asks."""
     queue_keys.set_function(count)
 
 

@@ -6,12 +6,12 @@
 from collections import defaultdict
 from typing import Any
 
-from splitter.core.model import Observation, PodView, Standing
+from splitter.core.model import NodeStatus, Observation, PodView
 
 NODES = 10
 """So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
 
-_STATES = {Standing.DOOMED: "Doomed", Standing.LOST: "Lost"}
+_STATES = {NodeStatus.DOOMED: "Doomed", NodeStatus.LOST: "Lost"}
 
 
 def going(observed: Observation) -> list[dict[str, Any]]:
@@ -20,20 +20,20 @@ def going(observed: Observation) -> list[dict[str, Any]]:
     Example: {"name": "spot-a", "state": "Doomed", "replicas": 3, "signal": "taint karpenter.sh/disrupted",
     "deadline": "2026-01-05T10:02:00Z"}.
     """
-    standing: dict[str, list[PodView]] = defaultdict(list)
+    node_status: dict[str, list[PodView]] = defaultdict(list)
     for replica_set in observed.holders:
         for pod in replica_set.pods:
-            if pod.counts and pod.standing in _STATES and pod.node is not None:
-                standing[pod.node].append(pod)
-    found = [_node(name, pods) for name, pods in standing.items()]
-    return sorted(found, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
+            if pod.counts and pod.node_status in _STATES and pod.node is not None:
+                node_status[pod.node].append(pod)
+    nodes = [_node(name, pods) for name, pods in node_status.items()]
+    return sorted(nodes, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
 
 
 def _node(name: str, pods: list[PodView]) -> dict[str, Any]:
     first = pods[0]
     node = {
         "name": name,
-        "state": _STATES[first.standing],
+        "state": _STATES[first.node_status],
         "replicas": len(pods),
         "signal": first.signal,
     }

@@ -1,7 +1,7 @@
 """Serves the metrics, to whoever scrapes them: Prometheus, or a person with curl.
 
 `operator` starts it. Scrapes are answered in a thread of their own, one after the other: a thousand workloads
-are some tenths of a second of CPU (docs/performance.md), which many at a time would take from passes.
+are some tenths of a second of CPU (docs/performance.md), which many at a time would take from reconciles.
 """
 
 import gzip

@@ -1,20 +1,15 @@
 """The status of a Split: what a person or a dashboard reads about one workload.
 
-The reconciler builds it after each pass from what was observed and planned; it is written only when it
-differs. It also carries what must survive a restart: the rebalancing state, the fights, the last good
-annotations. Pure: data in, data out.
+The reconciler builds it after each reconcile from what was observed and planned; it is written only when it
+differs. It also carries what must survive a restart: the rebalancing state, the write conflicts, the last
+good annotations. Pure: data in, data out.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, Standing, TwinView
-from splitter.core.packed import unpacked
-from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_DRY_RUN,
     ANNOTATION_EVICTIONS,
     ANNOTATION_FREEZE,
@@ -29,7 +24,12 @@ from splitter.core.surface import (
     ANNOTATION_TEMPLATE,
     Level,
 )
-from splitter.core.taking import FIGHTS, recent_fights
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, TwinView
+from splitter.core.onboard import MAX_WRITE_CONFLICTS, recent_write_conflicts
+from splitter.core.packed import unpacked
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
 from splitter.core.usage import Usage, begun, held
 from splitter.report.nodes import going
 
@@ -62,11 +62,17 @@ _WRITTEN = {
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> dict[str, Any]:
     """Return the status to show; `written` says whether the plan's actions were carried out."""
     before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
-    fights, fighter = list(recent_fights(observed, observed.now)), str(before.get("fighter", ""))
-    if plan.fight and written:
-        same = plan.fighter == fighter or not fights
-        fights, fighter = [*(fights if same else ()), observed.now], plan.fighter
-    conflict = bool(before.get("conflict")) or len(fights) >= FIGHTS
+    write_conflicts, conflicting_writer = (
+        list(recent_write_conflicts(observed, observed.now)),
+        str(before.get("fighter", "")),
+    )
+    if plan.write_conflict and written:
+        same = plan.conflicting_writer == conflicting_writer or not write_conflicts
+        write_conflicts, conflicting_writer = (
+            [*(write_conflicts if same else ()), observed.now],
+            plan.conflicting_writer,
+        )
+    conflict = bool(before.get("conflict")) or len(write_conflicts) >= MAX_WRITE_CONFLICTS
     source = observed.source
     rebalance = (
         plan.rebalance.to_json()
@@ -106,17 +112,17 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     if source is not None and source.stateful is not None:
         status["replicas"] = _counted(observed)
         status["selector"] = source.selector
-    if fights:
-        status["fights"] = [_time(at) for at in fights[-10:]]
-    if fighter and (fights or conflict):
-        status["fighter"] = fighter
+    if write_conflicts:
+        status["fights"] = [_time(at) for at in write_conflicts[-10:]]
+    if conflicting_writer and (write_conflicts or conflict):
+        status["fighter"] = conflicting_writer
     if conflict:
         status["conflict"] = True
     return status
 
 
 def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
-    """Return the status as it is but for what a pass has seen, when what it decided is not written (yet)."""
+    """Return the status with what a reconcile has seen, when what it decided is not written (yet)."""
     before: dict[str, Any] = unpacked(observed.split.status) if observed.split else {}
     if plan.rebalance is None:
         return before
@@ -185,7 +191,7 @@ def _of_pool(observed: Observation, pool: Pool) -> list[PodView]:
 
 def _is_of_spot(pod: PodView, ordinals: Collection[int]) -> bool:
     """Whether a member stands on spot; one without a node, whether it may."""
-    return pod.ordinal not in ordinals if pod.standing is Standing.UNBOUND else pod.on_spot
+    return pod.ordinal not in ordinals if pod.node_status is NodeStatus.UNBOUND else pod.on_spot
 
 
 def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
@@ -194,13 +200,13 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> dict[str, int]:
         "wanted": wanted,
         "spec": spec,
         "ready": _available(pods),
-        "doomed": sum(1 for pod in pods if pod.standing is Standing.DOOMED),
-        "pending": sum(1 for pod in pods if pod.standing is Standing.UNBOUND),
+        "doomed": sum(1 for pod in pods if pod.node_status is NodeStatus.DOOMED),
+        "pending": sum(1 for pod in pods if pod.node_status is NodeStatus.UNBOUND),
     }
 
 
 def _policy(policy: Policy) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "onDemandBase": policy.on_demand_base,
         "spotPercent": policy.spot_percent,
         "spotAffinity": policy.spot_affinity.value,
@@ -213,10 +219,10 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "evictions": policy.evictions.value,
     }
     if policy.on_demand_max is not None:
-        found["onDemandMax"] = policy.on_demand_max
+        values["onDemandMax"] = policy.on_demand_max
     if policy.spot_max is not None:
-        found["spotMax"] = policy.spot_max
-    return found
+        values["spotMax"] = policy.spot_max
+    return values
 
 
 def _conditions(
@@ -238,7 +244,7 @@ def _conditions(
     spot = f"{observed.spot.name}: " if observed.spot else " "
     spots = next((trouble for trouble in plan.troubles if trouble.about.startswith(spot)), verdict)
     moving = plan.state in {State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK}
-    found = [
+    conditions = [
         _condition("Eligible", objection is None, objection),
         _condition("PolicyValid", in_force.valid, problem),
         _enough("Ready", ready, desired, "replicas", cause.reason),
@@ -248,7 +254,7 @@ def _conditions(
         _condition("Conflict", conflict, verdict if conflict else None),
     ]
     since = {old.get("type"): old for old in before}
-    for condition in found:
+    for condition in conditions:
         old = since.get(condition["type"])
         same = old is not None and old.get("status") == condition["status"]
         condition["lastTransitionTime"] = (
@@ -256,15 +262,15 @@ def _conditions(
         )
         if observed.split is not None:
             condition["observedGeneration"] = observed.split.generation
-    return found
+    return conditions
 
 
 def _enough(kind: str, available: int, wanted: int, what: str, cause: Reason) -> dict[str, Any]:
     """Return a condition about a count; what is in order has no cause."""
-    found = _condition(
+    condition = _condition(
         kind, available >= wanted, Note(cause, f"{available} of {wanted} {what} are available")
     )
-    return found if available < wanted else {**found, "reason": _AS_EXPECTED}
+    return condition if available < wanted else {**condition, "reason": _AS_EXPECTED}
 
 
 def _together(troubles: Sequence[Note]) -> Note | None:
@@ -286,12 +292,14 @@ def _decisions(
     before: Sequence[Mapping[str, Any]], notes: Sequence[Note], now: datetime
 ) -> list[dict[str, Any]]:
     """Return the last decisions, oldest first; one said again within a minute is not listed twice."""
-    found = [dict(decision) for decision in before]
+    decisions = [dict(decision) for decision in before]
     horizon = _time(now - timedelta(seconds=60))
-    recent = {(old.get("reason"), old.get("message")) for old in found if str(old.get("time", "")) > horizon}
-    found.extend(
+    recent = {
+        (old.get("reason"), old.get("message")) for old in decisions if str(old.get("time", "")) > horizon
+    }
+    decisions.extend(
         {"time": _time(now), "reason": note.reason.value, "message": note.message[:_MESSAGE]}
         for note in notes
         if (note.reason.value, note.message[:_MESSAGE]) not in recent
     )
-    return found[-_DECISIONS:]
+    return decisions[-_DECISIONS:]

@@ -1,9 +1,9 @@
 """What Prometheus is shown about each workload: one collector instead of one gauge a figure.
 
-The reconciler (through `metrics`) shows what a pass saw; a scrape reads it, in a thread of its own, whenever
-it comes. So the series of a workload go at once with the workload, and the counters of seconds run on between
-two passes, which may lie minutes apart. A scrape only ever reads tallies that are replaced whole, never
-changed: no lock, and nothing that a pass could wait for.
+The reconciler (through `metrics`) shows what a reconcile saw; a scrape reads it, in a thread of its own,
+whenever it comes. So the series of a workload go at once with the workload, and the counters of seconds run
+on between two reconciles, which may lie minutes apart. A scrape only ever reads tallies that are replaced
+whole, never changed: no lock, and nothing that a reconcile could wait for.
 """
 
 import time
@@ -32,7 +32,7 @@ _LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one pass saw of a workload that is split. Counts are replicas."""
+    """What one reconcile saw of a workload that is split. Counts are replicas."""
 
     state: str
     reason: str
@@ -41,7 +41,7 @@ class Figures:
     cover: int
     pools: Mapping[str, Mapping[str, int]]  # by pool, then by count: wanted, spec, ready, doomed, pending
     ready_on_spot: int  # by the node, not by the twin
-    used: Amounts  # what it has used until this pass
+    used: Amounts  # what it has used until this reconcile
     held: Amounts  # what it holds since then
     guarded: int | None = None  # how many pods splitter's PodDisruptionBudget keeps; None without one
 
@@ -60,7 +60,7 @@ class _Tally:
     troubles: tuple[str, ...] = ()
 
     def used(self, now_s: float) -> Amounts:
-        """Return what the workload has used by now; until the next pass it holds what it held."""
+        """Return what the workload has used by now; until the next reconcile it holds what it held."""
         if not self.spent:
             return {}
         numbers = _SPENT.unpack(self.spent)
@@ -68,7 +68,7 @@ class _Tally:
         return grown(used, held, max(0.0, now_s - self.shown_s))
 
     def until(self, now_s: float) -> "_Tally":
-        """Return the same with what the time since has added: until the next pass all is as it was."""
+        """Return the same with what the time since has added: until the next reconcile all is as it was."""
         if self.figures is None:
             return replace(self, at_s=now_s)
         passed_s = max(0.0, now_s - self.at_s)
@@ -84,7 +84,7 @@ class Workloads(Collector):
         self._tallies: dict[Key, _Tally] = {}
 
     def show(self, key: Key, figures: Figures) -> None:
-        """Take what a pass saw."""
+        """Take what a reconcile saw."""
         tally = self._now(key)
         # The wall clock, by which a Split counts, may be behind. A counter never goes back.
         shown = tally.used(tally.at_s)
@@ -95,7 +95,7 @@ class Workloads(Collector):
         self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s, spent=spent)
 
     def decided(self, key: Key, reason: str) -> None:
-        """Count a pass that wrote something."""
+        """Count a reconcile that wrote something."""
         tally = self._now(key)
         counted = {**tally.decisions, reason: tally.decisions.get(reason, 0) + 1}
         self._tallies[key] = replace(tally, decisions=counted)
@@ -241,7 +241,10 @@ def _families(tallies: _Tallies) -> list[Metric]:
             ((_of(key), used[Use.DESIRED].replicas) for key, used in spent),
         ),
         _counter(
-            "splitter_decisions", "Passes that wrote something, by reason", ("reason",), _decisions(tallies)
+            "splitter_decisions",
+            "Reconciles that wrote something, by reason",
+            ("reason",),
+            _decisions(tallies),
         ),
         _gauge(
             "splitter_refused",

@@ -178,7 +178,7 @@ class Api:
 
 def _refusal(status: int, text: bytes) -> ApiError:
     try:
-        told: JsonObject = json.loads(text)
-        return ApiError(status, str(told.get("reason", "")), str(told.get("message", "")))
+        answer: JsonObject = json.loads(text)
+        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (ValueError, AttributeError):
         return ApiError(status, "", text.decode(errors="replace")[:500])

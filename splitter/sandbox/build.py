@@ -259,7 +259,7 @@ def _build_karpenter(
             f"Karpenter {KARPENTER_VERSION}", command, progress, directory=module, logs=into.parent
         )
         # The kinds come from the very module that was built, so the two cannot disagree.
-        found = subprocess.run(
+        folder = subprocess.run(
             [go.command(), "list", "-m", "-f", "{{.Dir}}", _KARPENTER],
             env=compiling.go_environment(),
             cwd=module,
@@ -268,7 +268,7 @@ def _build_karpenter(
             check=True,
         )
     for path in _CRDS:
-        shutil.copyfile(Path(found.stdout.strip(), path), into / Path(path).name)
+        shutil.copyfile(Path(folder.stdout.strip(), path), into / Path(path).name)
 
 
 def _build_kwok(go: compiling.GoOnDemand, into: Path, progress: Callable[[str], None]) -> None:

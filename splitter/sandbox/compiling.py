@@ -35,13 +35,15 @@ class GoOnDemand:
     go_mod: str
     cache: Path
     progress: Callable[[str], None]
-    found: toolchain.Go | None = None
+    go_program: toolchain.Go | None = None
 
     def command(self) -> str:
         """Return the path of Go. Raises SandboxError when there is none and none can be had."""
-        if self.found is None:
-            self.found = toolchain.find_go(toolchain.required_version(self.go_mod), self.cache, self.progress)
-        return str(self.found.command)
+        if self.go_program is None:
+            self.go_program = toolchain.find_go(
+                toolchain.required_version(self.go_mod), self.cache, self.progress
+            )
+        return str(self.go_program.command)
 
 
 def once(home: Path, progress: Callable[[str], None], build: Callable[[Path], None]) -> None:

@@ -253,10 +253,10 @@ class Sandbox:
         self._run(name, *self._commands[name])
 
     def _child(self, name: str) -> Child:
-        found = next((child for child in self._nursery.children if child.name == name), None)
-        if found is None:
+        named = next((child for child in self._nursery.children if child.name == name), None)
+        if named is None:
             raise SandboxError(f"the sandbox runs no {name}.")
-        return found
+        return named
 
     def record(self, namespace: str | None = None) -> Recorder:
         """Return a recorder of pods (of one namespace, or all) and nodes; use it in a `with`."""

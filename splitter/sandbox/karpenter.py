@@ -98,8 +98,8 @@ class Karpenter:
 
     def claims(self, pool: Pool) -> dict[str, str]:
         """Return the name of each NodeClaim of a pool and of its Node, "" while it has none."""
-        found = self._api.list(NODE_CLAIMS, labels=f"{POOL_LABEL}={pool}")
-        return {raw["metadata"]["name"]: raw.get("status", {}).get("nodeName", "") for raw in found}
+        claims = self._api.list(NODE_CLAIMS, labels=f"{POOL_LABEL}={pool}")
+        return {raw["metadata"]["name"]: raw.get("status", {}).get("nodeName", "") for raw in claims}
 
     def interrupt(self, claims: Iterable[str]) -> Instant:
         """Take machines away as Karpenter does on a cloud's notice; return the moment right before.
@@ -117,7 +117,7 @@ class Karpenter:
 
     def _until_true(self, path: str, condition: str) -> None:
         def is_true() -> bool:
-            found = self._api.get(path).get("status", {}).get("conditions") or []
-            return any(each["type"] == condition and each["status"] == "True" for each in found)
+            conditions = self._api.get(path).get("status", {}).get("conditions") or []
+            return any(each["type"] == condition and each["status"] == "True" for each in conditions)
 
         wait_until(is_true, what=f"{path} to be {condition}", deadline_s=_DEADLINE_S, check=self._check)

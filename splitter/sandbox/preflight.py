@@ -55,12 +55,12 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Room that is needed at a path, which `variable` can move elsewhere. What `passes` is removed again."""
+    """Space needed at a path, which `variable` can move elsewhere. `temporary`: it is removed again."""
 
     variable: str
     path: Path
     size: int
-    passes: bool = False
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ def available_memory(root: Path = Path("/")) -> int | None:
     Limits of our control group, and of those above it, count too. /proc and /sys lie under `root`.
     """
     try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
+        match = re.search(r"^MemAvailable:\s+(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
     except OSError:
         return None
-    return min(int(found[1]) * 1024, *_left_in_groups(root)) if found else None
+    return min(int(match[1]) * 1024, *_left_in_groups(root)) if match else None
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
@@ -165,8 +165,8 @@ def disk_problems(wants: Sequence[Want], disk: Callable[[Path], tuple[int, int]]
     for here in together.values():
         free = disk(here[0].path)[1]
         # What is removed again does not add up: one build runs after the other, and the tests after them.
-        passing = sorted((one for one in here if one.passes), key=lambda one: one.size)[-1:]
-        counted = [*(one for one in here if not one.passes), *passing]
+        largest = sorted((one for one in here if one.temporary), key=lambda one: one.size)[-1:]
+        counted = [*(one for one in here if not one.temporary), *largest]
         needed = sum(one.size for one in counted)
         if needed > free:
             places = ", ".join(f"{_say(one.size)} in {one.path} ({one.variable})" for one in counted)
@@ -276,18 +276,18 @@ def _ready_to_build(cache: Path, missing: Sequence[Program], needs: Needs) -> tu
     """Return the Go to build with, what to tell about it, and what is wrong with it or with the network."""
     titles = ", ".join(one.title for one in missing)
     required = toolchain.required_version(build.module_sources()["go.mod"].decode())  # Helm needs no newer
-    found: list[_Go] = []
+    usable: list[_Go] = []
     # Whatever is called `go` on PATH may hang. With a daemon thread nobody waits for it.
-    search = Thread(target=lambda: found.append(_find_go(required, cache)), daemon=True)
+    search = Thread(target=lambda: usable.append(_find_go(required, cache)), daemon=True)
     search.start()
     search.join(needs.find_go_s)
-    if not found:
+    if not usable:
         problem = (
             f"{titles} cannot be built: {shutil.which('go')} did not tell its version within "
             f"{needs.find_go_s:g} s. Run `go env GOVERSION` by hand, and mend it or take it from PATH."
         )
         return _Go(), Report(problems=[problem])
-    go = found[0]
+    go = usable[0]
     if go.command is None:
         return go, _without_go(required, titles, needs.answer_s)
     complaint = _ask([str(go.command), "list", "-m", SMALL_MODULE], needs.answer_s)
@@ -345,14 +345,14 @@ def _ask(question: Sequence[str], answer_s: float, *, expected: str = "") -> str
     if code == 0 and expected in answer:
         return ""
     # pip warns before it says what is wrong.
-    told = " ".join(toolchain.hide_hosts(answer).rpartition("ERROR: ")[2].split())[-400:].rstrip(".")
-    return told or f"it ended with code {code} and said nothing"
+    last_words = " ".join(toolchain.hide_hosts(answer).rpartition("ERROR: ")[2].split())[-400:].rstrip(".")
+    return last_words or f"it ended with code {code} and said nothing"
 
 
 def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_once: int) -> list[Want]:
     """Return the room that is needed, and where."""
     temporary = Path(tempfile.gettempdir())
-    wants = [Want("TMPDIR", temporary, at_once * needs.scratch_to_run, passes=True)]
+    wants = [Want("TMPDIR", temporary, at_once * needs.scratch_to_run, temporary=True)]
     if missing:
         size = sum(one.size for one in missing) * MIB + (0 if go.command else needs.toolchain)
         # Before there is a Go nobody knows where it will keep its files: most likely beside ours.
@@ -363,6 +363,6 @@ def _wants(cache: Path, missing: Sequence[Program], go: _Go, needs: Needs, at_on
             Want("XDG_CACHE_HOME", cache, size),
             Want("GOCACHE", go_cache, sum(one.go_cache for one in missing) * MIB),
             Want("GOMODCACHE", modules, sum(one.go_modules for one in missing) * MIB),
-            Want("TMPDIR", scratch, max(one.scratch for one in missing) * MIB, passes=True),
+            Want("TMPDIR", scratch, max(one.scratch for one in missing) * MIB, temporary=True),
         ]
     return wants

@@ -42,8 +42,8 @@ def parse_version(text: str) -> Version | None:
 
     Example: `parse_version("go1.26.8")` is `(1, 26, 8)`.
     """
-    found = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?![\w.-]*devel)", text)
-    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    match = re.search(r"\bgo(\d+)\.(\d+)(?:\.(\d+))?(?![\w.-]*devel)", text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
 
 def required_version(go_mod: str) -> Version:
@@ -51,10 +51,10 @@ def required_version(go_mod: str) -> Version:
 
     Example: the line `go 1.26.0` gives `(1, 26, 0)`.
     """
-    found = re.search(r"^go (\d+)\.(\d+)(?:\.(\d+))?\s*$", go_mod, re.MULTILINE)
-    if not found:
+    match = re.search(r"^go (\d+)\.(\d+)(?:\.(\d+))?\s*$", go_mod, re.MULTILINE)
+    if not match:
         raise SandboxError("splitter/sandbox/*/go.mod has no `go` line. Restore the file from Git.")
-    return (int(found[1]), int(found[2]), int(found[3] or 0))
+    return (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def examine(command: Path) -> Go | None:
@@ -76,8 +76,8 @@ def examine(command: Path) -> Go | None:
 
 
 def _on_path() -> Path | None:
-    found = shutil.which("go")
-    return Path(found) if found else None
+    path = shutil.which("go")
+    return Path(path) if path else None
 
 
 def _in_this_environment() -> Path | None:

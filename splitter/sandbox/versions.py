@@ -50,8 +50,8 @@ def derived_go_mod(version: str, go: str, go_line: str, directory: Path) -> str:
     """
     (directory / "go.mod").write_text(f"module scratch\n\n{go_line}\n")
     module = f"{_KUBERNETES}@v{version}"
-    found = json.loads(_ask([go, "mod", "download", "-json", module], version, directory))
-    own = json.loads(_ask([go, "mod", "edit", "-json", found["GoMod"]], version, directory))
+    module_info = json.loads(_ask([go, "mod", "download", "-json", module], version, directory))
+    own = json.loads(_ask([go, "mod", "edit", "-json", module_info["GoMod"]], version, directory))
     published = f"v0.{version.partition('.')[2]}"
     replaced = [one["Old"]["Path"] for one in own["Replace"] if one["New"]["Path"].startswith(_STAGING)]
     lines = (

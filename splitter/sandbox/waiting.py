@@ -14,7 +14,7 @@ from splitter.sandbox.errors import SandboxError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")
 
 # A look at a local API server costs about 2 ms of CPU: with ten looks a second a wait costs a fiftieth of a
 # core, and five test processes wait at the same time.
@@ -22,12 +22,12 @@ LOOK_EVERY_S = 0.1
 
 
 def wait_until(
-    look: Callable[[], Found | None],
+    look: Callable[[], Answer | None],
     *,
     what: str,
     deadline_s: float,
     check: Callable[[], None] | None = None,
-) -> Found:
+) -> Answer:
     """Return what `look` finds, looking until it is neither None nor False.
 
     `what` completes the sentence "waited 30 s for ...". `check` may raise to give up early.
@@ -37,9 +37,9 @@ def wait_until(
     """
     until_s = time.monotonic() + deadline_s
     while True:
-        found = look()
-        if found is not None and found is not False:
-            return found
+        answer = look()
+        if answer is not None and answer is not False:
+            return answer
         if check is not None:
             check()
         if time.monotonic() >= until_s:

@@ -42,7 +42,7 @@ class Rebalancing:
         """Ask `decide`, and remember its state as the Split would."""
         decision = decide(observed, self.policy, self.state, self.tuning)
         self.state = decision.state
-        return decision.on_demand, decision.spot, decision.next_wake_s
+        return decision.on_demand, decision.spot, decision.requeue_after_s
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ class UnboundedSoak:
         least = observed.desired - min(observed.desired, observed.spot_ready)
         most = observed.desired - min(observed.desired, sum(age_s >= soak_s for age_s in ages_s))
         on_demand = max(least, min(observed.on_demand_spec, most))
-        wake_s = min((soak_s - age_s for age_s in ages_s if age_s < soak_s), default=None)
-        return on_demand, observed.desired + observed.spot_doomed, wake_s
+        requeue_after_s = min((soak_s - age_s for age_s in ages_s if age_s < soak_s), default=None)
+        return on_demand, observed.desired + observed.spot_doomed, requeue_after_s
 
 
 @dataclass(slots=True)

@@ -69,16 +69,16 @@ def worst_minute(result: SimulationResult) -> WorstMinute:
 def slices(result: SimulationResult, number: int) -> list[Sample]:
     """Return the worst moment of each of `number` slices of time: fewest ready, then fewest nodes."""
     width_s = result.duration_s / number
-    found: list[Sample | None] = [None] * number
+    samples: list[Sample | None] = [None] * number
     for sample, seconds in _spans(result):
         first = min(number - 1, int(sample.at_s / width_s))
         # A span that ends where a slice begins is not part of it.
         last = min(number - 1, int((sample.at_s + seconds) / width_s - 1e-9))
         for place in range(first, max(first, last) + 1):
-            before = found[place]
+            before = samples[place]
             if before is None or _badness(sample) < _badness(before):
-                found[place] = sample
-    return [sample for sample in found if sample is not None]
+                samples[place] = sample
+    return [sample for sample in samples if sample is not None]
 
 
 def _badness(sample: Sample) -> tuple[int, int]:

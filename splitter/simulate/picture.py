@@ -145,12 +145,12 @@ Steps = list[tuple[int, int, float]]
 
 def _steps(samples: Sequence[Sample], height: Callable[[Sample], float]) -> Steps:
     """Join neighbours of the same height."""
-    found, begin = [], 0
+    steps, begin = [], 0
     for y, group in groupby(map(height, samples)):
         end = begin + sum(1 for _ in group)
-        found.append((begin, end, y))
+        steps.append((begin, end, y))
         begin = end
-    return found
+    return steps
 
 
 def _line(steps: Steps) -> str:

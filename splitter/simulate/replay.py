@@ -16,9 +16,9 @@ from splitter.simulate.world import Pod, World
 
 DAY_S = 86_400.0
 PASSES_MAX = 16
-"""Passes at one instant before a contender is taken to be undecided; `decide` needs at most three."""
+"""Reconciles at one instant before a contender is taken to be undecided; `decide` needs at most three."""
 
-_TOLD_EVERY = 0.01
+_REPORTED_EVERY = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def simulate(
     agenda = [(at_s, next(order), node, what) for at_s, node, what in _node_events(trace, given.notice_s)]
     agenda.append((0.0, next(order), "", ""))  # everybody is asked at the start
     heapify(agenda)
-    told = 0.0
+    percent_reported = 0.0
     while agenda:
         at_s = min(agenda[0][0], trace.duration_s)
         if at_s > world.clock_s:
@@ -134,8 +134,8 @@ def simulate(
             world.clock_s = at_s
         if at_s >= trace.duration_s:
             break
-        if progress is not None and at_s >= told * trace.duration_s:
-            told = at_s / trace.duration_s + _TOLD_EVERY
+        if progress is not None and at_s >= percent_reported * trace.duration_s:
+            percent_reported = at_s / trace.duration_s + _REPORTED_EVERY
             progress(at_s / trace.duration_s)
         while agenda and agenda[0][0] <= at_s:
             _, _, node, what = heappop(agenda)
@@ -198,13 +198,13 @@ def _happen(world: World, node: str, what: str) -> None:
 def _ask(world: World, contender: Contender, given: Assumptions, sums: _Sums) -> list[float]:
     """Ask and obey until nothing changes; return when to look again."""
     due_s: list[float] = []
-    wake_s: float | None = None
+    requeue_after_s: float | None = None
     for _ in range(PASSES_MAX):
         observed = world.observe(given.desired, given.max_surge, given.max_unavailable)
-        on_demand, spot, wake_s = contender.answer(observed)
+        on_demand, spot, requeue_after_s = contender.answer(observed)
         steady = (on_demand, spot) == (world.on_demand_spec, world.spot_spec) and not observed.lost_node_uids
         sums.changes += on_demand != world.on_demand_spec
         due_s += world.scale(on_demand, spot)
         if steady:
             break
-    return due_s if wake_s is None else [*due_s, world.clock_s + wake_s]
+    return due_s if requeue_after_s is None else [*due_s, world.clock_s + requeue_after_s]

@@ -81,21 +81,21 @@ def parse_counts(text: str, name: str = "trace") -> Trace:
     120.0
     """
     try:
-        found: object = json.loads(text)
+        content: object = json.loads(text)
     except json.JSONDecodeError as fault:
         raise ValueError(f"{name}, line {fault.lineno}: this is no JSON: {fault.msg}") from fault
     except (ValueError, RecursionError) as fault:
         raise ValueError(f"{name} is no JSON that can be read: {fault}") from fault
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f'{name} must be {{"metadata": {{"gap_seconds": 300}}, "data": [16, 3]}}')  # noqa: TRY004
-    metadata = found.get("metadata")
+    metadata = content.get("metadata")
     gap_s = metadata.get("gap_seconds") if isinstance(metadata, dict) else None
     if isinstance(gap_s, bool) or not isinstance(gap_s, int | float) or not 0 < gap_s <= LENGTH_MAX_S:
         raise ValueError(
             f"{name}, field metadata.gap_seconds is {_short(gap_s)}; "
             "it must be a number of seconds, more than 0"
         )
-    counts = found.get("data")
+    counts = content.get("data")
     if not isinstance(counts, list) or not counts:
         raise ValueError(f"{name}, field data is {_short(counts)}; it must be a list of numbers of nodes")
     for place, count in enumerate(counts):

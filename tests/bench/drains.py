@@ -132,7 +132,7 @@ def _interruption(shop: Shop) -> Round:
         return seen(watched, KARPENTERS_N, began, ended)
 
 
-def told(title: str, rounds: Sequence[Round]) -> str:
+def published(title: str, rounds: Sequence[Round]) -> str:
     """Return a row of the table of the docs."""
     replicas = int(title.partition("N = ")[2].partition(",")[0])
     under = [one for one in rounds if one.lowest < replicas]
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             controller.start()
             for title, rounds in play(sandbox, controller, chosen.rounds):
                 found[title] = [asdict(one) for one in rounds]
-                sys.stdout.write(told(title, rounds))
+                sys.stdout.write(published(title, rounds))
                 sys.stdout.flush()
         finally:
             controller.end()

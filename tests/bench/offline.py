@@ -1,4 +1,4 @@
-"""What splitter itself costs, with no cluster: CPU of a watch event, a pass, a storm, as workloads grow.
+"""What splitter itself costs, with no cluster: CPU of a watch event, a reconcile, a storm, as workloads grow.
 
 The real cache, planner and reconciler over an API in the same process that answers at once, so that what is
 counted is splitter's own CPU time and nothing else's: comparable between two commits on a busy machine.
@@ -24,9 +24,9 @@ from rich.table import Table
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
+from splitter.core.labels_annotations import ownership_mark_value
 from splitter.core.model import Policy, Pool
-from splitter.core.surface import mark_value
-from splitter.kube import bodies, parse, paths
+from splitter.kube import parse, paths, payloads
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
@@ -88,7 +88,7 @@ class Paper:
         for pool in Pool:
             twin = renderer.render(orjson.loads(key_view.manifest_json), pool, Policy(on_demand_base=BASE))
             count = BASE if pool is Pool.ON_DEMAND else REPLICAS - BASE
-            raw = bodies.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
+            raw = payloads.twin(ApplyTwin(pool, twin.manifest_json, twin.hash, count, 1, 0, None))
             raw["metadata"] |= _identity(f"{name}-{pool.value}", namespace)
             raw["metadata"]["generation"] = 1
             raw["status"] = deployment_status(count)
@@ -103,7 +103,7 @@ class Paper:
         parked = replica_set_of(namespace, source, source["spec"]["template"], 0)
         park(parked)
         self.replica_sets.append(parked)
-        split = bodies.reporting_split(key_view, takes_over=True)
+        split = payloads.reporting_split(key_view, takes_over=True)
         split["metadata"] |= _identity(name, namespace, uid=f"split-{namespace}-{name}")
         split["status"] = {"state": "Steady"}
         self.splits.append(split)
@@ -200,7 +200,7 @@ def source_deployment(namespace: str, name: str, replicas: int = REPLICAS) -> Js
     """Return a source that splitter has taken over."""
     labels = {"app": name}
     identity = _identity(name, namespace)
-    mark = mark_value(identity["uid"], parse.instant(identity["creationTimestamp"]))
+    mark = ownership_mark_value(identity["uid"], parse.instant(identity["creationTimestamp"]))
     return {
         "metadata": {
             **identity,
@@ -357,13 +357,13 @@ class Run:
         )
 
     async def kept(self) -> dict[str, int]:
-        """Return how many bytes are kept of all objects of a kind, and by the first pass of each workload."""
+        """Return how many bytes are kept of all objects of a kind, and by each workload's first reconcile."""
         found, before = {}, 0
         tracemalloc.start()
-        for name, shelf, raws in self._shelves():
+        for name, indexer, raws in self._shelves():
             for raw in raws:
                 # As a watch brings it: what is kept of it is then counted here, and shares nothing on paper.
-                shelf.upsert(orjson.loads(orjson.dumps(raw)))
+                indexer.upsert(orjson.loads(orjson.dumps(raw)))
             found[name] = _traced() - before
             before += found[name]
         self._task = asyncio.create_task(self.reconciler.run(8, 4))
@@ -385,9 +385,9 @@ class Run:
     def fill(self) -> float:
         """Take all objects in; return the CPU seconds of one."""
         began, count = time.process_time(), 0
-        for _, shelf, raws in self._shelves():
+        for _, indexer, raws in self._shelves():
             for raw in raws:
-                shelf.upsert(raw)
+                indexer.upsert(raw)
                 count += 1
         return (time.process_time() - began) / count
 
@@ -453,7 +453,7 @@ def main() -> None:
         _print_memory(chosen.workloads)
         return
     table = Table(title=f"CPU of one process, workloads of {REPLICAS} replicas")
-    columns = ("workloads", "fill/object", "pod event", "steady pass", "1 node: last raise")
+    columns = ("workloads", "fill/object", "pod event", "steady reconcile", "1 node: last raise")
     for column in (*columns, "all: median raise", "all: last raise", "writes"):
         table.add_column(column, justify="right")
     for workloads in chosen.workloads:

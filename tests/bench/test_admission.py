@@ -18,7 +18,7 @@ from bench.figures import Percentiles, cpu_seconds, machine, show, write
 from e2e.support.shop import JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.placeable import runs
-from splitter.kube.placing import placement
+from splitter.kube.placement_writer import placement
 from splitter.sandbox import PatchKind, Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -145,8 +145,8 @@ def stage() -> Iterator[Stage]:
             uids = list(writers.map(lambda number: _split(sandbox, number), range(ALL_SPLITS)))
         here.uid = uids[7]
         placed = {uid: (f"db-{number}", runs(ORDINALS)) for number, uid in enumerate(uids) if uid}
-        told = json.dumps(placement(NAMESPACE, placed, SPOT_LABELS))
-        sandbox.kubectl("apply", "--server-side", "--field-manager=splitter", "-f", "-", stdin=told)
+        published = json.dumps(placement(NAMESPACE, placed, SPOT_LABELS))
+        sandbox.kubectl("apply", "--server-side", "--field-manager=splitter", "-f", "-", stdin=published)
         asked = {"splitter.io/spot-percent": "80", "splitter.io/grace": "90s", "splitter.io/soak": "10m"}
         labels = {"splitter.io/split": "enabled"}
         for body in (manifest("plain", 0), manifest("web", 0, labels=labels, annotations=asked)):

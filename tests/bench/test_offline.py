@@ -89,7 +89,7 @@ async def test_a_loss_is_answered_while_twins_are_rendered(monkeypatch: pytest.M
 async def test_a_loss_is_remembered_while_writes_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the raise nor the status can be written; the pods are gone at the next try, and it comes."""
     monkeypatch.setattr("splitter.reconciler._RETRY_S", 0.01)
-    monkeypatch.setattr("splitter.reconciler.board._INTERVAL_S", 0.01)
+    monkeypatch.setattr("splitter.reconciler.status_writer._INTERVAL_S", 0.01)
     run = Run(1)
     spot = names_of(run.paper.nodes, Pool.SPOT)
     send, refusing, tries = run.paper.send, True, 0

@@ -17,7 +17,7 @@ LIVED = ("SpotLost", "Returning", "Covered", "Scaled", "TakenOver", "HandedOver"
 
 
 def test_a_thousand_workloads() -> None:
-    """Measure the CPU and the size of one scrape, and what a pass spends on its figures."""
+    """Measure the CPU and the size of one scrape, and what a reconcile spends on its figures."""
     keys = [Key("Deployment", f"team-{number % 50}", f"web-{number}") for number in range(WORKLOADS)]
     for key in keys:
         metrics.workloads.show(key, figures())
@@ -37,7 +37,7 @@ def test_a_thousand_workloads() -> None:
             ("CPU", f"{cpu_s * 1000:.0f} ms", ""),
             ("size", f"{len(text) / 1e6:.1f} MB", ""),
             ("series", f"{len(series)}", "< 30 a workload"),
-            ("a pass, for its figures", f"{pass_us:.0f} µs", ""),
+            ("a reconcile, for its figures", f"{pass_us:.0f} µs", ""),
         ],
     )
     assert len(series) < 30 * WORKLOADS

@@ -285,7 +285,7 @@ def _member(name: str, proxy: FaultProxy, home: Path) -> Member:
         home,
         {**SHORT, "LEADER_ELECTION": "on", "METRICS_PORT": str(port)},
         launcher=_LAUNCHER,
-        told={CLOCK_FILE: str(clock)},
+        reported={CLOCK_FILE: str(clock)},
     )
     return Member(name, controller, proxy, clock, port)
 

@@ -49,13 +49,13 @@ class Server:
 @pytest.fixture
 async def server() -> AsyncIterator[tuple[Server, str]]:
     """Yield a running server and its address."""
-    told = Server()
+    reported = Server()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", told.answer)
+    app.router.add_route("*", "/{path:.*}", reported.answer)
     runner = web.AppRunner(app, shutdown_timeout=0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield told, f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield reported, f"http://127.0.0.1:{runner.addresses[0][1]}"
     await runner.cleanup()
 
 
@@ -83,8 +83,8 @@ def proxy(trusting: None, server: tuple[Server, str], tmp_path: Path) -> Iterato
 @pytest.fixture
 async def session(proxy: FaultProxy, tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
     """Yield a client of the proxy."""
-    told = yaml.safe_load(proxy.kubeconfig(tmp_path / "through").read_text())
-    url = told["clusters"][0]["cluster"]["server"]
+    reported = yaml.safe_load(proxy.kubeconfig(tmp_path / "through").read_text())
+    url = reported["clusters"][0]["cluster"]["server"]
     async with aiohttp.ClientSession(url, timeout=aiohttp.ClientTimeout(total=5)) as running:
         yield running
 

@@ -232,7 +232,7 @@ class TestEveryValue:
 
     def test_is_told(self) -> None:
         """Each has a comment."""
-        assert not [one.path for one in values() if not one.told]
+        assert not [one.path for one in values() if not one.reported]
 
     @pytest.mark.parametrize("path", CHANGES)
     def test_changes_what_it_says(self, helm: Helm, path: str) -> None:

@@ -102,8 +102,8 @@ class TestRendering:
             "admission.placement": "true",
             "uninstall.enabled": "false",
         }
-        told = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
-        text = renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *told)
+        reported = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+        text = renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *reported)
         found = objects(text)
         deployment = found["Deployment", "elsewhere", "splitter"]["spec"]
         pod = deployment["template"]["spec"]
@@ -146,8 +146,8 @@ class TestRendering:
         self, renders: Helm, values: tuple[str, ...], kept_to: str | None
     ) -> None:
         """The class that the chart makes is kept to its own pods; one of somebody else's is left alone."""
-        told = [word for value in values for word in ("--set", value)]
-        found = objects(renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *told))
+        reported = [word for value in values for word in ("--set", value)]
+        found = objects(renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *reported))
         policies = {key[0]: raw["spec"] for key, raw in found.items() if key[2] == "splitter-priority"}
         if kept_to is None:
             assert not policies
@@ -183,8 +183,8 @@ class TestRendering:
             "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team": "monitoring",
             "networkPolicy.probesFrom[0].ipBlock.cidr": "10.0.0.0/16",
         }
-        told = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
-        found = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *told))
+        reported = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+        found = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *reported))
         probes, metrics = found["NetworkPolicy", NAMESPACE, "splitter"]["spec"]["ingress"]
         assert probes == {"from": [{"ipBlock": {"cidr": "10.0.0.0/16"}}], "ports": [{"port": "health"}]}
         assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]

@@ -51,10 +51,10 @@ def settings_schema() -> dict[str, Any]:
         for name, field in fields.items()
         if name not in NOT_VALUES
     }
-    told = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
+    reported = "docs/reference/settings.md; watch_namespaces is watchNamespaces here."
     return {
         "type": "object",
-        "description": told,
+        "description": reported,
         "additionalProperties": False,
         "properties": properties,
     }

@@ -20,7 +20,7 @@ class Value:
 
     path: str
     default: object
-    told: str
+    reported: str
 
 
 def values(text: str | None = None) -> list[Value]:
@@ -46,8 +46,8 @@ def values(text: str | None = None) -> list[Value]:
         parents.append(key["key"])
         value, _, behind = key["value"].partition(" # ")
         if value.strip():
-            told = behind.strip() or " ".join(above)
-            found.append(Value(".".join(parents), yaml.safe_load(value), told))
+            reported = behind.strip() or " ".join(above)
+            found.append(Value(".".join(parents), yaml.safe_load(value), reported))
         above.clear()
     return found
 
@@ -55,7 +55,7 @@ def values(text: str | None = None) -> list[Value]:
 def table() -> str:
     """Return the table of the README, between its marks."""
     rows = [
-        f"| `{one.path}` | `{json.dumps(one.default)}` | {one.told.replace('|', chr(92) + '|')} |"
+        f"| `{one.path}` | `{json.dumps(one.default)}` | {one.reported.replace('|', chr(92) + '|')} |"
         for one in values()
     ]
     return "\n".join([BEGIN, "| value | default | what it is |", "|---|---|---|", *rows, END])

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from builders import NOW, ago, pod
-from splitter.core.model import Policy, Pool, Standing
+from splitter.core.model import NodeStatus, Policy, Pool
 from splitter.core.placeable import Reach
 from splitter.core.placement import Member, Placed, Placeholder, PlacementInput
 
@@ -14,7 +14,7 @@ OD, SPOT = False, True
 def member(
     ordinal: int,
     on_spot: bool,
-    standing: Standing = Standing.SOUND,
+    node_status: NodeStatus = NodeStatus.SOUND,
     *,
     born: Pool | None = None,
     reach: Reach = Reach(),  # noqa: B008 - frozen
@@ -22,9 +22,9 @@ def member(
 ) -> Member:
     """Return a member that is ready on a node of its own."""
     node = f"{'spot' if on_spot else 'od'}-{ordinal}"
-    bound = standing is not Standing.UNBOUND
+    bound = node_status is not NodeStatus.UNBOUND
     fields = {"node": node, "node_uid": f"uid-{node}"} | fields if bound else fields
-    made = pod(f"db-{ordinal}", standing, on_spot=on_spot, **fields)  # type: ignore[arg-type]
+    made = pod(f"db-{ordinal}", node_status, on_spot=on_spot, **fields)  # type: ignore[arg-type]
     return Member(ordinal, made, born, reach)
 
 
@@ -40,7 +40,9 @@ def five(*others: Member) -> tuple[Member, ...]:
     return tuple(given_.get(k, member(k, SPOT if k > 2 else OD)) for k in range(5))
 
 
-def room(ordinal: int, pool: Pool = Pool.SPOT, *, since_s: float = 3600, **fields: object) -> Placeholder:
+def reservation(
+    ordinal: int, pool: Pool = Pool.SPOT, *, since_s: float = 3600, **fields: object
+) -> Placeholder:
     """Return a placeholder that stands in its pool."""
     stands = {"on_spot": pool is Pool.SPOT, "ready_since": ago(since_s)} | fields
     return Placeholder(pool, ordinal, "", pod("held", **stands))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from splitter.cli.admission import Subject, document, policies
 from splitter.core.admission import placement_policy
 from splitter.core.admission.annotations import FORMS
 from splitter.core.desired import NodePresets
-from splitter.core.surface import USER_ANNOTATIONS, parse_duration
+from splitter.core.labels_annotations import USER_ANNOTATIONS, parse_duration
 from splitter.settings import Settings
 
 EXPRESSION = {"key": "cheap.example.com/pool", "operator": "Exists"}

@@ -1,4 +1,4 @@
-"""Running pods change their owner: what one pass writes, in each moment of the way there and back."""
+"""Running pods change their owner: what one reconcile writes, in each moment of the way there and back."""
 
 from dataclasses import replace
 from typing import Any
@@ -24,6 +24,8 @@ from splitter.core.actions import (
 from splitter.core.forecast import forecast
 from splitter.core.handover import Step
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     PodView,
@@ -31,8 +33,6 @@ from splitter.core.model import (
     Pool,
     ReplicaSetView,
     SourceView,
-    Standing,
-    Tie,
     Trouble,
     TwinView,
 )
@@ -47,7 +47,7 @@ OD, SPOT = Pool.ON_DEMAND, Pool.SPOT
 
 
 def planned(observed: Observation, template: str = "v1", **made: Any) -> Plan:  # noqa: ANN401
-    """Return the plan of one pass; `made` is what else is known of the rendered twins."""
+    """Return the plan of one reconcile; `made` is what else is known of the rendered twins."""
     twins = {pool: replace(one, **made) for pool, one in rendered(template).items()}
     return plan(observed, policy_in_force(observed, DEFAULTS), twins, Rules(defaults=DEFAULTS))
 
@@ -67,7 +67,7 @@ def running(
 
 def home(of: tuple[PodView, ...], **fields: Any) -> ReplicaSetView:  # noqa: ANN401
     """Return the source's own ReplicaSet."""
-    return replace(replica_set("web-h1", of=of, tie=Tie.ATTACHED), **fields)
+    return replace(replica_set("web-h1", of=of, attachment=Attachment.ATTACHED), **fields)
 
 
 KEPT = replica_set("web-splith1", spec=0)
@@ -101,11 +101,11 @@ def gone_home(**fields: Any) -> SourceView:  # noqa: ANN401
 
 
 class TestOnboarding:
-    """All that prepares it in one pass, in this order; pods are let go when it has been done."""
+    """All that prepares it in one reconcile, in this order; pods are let go when it has been done."""
 
     def test_idle_replica_sets_are_parked_first(self) -> None:
         """A paused Deployment scales the one that it has, also an old one, to N."""
-        old = replica_set("web-h0", spec=0, tie=Tie.ATTACHED, template="v0")
+        old = replica_set("web-h0", spec=0, attachment=Attachment.ATTACHED, template="v0")
         found = planned(observation(labelled(), [home(running(3, 2)), old]))
         assert found.step is Step.ADOPT_PODS
         assert [type(one) for one in found.actions] == [Park]
@@ -118,7 +118,7 @@ class TestOnboarding:
 
     def test_twins_are_created_with_the_size_of_their_group(self) -> None:
         """Paused; never at 0, or they would end what they adopt. Unknown nodes count as on-demand."""
-        pods = (*running(2, 2), pod("new", Standing.UNBOUND, revision="h1"))
+        pods = (*running(2, 2), pod("new", NodeStatus.UNBOUND, revision="h1"))
         found = planned(observation(labelled(), [home(pods), KEPT]))
         made = [one for one in found.actions if isinstance(one, ApplyTwin)]
         assert [(one.pool, one.replicas, one.paused) for one in made] == [(OD, 3, True), (SPOT, 2, True)]
@@ -147,8 +147,8 @@ class TestOnboarding:
         """That very ReplicaSet, as it was seen."""
         found = planned(observation(labelled(), [home(running(3, 2, born=True)), KEPT], **waiting(3, 2)))
         assert found.actions == (OrphanPods("web-h1", "uid-web-h1", "rv-web-h1"),)
-        assert found.wake_after_s is not None
-        assert found.wake_after_s < 0.5
+        assert found.requeue_after_s is not None
+        assert found.requeue_after_s < 0.5
 
     def test_not_before_the_twins_are_seen(self) -> None:
         """The Deployment controller has to know that they are paused."""
@@ -179,7 +179,9 @@ class TestOnboarding:
 
     def test_two_that_run(self) -> None:
         """A rollout began before the pause: it goes on first, and is waited for."""
-        newer = replica_set("web-h2", of=[pod("x", revision="h2")], tie=Tie.ATTACHED, template="v2")
+        newer = replica_set(
+            "web-h2", of=[pod("x", revision="h2")], attachment=Attachment.ATTACHED, template="v2"
+        )
         found = planned(observation(labelled(), [home(running(3, 2)), newer]))
         assert found.actions == (SetPaused(paused=False, resource_version="rv-web"),)
         resumed = planned(observation(labelled(paused=False), [home(running(3, 2)), newer]))
@@ -197,12 +199,12 @@ class TestOnboarding:
 class TestCalm:
     """No pod changes its owner while a node under the workload is going."""
 
-    @pytest.mark.parametrize("standing", [Standing.DOOMED, Standing.LOST])
+    @pytest.mark.parametrize("node_status", [NodeStatus.DOOMED, NodeStatus.LOST])
     @pytest.mark.parametrize("split_already", [False, True])
-    def test_is_waited_for(self, standing: Standing, split_already: bool) -> None:
+    def test_is_waited_for(self, node_status: NodeStatus, split_already: bool) -> None:
         """Before the first write, and before the pods are let go; the node is named."""
         pods = list(running(3, 2, born=True))
-        pods[3] = replace(pods[3], standing=standing, node="spot-7", signal="a notice")
+        pods[3] = replace(pods[3], node_status=node_status, node="spot-7", signal="a notice")
         own = home(tuple(pods))
         observed = observation(labelled(), [own, KEPT], **waiting(3, 2))
         if not split_already:
@@ -217,13 +219,13 @@ class TestCalm:
     def test_a_choice_is_no_reason_to_wait(self, cordoned: bool) -> None:
         """A node that somebody cordoned, or that Karpenter wants back: it may stay so for ever."""
         pods = list(running(3, 2, born=True))
-        pods[3] = replace(pods[3], standing=Standing.DOOMED, cordoned=cordoned, voluntary=not cordoned)
+        pods[3] = replace(pods[3], node_status=NodeStatus.DOOMED, cordoned=cordoned, voluntary=not cordoned)
         found = planned(observation(labelled(), [home(tuple(pods)), KEPT], **waiting(3, 2)))
         assert [type(one) for one in found.actions] == [OrphanPods]
 
     def test_a_loss_is_covered_before_it_goes_home(self) -> None:
         """The label is gone, and spot goes: on-demand is raised as if it were there."""
-        doomed = [replace(one, standing=Standing.DOOMED) for one in running(0, 3, born=True)]
+        doomed = [replace(one, node_status=NodeStatus.DOOMED) for one in running(0, 3, born=True)]
         spot = having(SPOT, replica_set("web-spot-h1", of=doomed))
         on_demand = having(OD, replica_set("web-on-demand-h1", of=running(2, 0, born=True)))
         found = planned(observation(gone_home(), [KEPT], on_demand=on_demand, spot=spot))
@@ -272,12 +274,12 @@ class TestSettling:
     def test_pods_that_the_source_took_back(self) -> None:
         """Somebody had unpaused it: a twin whose pods it has makes none beside them."""
         made = replica_set("web-on-demand-h1", of=running(3, 0, born=True))
-        taken = replica_set("web-h1", of=running(0, 3), tie=Tie.PARKED)
+        taken = replica_set("web-h1", of=running(0, 3), attachment=Attachment.PARKED)
         twins = waiting(3, 2) | {"on_demand": having(OD, made, paused=True)}
         found = planned(observation(labelled(), [KEPT, taken], **twins))
         [scaled] = [one for one in found.actions if isinstance(one, Scale)]
         assert (found.step, scaled.name, scaled.replicas) == (Step.SETTLE, "web-spot", 0)
-        all_taken = replica_set("web-h1", of=running(2, 3), tie=Tie.PARKED)
+        all_taken = replica_set("web-h1", of=running(2, 3), attachment=Attachment.PARKED)
         found = planned(observation(labelled(), [KEPT, all_taken], **waiting(3, 2)))
         assert [(one.name, one.replicas) for one in found.actions if isinstance(one, Scale)] == [
             ("web-on-demand", 0),
@@ -295,7 +297,7 @@ class TestSettling:
 
     def test_pods_without_a_node(self) -> None:
         """They are ended: the twin makes them, for where they may stand."""
-        waits = pod("new", Standing.UNBOUND, born=OD, revision="h1")
+        waits = pod("new", NodeStatus.UNBOUND, born=OD, revision="h1")
         found = planned(replace(observation(labelled(), [KEPT], **waiting(1, 0)), orphans=(waits,)))
         assert found.actions == (DeleteUnboundPod("new", "uid-new"),)
 
@@ -394,7 +396,7 @@ class TestOffboarding:
         assert found.actions == (KeepRevision("web-splith1", "web-on-demand-h1"),)
 
     def test_then_the_pods_are_let_go(self) -> None:
-        """Of both twins in one pass."""
+        """Of both twins in one reconcile."""
         found = planned(observation(gone_home(), [KEPT], **owning(paused=True)))
         assert [one.name for one in found.actions if isinstance(one, OrphanPods)] == [
             "web-on-demand-h1",
@@ -471,7 +473,7 @@ class TestBringingHome:
 
     def test_pods_without_a_node(self) -> None:
         """One that only spot nodes may run would wait for ever."""
-        waits = pod("new", Standing.UNBOUND, born=SPOT, revision="h1")
+        waits = pod("new", NodeStatus.UNBOUND, born=SPOT, revision="h1")
         found = self.homeward((*running(2, 0, born=True), waits), KEPT)
         assert found.actions == (DeleteUnboundPod("new", "uid-new"),)
 
@@ -487,7 +489,7 @@ class TestForecast:
     """What is said before anything happens."""
 
     @pytest.mark.parametrize(
-        ("base", "on_demand", "spot", "told"),
+        ("base", "on_demand", "spot", "reported"),
         [
             (2, 2, 3, "running pods that stay where they are: 5 of 5"),
             (
@@ -507,10 +509,10 @@ class TestForecast:
             ),
         ],
     )
-    def test_who_stays_and_who_moves(self, base: int, on_demand: int, spot: int, told: str) -> None:
+    def test_who_stays_and_who_moves(self, base: int, on_demand: int, spot: int, reported: str) -> None:
         """By the nodes that they are on."""
         observed = observation(labelled(), [home(running(on_demand, spot))])
-        assert forecast(observed, labelled(), Policy(on_demand_base=base), Tuning()) == told
+        assert forecast(observed, labelled(), Policy(on_demand_base=base), Tuning()) == reported
 
     def test_frozen(self) -> None:
         """Nothing moves."""

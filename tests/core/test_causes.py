@@ -18,7 +18,7 @@ from splitter.core.causes import (
     of_scheduling,
     unplaceable,
 )
-from splitter.core.model import PodView, Pool, Standing, Tie, Trouble
+from splitter.core.model import Attachment, NodeStatus, PodView, Pool, Trouble
 from splitter.core.nodes import (
     CapacityClass,
     Health,
@@ -399,7 +399,7 @@ class TestNodes:
 
 def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
     """Return a pod that the scheduler cannot place."""
-    return pod(name, Standing.UNBOUND, unschedulable_since=ago(10), trouble=trouble, **fields)
+    return pod(name, NodeStatus.UNBOUND, unschedulable_since=ago(10), trouble=trouble, **fields)
 
 
 class TestTwins:
@@ -407,8 +407,10 @@ class TestTwins:
         """Refused replicas and those that wait for something of their own; not those that lack a node."""
         refused = Trouble(Reason.QUOTA_EXCEEDED, QUOTA)
         sets = [
-            replica_set("a", 5, [pod(), waiting("w", NO_VOLUME), waiting("x")], tie=Tie.ATTACHED),
-            replica_set("b", 4, [pod("y")], tie=Tie.ATTACHED, refusal=refused),
+            replica_set(
+                "a", 5, [pod(), waiting("w", NO_VOLUME), waiting("x")], attachment=Attachment.ATTACHED
+            ),
+            replica_set("b", 4, [pod("y")], attachment=Attachment.ATTACHED, refusal=refused),
         ]
         assert hindered(twin_of(Pool.SPOT, sets, updated=3)) == 1 + 3
 
@@ -435,7 +437,11 @@ class TestTwins:
         """Our own view of the nodes goes before what the scheduler says about one pod."""
         elsewhere = Trouble(Reason.VOLUME_ZONE_CONFLICT, "")
         tainted = Trouble(Reason.TAINT_NOT_TOLERATED, "")
-        sets = [replica_set("a", 2, [waiting("a", NO_VOLUME), waiting("b", elsewhere)], tie=Tie.ATTACHED)]
+        sets = [
+            replica_set(
+                "a", 2, [waiting("a", NO_VOLUME), waiting("b", elsewhere)], attachment=Attachment.ATTACHED
+            )
+        ]
         assert unplaceable(twin_of(Pool.SPOT, sets, updated=2)) == elsewhere
         assert unplaceable(twin_of(Pool.SPOT, sets, updated=2, excluded=tainted)) == tainted
         assert unplaceable(twin_of(Pool.SPOT, [replica_set("a", 1, [waiting()])], updated=1)) is None

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW, ago, pod
-from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, room, said
-from splitter.core.model import Pool, Standing
+from core.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
+from splitter.core.model import NodeStatus, Pool
 from splitter.core.placeable import Restart
 from splitter.core.placement import Member, place
 from splitter.core.placement.disruption import Cause, End, hindrance, permitted
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
 
-HELD_UP = room(1, Pool.ON_DEMAND, on_spot=False)
+HELD_UP = reservation(1, Pool.ON_DEMAND, on_spot=False)
 MISPLACED = five(member(1, SPOT))
-DOOMED = five(member(4, SPOT, Standing.DOOMED))
-VANISHED = five(member(4, SPOT, Standing.LOST, vanished=True, vanished_since=ago(10)))
+DOOMED = five(member(4, SPOT, NodeStatus.DOOMED))
+VANISHED = five(member(4, SPOT, NodeStatus.LOST, vanished=True, vanished_since=ago(10)))
 IN_FORCE = (0, 1, 2, 4)
 
 
@@ -30,7 +30,7 @@ class TestEvidence:
     def test_a_node_that_went_while_ready_may_still_run_its_pods(self) -> None:
         """Deleted by hand, or registering anew: as long as Kubernetes' own collector waits, so do we."""
         placed = place(observed(*VANISHED, in_force=IN_FORCE), MAJORITY, RebalanceState())
-        assert (placed.vanished, placed.state.restarts, placed.next_wake_s) == ((), (), 30)
+        assert (placed.vanished, placed.state.restarts, placed.requeue_after_s) == ((), (), 30)
         assert said(placed) == (
             "SpotLost: db-4 is removed at 10:00:30Z: Node spot-4 was Ready when its object went, so the pod"
             " may still run there, or the node may register anew"
@@ -49,12 +49,12 @@ class TestEvidence:
         """And looks again when it is over."""
         frozen = replace(MAJORITY, freeze=True)
         placed = place(observed(*VANISHED, in_force=IN_FORCE), frozen, RebalanceState())
-        assert (placed.vanished, placed.next_wake_s) == ((), 30)
+        assert (placed.vanished, placed.requeue_after_s) == ((), 30)
 
     def test_a_node_that_registered_anew_keeps_its_pods(self) -> None:
         """Its kubelet starts what is bound to it: nobody has to end that, least of all everybody at once."""
         again = [
-            member(k, OD, Standing.LOST, vanished=True, successor="uid-again", vanished_since=ago(999))
+            member(k, OD, NodeStatus.LOST, vanished=True, successor="uid-again", vanished_since=ago(999))
             for k in (0, 1, 2)
         ]
         placed = place(observed(*five(*again)), MAJORITY, RebalanceState())
@@ -70,7 +70,7 @@ class TestEvidence:
         seen = observed(*members, in_force=(0, 1, 2, 4) if members is DOOMED else (0, 1, 2))  # type: ignore[misc]
         seen = replace(seen, unplaceable="the policy is not there", placeholder=HELD_UP)
         placed = place(seen, MAJORITY, RebalanceState())
-        assert (placed.evict, placed.room, placed.verdict.reason) == (
+        assert (placed.evict, placed.reservation, placed.verdict.reason) == (
             None,
             None,
             Reason.PLACEMENT_UNSUPPORTED,
@@ -81,22 +81,22 @@ class TestEvidence:
         """The policy does not act: nobody is evicted until it is tried once more, later."""
         state = RebalanceState(moved=3, moved_uid="before", moved_up=True, last_step=ago(10))
         seen = observed(
-            *five(member(4, SPOT, Standing.DOOMED), member(3, SPOT, born=None)), in_force=IN_FORCE
+            *five(member(4, SPOT, NodeStatus.DOOMED), member(3, SPOT, born=None)), in_force=IN_FORCE
         )
         placed = place(seen, MAJORITY, state)
         assert (placed.evict, placed.state.unplaced, placed.state.failed_covers) == (None, True, 1)
         assert placed.verdict.reason is Reason.PLACEMENT_UNSUPPORTED
-        assert placed.next_wake_s == 120
+        assert placed.requeue_after_s == 120
         later = replace(seen, now=NOW + timedelta(seconds=121))
         assert place(later, MAJORITY, placed.state).evict is not None
 
     def test_nobody_is_ended_before_the_policy_is_told(self) -> None:
-        """What a pass does not write, it does not count either."""
-        placed = place(observed(*DOOMED, in_force=IN_FORCE, told=False), MAJORITY, RebalanceState())
+        """What a reconcile does not write, it does not count either."""
+        placed = place(observed(*DOOMED, in_force=IN_FORCE, published=False), MAJORITY, RebalanceState())
         assert (placed.evict, placed.state.restarts, placed.state.moved) == (None, (), None)
         frozen = replace(MAJORITY, freeze=True)
         gone = replace(VANISHED[4], pod=replace(VANISHED[4].pod, vanished_since=None))  # type: ignore[type-var]
-        placed = place(observed(*five(gone), in_force=IN_FORCE, told=False), frozen, RebalanceState())
+        placed = place(observed(*five(gone), in_force=IN_FORCE, published=False), frozen, RebalanceState())
         assert (placed.vanished, placed.state.restarts) == ((), ())
 
 
@@ -107,7 +107,7 @@ class TestCount:
         """The fifth time within an hour it stays, and is told when it is looked at again."""
         state = RebalanceState(restarts=tuple(Restart(4, ago(s)) for s in (3000, 2000, 1000, 100)))
         placed = place(observed(*DOOMED, in_force=IN_FORCE), MAJORITY, state)
-        assert (placed.evict, placed.next_wake_s) == (None, 600)
+        assert (placed.evict, placed.requeue_after_s) == (None, 600)
         assert said(placed) == (
             "RestartLimit: db-4 is left alone until 10:10:00Z: splitter has ended it 4 times within the hour"
         )
@@ -121,21 +121,21 @@ class TestCount:
         )
         seen = observed(*MISPLACED, placeholder=HELD_UP)
         placed = place(seen, MAJORITY, state)
-        assert (placed.evict, placed.room, placed.verdict.reason) == (None, None, Reason.RESTART_LIMIT)
+        assert (placed.evict, placed.reservation, placed.verdict.reason) == (None, None, Reason.RESTART_LIMIT)
         assert place(seen, MAJORITY, RebalanceState(restarts=state.restarts[:1])).evict is not None
 
     def test_who_has_to_rest_holds_up_nobody_else(self) -> None:
         """On notice the other doomed member is moved; for the sake of order, the other misplaced one."""
         often = tuple(Restart(3, ago(s), planned=True) for s in (3000, 2000, 1000, 100))
-        both = five(*(member(k, SPOT, Standing.DOOMED) for k in (3, 4)))
+        both = five(*(member(k, SPOT, NodeStatus.DOOMED) for k in (3, 4)))
         placed = place(observed(*both, in_force=(0, 1, 2, 3, 4)), MAJORITY, RebalanceState(restarts=often))
         assert placed.evict is not None
         assert placed.evict.pod == "db-4"
         misplaced = five(member(0, SPOT), member(1, SPOT))
         own = tuple(one._replace(ordinal=0) for one in often[:2])
         placed = place(observed(*misplaced), MAJORITY, RebalanceState(restarts=own))
-        assert placed.room is not None
-        assert placed.room.ordinal == 1
+        assert placed.reservation is not None
+        assert placed.reservation.ordinal == 1
 
     def test_each_member_has_its_own(self) -> None:
         """And what is older than an hour is forgotten."""
@@ -151,7 +151,11 @@ class TestCount:
             failed_covers=2, last_step=ago(100), restarts=(Restart(4, ago(300)), Restart(4, ago(100)))
         )
         placed = place(observed(*DOOMED, in_force=IN_FORCE), MAJORITY, state)
-        assert (placed.evict, placed.next_wake_s, placed.verdict.reason) == (None, 140, Reason.MOVE_UNDONE)
+        assert (placed.evict, placed.requeue_after_s, placed.verdict.reason) == (
+            None,
+            140,
+            Reason.MOVE_UNDONE,
+        )
 
     @given(
         st.lists(st.tuples(st.sampled_from(Cause), st.integers(0, 1200)), max_size=60),
@@ -163,7 +167,7 @@ class TestCount:
         for cause, pause_s in asked:
             now += timedelta(seconds=pause_s)
             seen = replace(observed(*DOOMED, in_force=IN_FORCE), now=now)
-            target = pod("db-4", Standing.DOOMED, on_spot=True, uid=f"uid-{now}", created=now)
+            target = pod("db-4", NodeStatus.DOOMED, on_spot=True, uid=f"uid-{now}", created=now)
             granted, _, state = permitted(
                 seen, [End(4, target, cause)], state, Tuning(restarts_per_hour=most)
             )
@@ -178,20 +182,20 @@ class TestCount:
         assert state.restarts == (Restart(3, NOW),)
 
     def test_no_more_than_one_pass_writes(self) -> None:
-        """What is counted is done: the others come in the next pass, which is soon."""
-        lost = tuple(member(k, OD, Standing.LOST, vanished=True) for k in range(30))
+        """What is counted is done: the others come in the next reconcile, which is soon."""
+        lost = tuple(member(k, OD, NodeStatus.LOST, vanished=True) for k in range(30))
         seen = observed(*lost, in_force=tuple(range(16)))
         first = place(seen, MAJORITY, RebalanceState())
-        assert (len(first.vanished), len(first.state.restarts), first.next_wake_s) == (20, 20, 1.0)
+        assert (len(first.vanished), len(first.state.restarts), first.requeue_after_s) == (20, 20, 1.0)
         left = tuple(one if k >= 20 else Member(k) for k, one in enumerate(lost))
         second = place(replace(seen, members=left), MAJORITY, first.state)
         assert [one.name for one in second.vanished] == [f"db-{k}" for k in range(20, 30)]
 
     def test_who_has_to_wait_is_looked_at_again(self) -> None:
         """One is removed now, one of a node that went later: no event tells when its time is over."""
-        lost = member(3, OD, Standing.LOST, vanished=True)
+        lost = member(3, OD, NodeStatus.LOST, vanished=True)
         placed = place(observed(*five(lost, VANISHED[4]), in_force=IN_FORCE), MAJORITY, RebalanceState())
-        assert ([one.name for one in placed.vanished], placed.next_wake_s) == (["db-3"], 1.0)
+        assert ([one.name for one in placed.vanished], placed.requeue_after_s) == (["db-3"], 1.0)
 
     def test_what_is_remembered_survives_a_restart(self) -> None:
         """As JSON in the Split; what is malformed is left out."""
@@ -210,7 +214,7 @@ class TestCount:
 
     def test_a_thousand_members_are_decided_in_time(self) -> None:
         """All doomed, each ended as often as may be: less than a second, whatever the Split remembers."""
-        doomed = tuple(member(k, SPOT, Standing.DOOMED) for k in range(1000))
+        doomed = tuple(member(k, SPOT, NodeStatus.DOOMED) for k in range(1000))
         often = tuple(Restart(k, ago(60)) for k in range(1000) for _ in range(4))
         seen = observed(*doomed, in_force=tuple(range(1000)))
         began = time.process_time()
@@ -220,6 +224,6 @@ class TestCount:
 
 def test_without_a_node_nobody_asks_for_a_majority() -> None:
     """Nothing of them runs: there is none to keep by waiting."""
-    lost = five(*(member(k, SPOT, Standing.LOST, vanished=True) for k in range(5)))
+    lost = five(*(member(k, SPOT, NodeStatus.LOST, vanished=True) for k in range(5)))
     seen = observed(*lost, in_force=tuple(range(5)))
     assert hindrance(seen, End(4, pod("db-4"), Cause.VANISHED), RebalanceState(), Tuning()) is None

@@ -7,7 +7,7 @@ import pytest
 
 from builders import free_source, observation, replica_set, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
-from splitter.core.model import Neighbours, Policy, Tie
+from splitter.core.model import Attachment, Policy, RelatedObjects
 from splitter.core.reasons import Reason
 
 
@@ -46,8 +46,8 @@ def test_a_rollout_in_progress_only_waits() -> None:
 
 def test_a_foreign_object_under_a_twins_name() -> None:
     """It is not ours to overwrite."""
-    around = Neighbours(taken_names=("web-spot",))
-    found = refusal(observation(neighbours=around), free_source(), Policy(), ())
+    around = RelatedObjects(taken_names=("web-spot",))
+    found = refusal(observation(related=around), free_source(), Policy(), ())
     assert found is not None
     assert found.reason is Reason.TWIN_NAME_TAKEN
     assert "web-spot" in found.message
@@ -70,11 +70,11 @@ def test_one_thing_at_a_time() -> None:
 class TestOneNodeVolume:
     """All replicas of a Deployment share its claims, and twins never share a node."""
 
-    AROUND = Neighbours(one_node_claim="uploads")
+    AROUND = RelatedObjects(one_node_claim="uploads")
 
     def test_is_refused(self) -> None:
         """With the claim's name and the remedy."""
-        found = refusal(observation(neighbours=self.AROUND), free_source(), Policy(), ())
+        found = refusal(observation(related=self.AROUND), free_source(), Policy(), ())
         assert found is not None
         assert found.reason is Reason.VOLUME_READ_WRITE_ONCE
         assert "uploads" in found.message
@@ -84,7 +84,7 @@ class TestOneNodeVolume:
     def test_only_where_two_pods_exist_at_a_time(self, replicas: int, surge: int, refused: bool) -> None:
         """A single replica that goes before its replacement comes may take its volume along."""
         lone = free_source(replicas, max_surge=surge, max_unavailable=1)
-        assert (refusal(observation(neighbours=self.AROUND), lone, Policy(), ()) is not None) is refused
+        assert (refusal(observation(related=self.AROUND), lone, Policy(), ()) is not None) is refused
 
 
 class TestPodsThatNobodyCouldTellApart:
@@ -100,7 +100,7 @@ class TestPodsThatNobodyCouldTellApart:
 
     def test_a_replica_set_that_was_adopted_by_hand(self) -> None:
         """It does not select its pods by their hash; a restart makes one that does."""
-        own = replace(replica_set("mine", 2, tie=Tie.ATTACHED), hashes=())
+        own = replace(replica_set("mine", 2, attachment=Attachment.ATTACHED), hashes=())
         found = refusal(observation(sets=[own]), free_source(), Policy(), ())
         assert found is not None
         assert found.reason is Reason.SELECTOR_NOT_RELEASABLE
@@ -108,7 +108,7 @@ class TestPodsThatNobodyCouldTellApart:
 
     def test_an_old_one_without_pods(self) -> None:
         """Is parked as it is."""
-        own = replace(replica_set("mine", 0, tie=Tie.ATTACHED), hashes=())
+        own = replace(replica_set("mine", 0, attachment=Attachment.ATTACHED), hashes=())
         assert refusal(observation(sets=[own]), free_source(), Policy(), ()) is None
 
 
@@ -118,19 +118,19 @@ class TestWhileSplit:
     @pytest.mark.parametrize(
         ("fields", "around", "reason"),
         [
-            ({"recreate": True}, Neighbours(), Reason.STRATEGY_RECREATE),
-            ({"controller": "Shop/web"}, Neighbours(), Reason.OWNED_BY_CONTROLLER),
+            ({"recreate": True}, RelatedObjects(), Reason.STRATEGY_RECREATE),
+            ({"controller": "Shop/web"}, RelatedObjects(), Reason.OWNED_BY_CONTROLLER),
             (
                 {},
-                Neighbours(autoscaled_twin="HorizontalPodAutoscaler/web-spot"),
+                RelatedObjects(autoscaled_twin="HorizontalPodAutoscaler/web-spot"),
                 Reason.AUTOSCALER_ON_TWIN,
             ),
-            ({}, Neighbours(one_node_claim="uploads"), Reason.VOLUME_READ_WRITE_ONCE),
+            ({}, RelatedObjects(one_node_claim="uploads"), Reason.VOLUME_READ_WRITE_ONCE),
         ],
     )
-    def test_is_reported(self, fields: dict[str, Any], around: Neighbours, reason: Reason) -> None:
+    def test_is_reported(self, fields: dict[str, Any], around: RelatedObjects, reason: Reason) -> None:
         """With the reason that would refuse it, and what happens meanwhile."""
-        found = objection_while_split(observation(neighbours=around), source(**fields), Policy())
+        found = objection_while_split(observation(related=around), source(**fields), Policy())
         assert found is not None
         assert found.reason is reason
         assert found.message.endswith("It stays split and is kept safe until its label is removed")
@@ -140,7 +140,7 @@ class TestWhileSplit:
         ours = source(paused=True, rollout_complete=False)
         assert (
             objection_while_split(
-                observation(neighbours=Neighbours(taken_names=("web-spot",))), ours, Policy()
+                observation(related=RelatedObjects(taken_names=("web-spot",))), ours, Policy()
             )
             is None
         )
@@ -162,8 +162,8 @@ class TestAdvice:
 
     def test_an_autoscaler_that_loses_its_tolerance(self) -> None:
         """With the setting that makes up for it."""
-        around = Neighbours(untolerant_autoscaler="ScaledObject/web")
-        (found,) = advice(observation(neighbours=around), free_source())
+        around = RelatedObjects(untolerant_autoscaler="ScaledObject/web")
+        (found,) = advice(observation(related=around), free_source())
         assert found.reason is Reason.AUTOSCALER_WITHOUT_TOLERANCE
         assert "stabilizationWindowSeconds" in found.message
         assert not found.warning

@@ -13,7 +13,7 @@ from splitter.core.actions import Action, Scale, SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.handover import Step
-from splitter.core.model import Observation, PodView, Policy, Pool, Standing, Tie, Trouble
+from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Policy, Pool, Trouble
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
@@ -53,11 +53,11 @@ def at_rest(
 
 def doomed(name: str = "going", **fields: Any) -> PodView:  # noqa: ANN401 (fields of PodView)
     """Return a spot pod on a node that is about to go."""
-    return pod(name, Standing.DOOMED, on_spot=True, **fields)
+    return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
 
 
 def planned(seen: Observation) -> Plan:
-    """Plan a pass."""
+    """Plan a reconcile."""
     return plan(seen, policy_in_force(seen, Policy()), rendered(), Rules())
 
 
@@ -104,14 +104,14 @@ class TestAtRest:
         """For a minute in ten one may go: it asks budgets before it says what it wants."""
         seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=True, budgets=())
         found = planned(replace(seen, now=into_its_ten_minutes(seen, into_s)))
-        assert (budgets(found), found.wake_after_s) == ([keeps], wakes_s)
+        assert (budgets(found), found.requeue_after_s) == ([keeps], wakes_s)
 
     @pytest.mark.parametrize(("consolidates", "wakes_s"), [(False, 60.0), (None, None)])
     def test_surge_first_where_it_wants_none(self, consolidates: bool | None, wakes_s: float | None) -> None:
         """All stay; and time alone changes nothing where no node is Karpenter's."""
         seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=consolidates)
         found = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
-        assert (budgets(found), found.wake_after_s) == ([N], wakes_s)
+        assert (budgets(found), found.requeue_after_s) == ([N], wakes_s)
 
     def test_surge_first_closes_when_a_node_goes(self) -> None:
         """What Karpenter wants it taints first."""
@@ -154,8 +154,8 @@ class TestRaised:
         later = doomed("later", deadline=ago(-90), termination_s=30)
         found = planned(at_rest(late, later, budgets=(replace(OURS, min_available=N),)))
         assert budgets(found) == [N - 1]
-        assert found.wake_after_s is not None
-        assert found.wake_after_s <= 60
+        assert found.requeue_after_s is not None
+        assert found.requeue_after_s <= 60
 
     def test_lets_no_more_go_than_have_to_end(self) -> None:
         """Of whom a replacement is ready already: the others have none, and wait."""
@@ -201,7 +201,7 @@ class TestRaised:
             "web-on-demand-1",
             of=pods(4),
             spec=5,
-            tie=Tie.ATTACHED,
+            attachment=Attachment.ATTACHED,
             refusal=Trouble(Reason.QUOTA_EXCEEDED, ""),
         )
         refused = replace(seen, on_demand=twin_of(Pool.ON_DEMAND, [full], updated=4))
@@ -216,7 +216,7 @@ class TestRaised:
         """How long spot is doomed says nothing about it."""
         long_ago = RebalanceState(doomed_since=ago(3600)).to_json()
         spot = doomed(notice_s=120.0)
-        drained = pod("drained", Standing.DOOMED, notice_s=120.0)
+        drained = pod("drained", NodeStatus.DOOMED, notice_s=120.0)
         seen = replace(at_rest(spot), on_demand=twin(Pool.ON_DEMAND, (*pods(3), drained)))
         assert budgets(planned(seen)) == [N]
         late = replace(seen, split=split(state="Steady", rebalance=long_ago))
@@ -256,10 +256,10 @@ class TestOthers:
     def test_of_an_earlier_revision(self, terms: Any) -> None:  # noqa: ANN401
         """Its pods have the labels that they were made with."""
         older = replace(
-            replica_set("web-on-demand-1", of=pods(2), tie=Tie.ATTACHED),
+            replica_set("web-on-demand-1", of=pods(2), attachment=Attachment.ATTACHED),
             template_labels={"app": "web", "tier": "old", "pod-template-hash": "1"},
         )
-        newer = replica_set("web-on-demand-2", of=pods(2), tie=Tie.ATTACHED)
+        newer = replica_set("web-on-demand-2", of=pods(2), attachment=Attachment.ATTACHED)
         seen = replace(
             at_rest(budgets=(OURS, users(selector=terms))),
             on_demand=twin_of(Pool.ON_DEMAND, [newer, older], updated=2),
@@ -327,7 +327,7 @@ class TestElsewhere:
 
     def test_in_a_parked_replica_set(self) -> None:
         """As after a foreign unpause."""
-        intruder = replica_set("web-9", of=pods(2), tie=Tie.PARKED)
+        intruder = replica_set("web-9", of=pods(2), attachment=Attachment.PARKED)
         assert budgets(planned(replace(at_rest(), replica_sets=(intruder,)))) == [N - 3]
 
 
@@ -348,7 +348,7 @@ class TestGivenBack:
 
     def test_goes_with_the_twins(self) -> None:
         """When the pods are home."""
-        home = replica_set("web-1", of=pods(N), tie=Tie.ATTACHED)
+        home = replica_set("web-1", of=pods(N), attachment=Attachment.ATTACHED)
         seen = self.leaving(paused=False, paused_by_us=False)
         empty = replace(seen, on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         found = planned(replace(empty, replica_sets=(home,)))

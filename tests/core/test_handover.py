@@ -14,7 +14,7 @@ from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import (
     Columns,
     Holder,
-    Mark,
+    Ownership,
     Step,
     break_,
     free_replicas,
@@ -22,16 +22,16 @@ from splitter.core.handover import (
     holder_of_twin,
     make,
     next_step,
-    room,
+    surge_headroom,
 )
-from splitter.core.model import Pool, Standing
+from splitter.core.model import NodeStatus, Pool
 
 REST = Columns(
     label=True,
     conflict=False,
     split=True,
     report=False,
-    mark=Mark.OURS,
+    mark=Ownership.OURS,
     paused=True,
     paused_by_us=True,
     observed=True,
@@ -48,7 +48,7 @@ FRESH = Columns(
     conflict=False,
     split=False,
     report=False,
-    mark=Mark.NONE,
+    mark=Ownership.NONE,
     paused=False,
     paused_by_us=False,
     observed=True,
@@ -85,7 +85,7 @@ def every() -> tuple[Columns, ...]:
 def _combinations() -> Iterator[Columns]:
     flags = [field.name for field in fields(Columns) if field.name not in {"mark", *ADOPTION}]
     none = dict.fromkeys(ADOPTION, False)
-    for mark, values in product(Mark, list(product([False, True], repeat=len(flags)))):
+    for mark, values in product(Ownership, list(product([False, True], repeat=len(flags)))):
         plain = Columns(mark=mark, **dict(zip(flags, values, strict=True)), **none)
         if plain.split and plain.report:
             continue  # one Split, of one kind
@@ -117,7 +117,7 @@ class TestEveryRow:
             ("3 refused before", replace(FRESH, report=True), Step.CONSIDER),
             ("3 paused by its user", replace(FRESH, paused=True), Step.CONSIDER),
             ("3 crashed after the Split", replace(FRESH, split=True), Step.CONSIDER),
-            ("4 kubectl replace dropped the mark", replace(REST, mark=Mark.NONE), Step.ADOPT),
+            ("4 kubectl replace dropped the mark", replace(REST, mark=Ownership.NONE), Step.ADOPT),
             (
                 "4 paused by us, nothing else left",
                 replace(FRESH, paused=True, paused_by_us=True),
@@ -126,25 +126,25 @@ class TestEveryRow:
             ("4 Split beside a paused source", replace(FRESH, split=True, paused=True), Step.ADOPT),
             (
                 "4 restored from a backup",
-                replace(FRESH, mark=Mark.FOREIGN, paused=True),
+                replace(FRESH, mark=Ownership.FOREIGN, paused=True),
                 Step.ADOPT,
             ),
             ("5 Split deleted", replace(REST, split=False), Step.CREATE_SPLIT),
             ("5 deleted without what is ours", replace(REST, adrift=True), Step.CLAIM),
-            ("6 not paused yet", replace(FRESH, split=True, mark=Mark.OURS), Step.PAUSE),
+            ("6 not paused yet", replace(FRESH, split=True, mark=Ownership.OURS), Step.PAUSE),
             ("6 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
             ("7 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),
             ("7 one on its way back", replace(REST, returning=True), Step.WAIT_CONTROLLER),
             (
                 "6 the source rolls by itself",
-                replace(FRESH, split=True, mark=Mark.OURS, rolling=True),
+                replace(FRESH, split=True, mark=Ownership.OURS, rolling=True),
                 Step.WAIT_ROLLOUT,
             ),
             ("7 a ReplicaSet is going", replace(REST, leaving=True), Step.WAIT_CONTROLLER),
             ("8 something attached", replace(REST, attached=True), Step.PARK),
             (
                 "8 the source's own pods",
-                replace(FRESH, split=True, mark=Mark.OURS, paused=True),
+                replace(FRESH, split=True, mark=Ownership.OURS, paused=True),
                 Step.ADOPT_PODS,
             ),
             ("8 paused twins wait for them", replace(WAITING, attached=True), Step.ADOPT_PODS),
@@ -246,7 +246,7 @@ class TestEveryCombination:
             if next_step(columns) in {Step.PARK, Step.ADOPT_PODS, Step.SETTLE, Step.RUN}:
                 assert columns.paused, columns
                 assert columns.observed, columns
-                assert columns.mark is Mark.OURS, columns
+                assert columns.mark is Ownership.OURS, columns
                 assert columns.split, columns
 
     def test_never_unpauses_while_pods_are_elsewhere(self) -> None:
@@ -344,7 +344,7 @@ class TestCounting:
         """Neither available nor free nor doomed."""
         ending = pod(terminating=True)
         assert not ending.available
-        assert not replace(ending, standing=Standing.DOOMED).serves_but_doomed
+        assert not replace(ending, node_status=NodeStatus.DOOMED).serves_but_doomed
 
 
 COUNTS = st.integers(0, 12)
@@ -384,8 +384,8 @@ class TestMake:
     def test_room_makes_place_for_what_goes(self) -> None:
         """In an emergency the doomed do not take the place of their replacements."""
         held = [Holder("x", 13, 13, 10, 10)]
-        assert room(held, 10, 3, going=0) == 0
-        assert room(held, 10, 3, going=4) == 4
+        assert surge_headroom(held, 10, 3, going=0) == 0
+        assert surge_headroom(held, 10, 3, going=4) == 4
 
 
 class TestBreak:

@@ -11,14 +11,15 @@ from splitter.core import limits
 from splitter.core.actions import Action, DeleteSplit, DeleteVanishedPod, HolderKind, SaveReplicas, Scale
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ownership_mark_value, saved_value
 from splitter.core.model import (
+    Attachment,
+    NodeStatus,
     Note,
     Observation,
     Policy,
     Pool,
     SourceView,
-    Standing,
-    Tie,
     TwinView,
 )
 from splitter.core.names import STATEFUL_SET, Key
@@ -26,7 +27,6 @@ from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import mark_value, saved_value
 
 DB = Key(STATEFUL_SET, "shop", "db")
 
@@ -83,11 +83,11 @@ def test_within_all(source: SourceView) -> None:
 
 
 MOST = 2**31 - 1
-MARKED = {"splitter.io/taken-over": mark_value("uid-web", NOW)}
+MARKED = {"splitter.io/taken-over": ownership_mark_value("uid-web", NOW)}
 
 
 def planned(observed: Observation) -> Plan:
-    """Plan one pass: what is too large is not rendered."""
+    """Plan one reconcile: what is too large is not rendered."""
     not_rendered = Note(Reason.TOO_LARGE, "too large", warning=True)
     return plan(observed, policy_in_force(observed, Policy()), not_rendered, Rules())
 
@@ -105,8 +105,8 @@ def placed(replicas: int, *, labelled: bool = True) -> Observation:
     """Return a StatefulSet in placement mode that somebody has scaled, with three of its pods."""
     db = stateful(replicas)
     members = [pod(f"db-{k}", ordinal=k, on_spot=k == 2) for k in range(3)]
-    members[2] = replace(members[2], standing=Standing.DOOMED)
-    own = replica_set("db", 3, members, tie=Tie.PARKED)
+    members[2] = replace(members[2], node_status=NodeStatus.DOOMED)
+    own = replica_set("db", 3, members, attachment=Attachment.PARKED)
     found = observation(
         replace(db, labels=db.labels if labelled else {}),
         [own],
@@ -127,20 +127,22 @@ def in_twins(replicas: int, *, labelled: bool = True, saved: int | None = None) 
         [replace(replica_set("db", 0), first_ordinal=0)],
         split=split(owner_uids=(db.uid,), replicas=saved),
         on_demand=of_a_database(Pool.ON_DEMAND, 2),
-        spot=of_a_database(Pool.SPOT, 1, Standing.DOOMED),
+        spot=of_a_database(Pool.SPOT, 1, NodeStatus.DOOMED),
     )
     return replace(found, key=DB)
 
 
 def of_a_database(
-    pool: Pool, count: int, standing: Standing = Standing.SOUND, spec: int | None = None
+    pool: Pool, count: int, node_status: NodeStatus = NodeStatus.SOUND, spec: int | None = None
 ) -> TwinView:
     """Return a StatefulSet twin with so many members."""
     first = 0 if pool is Pool.ON_DEMAND else 1000
     members = [
-        pod(f"db-{pool}-{k}", standing, ordinal=first + k, on_spot=pool is Pool.SPOT) for k in range(count)
+        pod(f"db-{pool}-{k}", node_status, ordinal=first + k, on_spot=pool is Pool.SPOT) for k in range(count)
     ]
-    made = twin_of(pool, [replica_set(f"db-{pool}-1", spec, members, tie=Tie.ATTACHED)], updated=count)
+    made = twin_of(
+        pool, [replica_set(f"db-{pool}-1", spec, members, attachment=Attachment.ATTACHED)], updated=count
+    )
     return replace(made, first_ordinal=first, max_surge=0, max_unavailable=1, available_replicas=count)
 
 

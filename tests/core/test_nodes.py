@@ -14,16 +14,16 @@ from splitter.core.nodes import (
     MatchExpression,
     NodeEvent,
     NodeFacts,
+    NodeHeadroom,
     NodeState,
     NodeTerm,
     PodRequest,
-    Room,
     Taint,
     Tier,
     Toleration,
     assess,
     classify,
-    free_room,
+    count_headroom,
     gone,
     may_run_on,
     on_demand_node_selector_terms,
@@ -339,9 +339,9 @@ class TestSignals:
     def test_an_event_says_nothing_of_on_demand_nodes(self, reason: str) -> None:
         """Else whoever may write one could take away what covers spot. A taint is believed as ever."""
         on_demand = replace(NODE, labels={"karpenter.sh/capacity-type": "on-demand"})
-        told = replace(on_demand, events=(NodeEvent(reason, NOW),))
-        assert assess(told, now=NOW) == assess(on_demand, now=NOW)
-        tainted = replace(told, taints=(Taint("karpenter.sh/disrupted"),))
+        reported = replace(on_demand, events=(NodeEvent(reason, NOW),))
+        assert assess(reported, now=NOW) == assess(on_demand, now=NOW)
+        tainted = replace(reported, taints=(Taint("karpenter.sh/disrupted"),))
         assert assess(tainted, now=NOW).health is Health.DOOMED
 
     def test_an_event_of_the_future_says_nothing(self) -> None:
@@ -521,56 +521,63 @@ def spot_node(cpu_milli: int = 4000, **changes: object) -> NodeState:
     return replace(state, **changes)  # type: ignore[arg-type] # fields by name
 
 
-class TestRoom:
+class TestHeadroom:
     """How many more replicas fit, node by node."""
 
     POD = PodRequest(requests={"cpu": 1500})
 
     def test_is_whole_replicas_on_each_node(self) -> None:
         """Room for half a replica on each of two nodes is room for none."""
-        assert free_room(self.POD, [Room(spot_node(1000)), Room(spot_node(1000))]) == 0
-        assert free_room(self.POD, [Room(spot_node(3000)), Room(spot_node(1600))]) == 3
+        assert count_headroom(self.POD, [NodeHeadroom(spot_node(1000)), NodeHeadroom(spot_node(1000))]) == 0
+        assert count_headroom(self.POD, [NodeHeadroom(spot_node(3000)), NodeHeadroom(spot_node(1600))]) == 3
 
     def test_takes_off_what_is_used_and_promised(self) -> None:
         """Other pods' requests, and what other workloads were given a moment ago."""
-        rooms = [Room(spot_node(6000), {"cpu": 1500, "pods": 1})]
-        assert free_room(self.POD, rooms) == 3
-        assert free_room(self.POD, rooms, promised=2) == 1
-        assert free_room(self.POD, rooms, promised=9) == 0
+        headroom = [NodeHeadroom(spot_node(6000), {"cpu": 1500, "pods": 1})]
+        assert count_headroom(self.POD, headroom) == 3
+        assert count_headroom(self.POD, headroom, reserved=2) == 1
+        assert count_headroom(self.POD, headroom, reserved=9) == 0
 
     def test_looks_no_further_than_it_must(self) -> None:
         """More room than there are replicas is nobody's concern, and the nodes behind it are not asked."""
-        rooms = iter([Room(spot_node(3000)), Room(spot_node(3000)), Room(spot_node(3000))])
-        assert free_room(self.POD, rooms, promised=1, enough=3) == 3
-        assert len(list(rooms)) == 1
+        headroom = iter(
+            [NodeHeadroom(spot_node(3000)), NodeHeadroom(spot_node(3000)), NodeHeadroom(spot_node(3000))]
+        )
+        assert count_headroom(self.POD, headroom, reserved=1, enough=3) == 3
+        assert len(list(headroom)) == 1
 
     def test_looks_at_fewer_nodes_the_more_a_pod_asks(self) -> None:
         """Whoever may write a pod chooses how much it asks of a node, and takes nobody's time."""
-        rooms = iter([Room(spot_node(3000)) for _ in range(300)])
-        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=10_000), rooms) == 200
-        assert len(list(rooms)) == 200
-        assert free_room(PodRequest(requests={"cpu": 1500}, requirements=0), [Room(spot_node(3000))]) == 2
+        headroom = iter([NodeHeadroom(spot_node(3000)) for _ in range(300)])
+        assert count_headroom(PodRequest(requests={"cpu": 1500}, requirements=10_000), headroom) == 200
+        assert len(list(headroom)) == 200
+        assert (
+            count_headroom(
+                PodRequest(requests={"cpu": 1500}, requirements=0), [NodeHeadroom(spot_node(3000))]
+            )
+            == 2
+        )
 
     def test_is_bounded_by_pod_slots(self) -> None:
         """A pod that requests nothing still takes a slot; an overfull node has no negative room."""
         slots = spot_node(allocatable={"cpu": 99_000, "pods": 10})
-        assert free_room(PodRequest(), [Room(slots, {"pods": 7})]) == 3
-        assert free_room(PodRequest(), [Room(slots, {"pods": 12})]) == 0
+        assert count_headroom(PodRequest(), [NodeHeadroom(slots, {"pods": 7})]) == 3
+        assert count_headroom(PodRequest(), [NodeHeadroom(slots, {"pods": 12})]) == 0
 
     def test_needs_extended_resources_to_be_there(self) -> None:
         """A GPU is not made of CPU."""
-        assert free_room(PodRequest(requests={"nvidia.com/gpu": 1}), [Room(spot_node())]) == 0
-        assert free_room(PodRequest(requests={"nvidia.com/gpu": 0}), [Room(spot_node())]) == 110
+        assert count_headroom(PodRequest(requests={"nvidia.com/gpu": 1}), [NodeHeadroom(spot_node())]) == 0
+        assert count_headroom(PodRequest(requests={"nvidia.com/gpu": 0}), [NodeHeadroom(spot_node())]) == 110
 
     @pytest.mark.parametrize("health", [Health.HINTED, Health.DOOMED, Health.GONE])
     def test_is_on_healthy_nodes_only(self, health: Health) -> None:
         """Nothing is moved onto a node that may be going."""
-        assert free_room(self.POD, [Room(spot_node(health=health))]) == 0
+        assert count_headroom(self.POD, [NodeHeadroom(spot_node(health=health))]) == 0
 
     @pytest.mark.parametrize("capacity", [ON_DEMAND, UNKNOWN])
     def test_is_on_spot_nodes_only(self, capacity: CapacityClass) -> None:
         """Free on-demand room is not spot's."""
-        assert free_room(self.POD, [Room(spot_node(capacity=capacity))]) == 0
+        assert count_headroom(self.POD, [NodeHeadroom(spot_node(capacity=capacity))]) == 0
 
     @pytest.mark.parametrize(
         ("key", "operator", "values", "matches"),

@@ -1,4 +1,4 @@
-"""One pass as a whole: which writes, in which order, for which reason."""
+"""One reconcile as a whole: which writes, in which order, for which reason."""
 
 from dataclasses import replace
 
@@ -30,26 +30,26 @@ from splitter.core.actions import (
     RestoreTemplate,
     Scale,
     SetDeletionCost,
-    SetMark,
+    SetOwnershipMark,
     SetPaused,
 )
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Neighbours, Note, Observation, Policy, Pool, Standing, Tie
+from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
+from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.stateful import StatefulView
-from splitter.core.turns import keeps_turn
 
-ATTACHED = replica_set("web-1", of=pods(10), tie=Tie.ATTACHED)
+ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
 
 
 def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan:
-    """Return the plan of one pass."""
+    """Return the plan of one reconcile."""
     asked = replace(Rules(defaults=DEFAULTS), **rules)  # type: ignore[arg-type]
     return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), asked)
 
@@ -69,19 +69,19 @@ def at_rest(**fields: object) -> Observation:
     return replace(made, **fields)  # type: ignore[arg-type]
 
 
-class TestWhatWasHeard:
+class TestExternalSignals:
     """Events and autoscalers' words end by time alone, and no event tells."""
 
-    @pytest.mark.parametrize(("left_s", "wake_s"), [(20.0, 21.0), (-5.0, 1.0)])
-    def test_is_looked_at_again_when_it_ends(self, left_s: float, wake_s: float) -> None:
-        """A pass is due just after it; a moment that has passed already does not spin."""
-        assert planned(at_rest(heard_until=ago(-left_s))).wake_after_s == wake_s
+    @pytest.mark.parametrize(("left_s", "requeue_after_s"), [(20.0, 21.0), (-5.0, 1.0)])
+    def test_is_looked_at_again_when_it_ends(self, left_s: float, requeue_after_s: float) -> None:
+        """A reconcile is due just after it; a moment that has passed already does not spin."""
+        assert planned(at_rest(signal_ends_at=ago(-left_s))).requeue_after_s == requeue_after_s
 
     def test_does_not_put_off_an_earlier_timer(self) -> None:
         """The grace of a pod that finds no node comes first."""
         waiting = replace(pods(stuck=1)[0], unschedulable_since=ago(170))
         spot = twin(Pool.SPOT, [*pods(5), waiting])
-        assert planned(at_rest(spot=spot, heard_until=ago(-60))).wake_after_s == 10.0
+        assert planned(at_rest(spot=spot, signal_ends_at=ago(-60))).requeue_after_s == 10.0
 
 
 class TestTaking:
@@ -90,7 +90,7 @@ class TestTaking:
     def test_the_split_is_born_before_the_mark(self) -> None:
         """An annotation cannot be selected by a watch; a Split can."""
         found = planned(observation(free_source(), [ATTACHED], split=None))
-        assert kinds(found) == [EnsureSplit, SetMark]
+        assert kinds(found) == [EnsureSplit, SetOwnershipMark]
         assert found.verdict.reason is Reason.TAKEN_OVER
 
     def test_a_refusal_writes_nothing_but_its_report(self) -> None:
@@ -105,8 +105,8 @@ class TestTaking:
         ("around", "reason"),
         [
             ({"denied": Note(Reason.WRITE_DENIED, "exceeded quota", warning=True)}, Reason.WRITE_DENIED),
-            ({"neighbours": Neighbours(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
-            ({"neighbours": Neighbours(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
+            ({"related": RelatedObjects(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
+            ({"related": RelatedObjects(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
         ],
     )
     def test_what_others_mend_is_looked_at_again(self, around: dict[str, object], reason: Reason) -> None:
@@ -114,12 +114,12 @@ class TestTaking:
         observed = replace(observation(free_source(), [ATTACHED], split=None), **around)  # type: ignore[arg-type]
         refused = planned(observed, look_again_s=7.0)
         assert (refused.state, refused.verdict.reason) == (State.REFUSED, reason)
-        assert refused.wake_after_s == 7.0
+        assert refused.requeue_after_s == 7.0
 
     def test_what_the_source_mends_is_waited_for(self) -> None:
         """Its change is an event: there is nothing to look for before it."""
         observed = observation(free_source(recreate=True), [ATTACHED], split=None)
-        assert planned(observed, look_again_s=7.0).wake_after_s is None
+        assert planned(observed, look_again_s=7.0).requeue_after_s is None
 
     def test_templates_that_do_not_render_refuse(self) -> None:
         """Before the first write, in the template's own words."""
@@ -133,19 +133,19 @@ class TestTaking:
         """The source is the user's."""
         found = planned(observation(source(paused=False), [ATTACHED]))
         assert found.actions == (SetPaused(paused=True, resource_version="rv-web"),)
-        assert not found.fight
+        assert not found.write_conflict
 
-    def test_a_foreign_unpause_is_a_fight(self) -> None:
+    def test_a_foreign_unpause_is_a_write_conflict(self) -> None:
         """Only with something parked: our own crash between mark and pause is none."""
         found = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
-        assert found.fight
+        assert found.write_conflict
         assert found.verdict.reason is Reason.FOREIGN_UNPAUSE
 
     def test_the_current_replica_set_is_parked_last(self) -> None:
         """0.1 s after only the active one is parked, the old image would be resurrected."""
-        old = replica_set("web-0", spec=0, tie=Tie.ATTACHED, template="v0")
-        older_running = replica_set("web-00", of=pods(1), tie=Tie.ATTACHED, template="v00")
-        current = replica_set("web-1", spec=0, tie=Tie.ATTACHED)
+        old = replica_set("web-0", spec=0, attachment=Attachment.ATTACHED, template="v0")
+        older_running = replica_set("web-00", of=pods(1), attachment=Attachment.ATTACHED, template="v00")
+        current = replica_set("web-1", spec=0, attachment=Attachment.ATTACHED)
         found = planned(at_rest(replica_sets=(current, older_running, old)))
         assert [action.name for action in found.actions if isinstance(action, Park)] == [
             "web-0",
@@ -170,7 +170,7 @@ class TestRunning:
         assert all(isinstance(action, ApplyTwin) and action.replicas == 0 for action in found.actions)
 
     def test_an_emergency_raises_on_demand_first(self) -> None:
-        """Every doomed replica is replaced in this very pass."""
+        """Every doomed replica is replaced in this very reconcile."""
         doomed = twin(Pool.SPOT, pods(3, doomed=3))
         found = planned(at_rest(spot=doomed))
         first = found.actions[0]
@@ -218,7 +218,7 @@ class TestRunning:
         self, ready: bool, since_s: float, written: bool
     ) -> None:
         """Ours would make that write fail, and requests would go there for 5 s more (`make traffic`)."""
-        lost = pod("lost", Standing.LOST, ready=ready, on_spot=True)
+        lost = pod("lost", NodeStatus.LOST, ready=ready, on_spot=True)
         remembered = RebalanceState(lost=True, last_loss=ago(since_s), charged=("uid-node-1",)).to_json()
         spot = twin(Pool.SPOT, (*pods(5), lost))
         known = split(rebalance=remembered)
@@ -274,8 +274,12 @@ class TestABadTemplateInALoss:
         self, ready: int, starting: int, restored: bool
     ) -> None:
         """The raise is written, the template was refused: it is tried while replicas are missing."""
-        good = replica_set("web-on-demand-1", of=pods(ready, starting=starting), tie=Tie.ATTACHED)
-        bad = replica_set("web-on-demand-2", of=pods(starting=1), tie=Tie.ATTACHED, template="v2")
+        good = replica_set(
+            "web-on-demand-1", of=pods(ready, starting=starting), attachment=Attachment.ATTACHED
+        )
+        bad = replica_set(
+            "web-on-demand-2", of=pods(starting=1), attachment=Attachment.ATTACHED, template="v2"
+        )
         rolling = twin_of(Pool.ON_DEMAND, [good, bad], template="v2", updated=1, spec_replicas=10)
         found = planned(at_rest(on_demand=rolling, spot=twin(Pool.SPOT, pods(doomed=1))), "v2")
         assert not found.raises
@@ -288,7 +292,7 @@ class TestTurns:
     FULL = Rules(defaults=Policy(on_demand_base=5), max_concurrent_moves=3)
 
     def planned(self, observed: Observation, **rules: object) -> Plan:
-        """Return the plan of a pass in which the policy asks for a base of 5."""
+        """Return the plan of a reconcile in which the policy asks for a base of 5."""
         asked = replace(self.FULL, **rules)  # type: ignore[arg-type]
         return plan(observed, policy_in_force(observed, asked.defaults), rendered("v1"), asked)
 
@@ -298,14 +302,14 @@ class TestTurns:
         assert (found.actions, found.state, found.voluntary) == ((), State.HELD, False)
         assert found.verdict.reason is Reason.WAITING_FOR_TURN
         assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
-        assert found.wake_after_s is None
+        assert found.requeue_after_s is None
 
     def test_what_is_due_by_time_stays_due(self) -> None:
         """It is woken for its turn, and before that for its own clocks."""
         more_spot = Policy(on_demand_base=0, spot_percent=100)
         waits = self.planned(at_rest(others_moving=3), defaults=more_spot)
         assert waits.verdict.reason is Reason.WAITING_FOR_TURN
-        assert waits.wake_after_s == more_spot.grace_s
+        assert waits.requeue_after_s == more_spot.grace_s
 
     def test_begins_when_others_are_done(self) -> None:
         """It is its turn, or there is no limit."""
@@ -389,18 +393,18 @@ class TestGiving:
         found = planned(
             observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         )
-        assert kinds(found) == [DeleteTwin, DeleteTwin, SetMark]
+        assert kinds(found) == [DeleteTwin, DeleteTwin, SetOwnershipMark]
 
     def test_in_conflict_the_split_stays(self) -> None:
         """It says so until the label goes."""
-        fought = observation(
+        conflicted = observation(
             source(paused=False),
             [ATTACHED],
             split=split(conflict=True),
             on_demand=twin(Pool.ON_DEMAND),
             spot=twin(Pool.SPOT),
         )
-        assert DeleteSplit not in kinds(planned(fought))
+        assert DeleteSplit not in kinds(planned(conflicted))
 
     def test_given_back_in_conflict_nothing_is_touched(self) -> None:
         """The source is the user's again."""
@@ -431,9 +435,9 @@ class TestThePolicyInForce:
         assert found.problems[0].reason is Reason.INVALID_POLICY
 
 
-def test_the_fights_of_today_are_counted() -> None:
+def test_the_write_conflicts_of_today_are_counted() -> None:
     """Three within ten minutes; older ones are forgotten."""
-    old_and_new = split(fights=(ago(700), ago(60)))
+    old_and_new = split(write_conflicts=(ago(700), ago(60)))
     found = planned(
         observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
     )
@@ -500,7 +504,7 @@ class TestWithoutItsReport:
     """A Split that is gone, or cannot be written because its kind is, must not cost a replica."""
 
     def test_a_loss_is_covered_first(self) -> None:
-        """The raise goes out before the Split is tried again, in each pass anew."""
+        """The raise goes out before the Split is tried again, in each reconcile anew."""
         going = twin(Pool.SPOT, pods(2, doomed=4))
         found = planned(at_rest(split=None, spot=going))
         assert found.actions == (
@@ -531,8 +535,8 @@ class TestWhileTheControllerLags:
     def test_not_beside_pods_of_its_own(self) -> None:
         """While the source holds pods, or may take some back, nobody can count what there will be."""
         going = twin(Pool.SPOT, pods(2, doomed=4))
-        for tie in (Tie.ATTACHED, Tie.RETURNING):
-            sets = (replica_set("web-2", spec=0, tie=tie),)
+        for attachment in (Attachment.ATTACHED, Attachment.RETURNING):
+            sets = (replica_set("web-2", spec=0, attachment=attachment),)
             found = planned(at_rest(source=source(10, observed=False), spot=going, replica_sets=sets))
             assert found.actions == ()
 
@@ -540,11 +544,11 @@ class TestWhileTheControllerLags:
 class TestCreatedAnew:
     """A source that was never paused was resumed by nobody."""
 
-    def test_is_no_fight(self) -> None:
+    def test_is_no_write_conflict(self) -> None:
         """It has parked ReplicaSets of the one before it, and has not been changed since it was made."""
         fresh = source(paused=False, generation=1)
         found = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
-        assert not found.fight
+        assert not found.write_conflict
         assert found.verdict.reason is Reason.PAUSED
 
 
@@ -558,13 +562,13 @@ class TestHeldBack:
         denied = Note(Reason.WRITE_DENIED, "no new images today", warning=True)
         held = held_back(found, denied, 7.0)
         assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
-        assert held.wake_after_s == 7.0
+        assert held.requeue_after_s == 7.0
         assert not rolls(held)
-        assert held_back(replace(found, wake_after_s=3.0), denied, 7.0).wake_after_s == 3.0
+        assert held_back(replace(found, requeue_after_s=3.0), denied, 7.0).requeue_after_s == 3.0
 
 
 class TestUnseen:
-    """What a pass rests on cannot be listed any more."""
+    """What a reconcile rests on cannot be listed any more."""
 
     def test_only_raises(self) -> None:
         """Of a move between the pools the half is left that asks for more."""
@@ -636,8 +640,8 @@ class TestAMemberThatMayStillRun:
         found = planned(seen)
         assert (DeleteVanishedPod in kinds(found)) == removed
         if again_s is not None:
-            assert found.wake_after_s is not None
-            assert found.wake_after_s <= again_s
+            assert found.requeue_after_s is not None
+            assert found.requeue_after_s <= again_s
 
     def test_announced(self) -> None:
         """A Node whose end was told, or that was NotReady, is believed."""
@@ -673,19 +677,24 @@ class TestOneWriteForEach:
 
     def test_a_pass_writes_so_much(self) -> None:
         """The first ones in their order, never the one with the pods, and the next part at once."""
-        old = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(50)]
-        current = replica_set("current", 10, tie=Tie.ATTACHED)
+        old = [
+            replica_set(f"old-{n}", 0, attachment=Attachment.ATTACHED, template=f"old-{n}") for n in range(50)
+        ]
+        current = replica_set("current", 10, attachment=Attachment.ATTACHED)
         found = planned(observation(sets=[current, *old]))
         assert kinds(found) == [Park] * MAX_WRITES
         assert "current" not in {one.name for one in found.actions if isinstance(one, Park)}
-        assert found.wake_after_s is not None
-        assert found.wake_after_s < 0.1
+        assert found.requeue_after_s is not None
+        assert found.requeue_after_s < 0.1
         rest = planned(observation(sets=[current, *old[:5]]))
         assert [one.name for one in rest.actions if isinstance(one, Park)] == [one.name for one in old[:5]]
 
     def test_too_many_to_begin_with(self) -> None:
         """Nobody keeps so many revisions; more of them would keep the one loop busy."""
-        sets = [replica_set(f"old-{n}", 0, tie=Tie.ATTACHED, template=f"old-{n}") for n in range(251)]
+        sets = [
+            replica_set(f"old-{n}", 0, attachment=Attachment.ATTACHED, template=f"old-{n}")
+            for n in range(251)
+        ]
         found = planned(observation(free_source(), sets, split=None))
         assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.TOO_LARGE)
         assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED

@@ -320,8 +320,8 @@ class TestEveryDecision:
         self, observed: RebalanceInput, policy: Policy, state: RebalanceState
     ) -> None:
         """The next look is later than now, or needs an event."""
-        wake_s = decide(observed, policy, state).next_wake_s
-        assert wake_s is None or wake_s > 0
+        requeue_after_s = decide(observed, policy, state).requeue_after_s
+        assert requeue_after_s is None or requeue_after_s > 0
 
 
 class TestTheSteadyState:
@@ -343,7 +343,7 @@ class TestTheSteadyState:
         assert (first.on_demand, first.spot) == (observed.on_demand_spec, observed.spot_spec)
         assert second == replace(first, state=second.state)
         assert second.state == first.state
-        assert second.next_wake_s is None
+        assert second.requeue_after_s is None
 
     def test_says_so(self) -> None:
         """One sentence with both numbers."""
@@ -481,7 +481,7 @@ class TestLosses:
         assert decide(settled(20, self.POLICY), self.POLICY, state).state.soak_s is None
 
     def test_keeps_the_soak_of_the_first_look(self) -> None:
-        """A loss seen in the very first pass says nothing about how long spot had been up."""
+        """A loss seen in the very first reconcile says nothing about how long spot had been up."""
         assert self.lose(6, RebalanceState()).state.soak_s is None
 
     def test_charges_a_node_again_when_it_had_recovered(self) -> None:
@@ -510,7 +510,7 @@ class TestLosses:
         assert later.state.soak_s is None
 
     def test_remembers_a_bounded_number_of_nodes(self) -> None:
-        """A disaster bigger than the memory is charged once, not in every pass."""
+        """A disaster bigger than the memory is charged once, not in every reconcile."""
         observed = replace(
             settled(400, Policy()), spot_ready_since=(), lost_node_uids=tuple(f"{n:04}" for n in range(400))
         )
@@ -549,7 +549,7 @@ class TestSettling:
         """Nothing is asked for beyond what runs and is doomed; the wake is when that is over."""
         decision = self.after_a_notice(3)
         assert decision.spot == 16
-        assert decision.next_wake_s == pytest.approx(7)
+        assert decision.requeue_after_s == pytest.approx(7)
 
     def test_the_room_counts_again_afterwards(self) -> None:
         """Two replicas fit elsewhere on spot, and are asked for."""

@@ -40,7 +40,7 @@ class World:
     max_unavailable: int = 5
     on_demand_start_s: int = 30
     spot_start_s: int = 30
-    on_demand_room: int = 1000
+    on_demand_headroom: int = 1000
     spot_nodes: dict[str, str] = field(default_factory=dict)
     """Name -> "healthy" or "doomed"; one replica fits on each."""
     on_demand: list[Pod] = field(default_factory=list)
@@ -177,7 +177,8 @@ class World:
         observed = self.observe()
         decision = decide(observed, self.policy, self.state)
         self.on_demand_spec, self.spot_spec, self.state = decision.on_demand, decision.spot, decision.state
-        # splitter deletes the pods of vanished nodes in the pass that saw them; their owners replace them.
+        # splitter deletes the pods of vanished nodes in the reconcile that saw them; their owners replace
+        # them.
         self.spot = [pod for pod in self.spot if pod.node is None or pod.node in self.spot_nodes]
         self._controllers_act()
         self.history.append(decision)
@@ -199,7 +200,7 @@ class World:
         for pod in self.on_demand:
             if (
                 pod.node is None
-                and sum(other.node is not None for other in self.on_demand) < self.on_demand_room
+                and sum(other.node is not None for other in self.on_demand) < self.on_demand_headroom
             ):
                 self.born += 1
                 pod.node = f"od-{self.born}"
@@ -366,7 +367,7 @@ class TestARestart:
     """splitter was down while things happened."""
 
     def test_a_shortage_that_nobody_watched_counts_from_its_beginning(self) -> None:
-        """Pods that have been Pending for longer than the grace are covered in the first pass."""
+        """Pods that have been Pending for longer than the grace are covered in the first reconcile."""
         observed = RebalanceInput(
             now=START,
             desired=20,
@@ -475,7 +476,7 @@ class TestScaling:
     """N changes."""
 
     def test_in_from_20_to_10_is_one_step(self) -> None:
-        """At 80 %: 4 + 16 to 2 + 8 in the very next pass."""
+        """At 80 %: 4 + 16 to 2 + 8 in the very next reconcile."""
         world = World(20, EIGHTY).settle()
         world.run(60)
         world.desired, world.max_surge = 10, 3
@@ -527,7 +528,7 @@ class TestScaling:
         assert notes[Reason.SPOT_SHORT] == (
             "hold on-demand at 8: spot has placed 16 of 32; on-demand covers what is missing at 10:04:05Z"
         )
-        assert world.history[-1].next_wake_s == pytest.approx(150, abs=STEP_S)
+        assert world.history[-1].requeue_after_s == pytest.approx(150, abs=STEP_S)
 
 
 class TestBothPoolsShort:
@@ -535,7 +536,7 @@ class TestBothPoolsShort:
 
     def test_spot_that_returns_serves_within_its_start_up_time(self) -> None:
         """20 ready as soon as the pods have started, not after the soak."""
-        world = World(20, EIGHTY, on_demand_room=6).settle()
+        world = World(20, EIGHTY, on_demand_headroom=6).settle()
         world.run(60)
         world.remove_spot_nodes(16)
         world.run(600)
@@ -544,7 +545,7 @@ class TestBothPoolsShort:
         assert Reason.ON_DEMAND_SHORT in {note.reason for note in world.history[-1].notes}
         world.add_spot_nodes(20)
         assert world.run(600, until=lambda: world.ready >= 20) <= 2 * world.spot_start_s
-        world.on_demand_room = 1000
+        world.on_demand_headroom = 1000
         world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
         assert world.specs == (4, 16)
 
@@ -610,22 +611,22 @@ class TestTheWake:
             spot_spec=16,
             spot_ready_since=since,
         )
-        state, passes, elapsed_s = RebalanceState(), 0, 0.0
+        state, reconciles, elapsed_s = RebalanceState(), 0, 0.0
         while True:
             decision = decide(observed, EIGHTY, state)
-            state, passes = decision.state, passes + 1
-            if decision.next_wake_s is None:
+            state, reconciles = decision.state, reconciles + 1
+            if decision.requeue_after_s is None:
                 break
-            elapsed_s += decision.next_wake_s
+            elapsed_s += decision.requeue_after_s
             observed = replace(
                 observed,
-                now=observed.now + timedelta(seconds=decision.next_wake_s),
+                now=observed.now + timedelta(seconds=decision.requeue_after_s),
                 on_demand_spec=decision.on_demand,
                 on_demand_ready=decision.on_demand,
             )
         assert decision.on_demand == 4
         assert elapsed_s <= 300
-        assert passes <= 12
+        assert reconciles <= 12
 
 
 EVENTS = st.sampled_from(

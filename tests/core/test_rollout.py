@@ -16,7 +16,7 @@ WHERE = Circumstances(
     source=source(),
     order=RolloutOrder.ON_DEMAND_FIRST,
     available=10,
-    room=3,
+    headroom=3,
     now=NOW,
     grace_s=180,
     needed=10,
@@ -76,7 +76,7 @@ class TestTheOrder:
     def test_a_withdrawn_template_waits_for_the_last_good_one(self) -> None:
         """It would take the place of good replicas that are on their way up; a newer one need not wait."""
         cover = twin(Pool.ON_DEMAND, pods(1, starting=3), rendered_hash=withdrawn("v2|on-demand"))
-        doomed, full = twin(Pool.SPOT, pods(doomed=3)), replace(WHERE, available=1, room=0)
+        doomed, full = twin(Pool.SPOT, pods(doomed=3)), replace(WHERE, available=1, headroom=0)
         held = next_roll(cover, doomed, rendered("v2"), full)
         assert isinstance(held, Note)
         assert held.reason is Reason.ROLLOUT_HELD
@@ -92,22 +92,22 @@ class TestTheOrder:
 class TestTheNumbers:
     """Absolute, and never below N where surge is allowed."""
 
-    @pytest.mark.parametrize(("room", "surge"), [(3, 3), (1, 1), (7, 3)])
-    def test_with_surge_nothing_may_be_unavailable(self, room: int, surge: int) -> None:
+    @pytest.mark.parametrize(("headroom", "surge"), [(3, 3), (1, 1), (7, 3)])
+    def test_with_surge_nothing_may_be_unavailable(self, headroom: int, surge: int) -> None:
         """MaxSurge is the room there is, at most the source's own."""
-        found = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, room=room))
+        found = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=headroom))
         assert isinstance(found, Roll)
         assert (found.max_surge, found.max_unavailable) == (surge, 0)
 
     def test_without_room_it_waits(self) -> None:
         """All serve, and there is no place for one more."""
-        held = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, room=0))
+        held = next_roll(on_demand(), spot(), rendered("v2"), replace(WHERE, headroom=0))
         assert isinstance(held, Note)
         assert held.reason is Reason.ROLLOUT_HELD
 
     def test_without_room_what_serves_beyond_n_may_go(self) -> None:
         """After an outage cover and returning spot fill the room for an hour, and serve beyond N."""
-        soaking = replace(WHERE, room=0, available=12)
+        soaking = replace(WHERE, headroom=0, available=12)
         roll = next_roll(on_demand("v2"), spot(), rendered("v2"), soaking)
         assert isinstance(roll, Roll)
         assert (roll.pool, roll.max_surge, roll.max_unavailable) == (Pool.SPOT, 0, 2)
@@ -131,7 +131,7 @@ class TestTheNumbers:
         """Pods that are ready serve, whatever the status still says."""
         lagging = on_demand(available_replicas=0)
         assert not is_unfinished(lagging)
-        held = next_roll(lagging, spot(), rendered("v2"), replace(WHERE, room=0))
+        held = next_roll(lagging, spot(), rendered("v2"), replace(WHERE, headroom=0))
         assert isinstance(held, Note)
 
     def test_mid_roll_keeps_its_numbers_but_not_what_has_come_up_since(self) -> None:
@@ -245,7 +245,7 @@ class TestNoProgress:
 
 
 class TestHalfRolled:
-    """Both twins are rehearsed before the first of them is rolled, and the second one not again."""
+    """Both twins are tried in a dry run before the first of them is rolled, and the second one not again."""
 
     RENDERED: ClassVar = rendered("v2")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from builders import NOW, pod, pods, source, twin
-from splitter.core.model import Observation, PodView, Policy, Pool, Standing
+from splitter.core.model import NodeStatus, Observation, PodView, Policy, Pool
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.situation import rebalance_input
 
@@ -20,7 +20,7 @@ def counted(*doomed: PodView) -> RebalanceInput:
 
 def doomed(name: str, **fields: Any) -> PodView:  # noqa: ANN401 (fields of a pod)
     """Return a pod on a node that has a notice."""
-    return pod(name, Standing.DOOMED, on_spot=True, **fields)
+    return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
 
 
 class TestStop:

@@ -14,26 +14,26 @@ from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
+from splitter.core.labels_annotations import parse_saved, saved_value, source_of_split, split_name
 from splitter.core.model import (
     Mode,
-    Neighbours,
+    NodeStatus,
     Note,
     Policy,
     Pool,
+    RelatedObjects,
     SourceView,
     SplitView,
-    Standing,
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.packed import packed
-from splitter.core.plan import Pass, PolicyInForce, Rules
+from splitter.core.plan import PlanInput, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.rollout import partition_of
 from splitter.core.running import run
 from splitter.core.scaling import follow, follow_split, release, save
 from splitter.core.stateful import StatefulView
-from splitter.core.surface import parse_saved, saved_value, source_of_split, split_name
 
 DB = Key(STATEFUL_SET, "shop", "db")
 TWINS = Policy(mode=Mode.TWINS, on_demand_base="majority")
@@ -51,10 +51,10 @@ def database(view: StatefulView | None = None, **fields: object) -> SourceView:
     return replace(made, stateful=view, max_surge=1, max_unavailable=1, **fields)  # type: ignore[arg-type]
 
 
-def pass_of(source: SourceView, **fields: object) -> Pass:
-    """Return one pass of it."""
+def plan_input(source: SourceView, **fields: object) -> PlanInput:
+    """Return one reconcile of it."""
     in_force = PolicyInForce(TWINS, (), {}, valid=True)
-    return Pass(observation(source, (), **fields), source, in_force, Note(Reason.DRIFT, ""), Rules())
+    return PlanInput(observation(source, (), **fields), source, in_force, Note(Reason.DRIFT, ""), Rules())
 
 
 class TestRefusals:
@@ -67,8 +67,8 @@ class TestRefusals:
     def test_it_has_to_be_asked_for(self) -> None:
         """Twins give its pods other names, so nobody gets them unasked: it is placed, or refused."""
         assert refusal(observation(), database(), Policy(), ()) is None
-        around = Neighbours(unplaceable="there is no policy")
-        found = refusal(observation(neighbours=around), database(), Policy(), ())
+        around = RelatedObjects(unplaceable="there is no policy")
+        found = refusal(observation(related=around), database(), Policy(), ())
         assert found is not None
         assert (found.reason, found.message) == (Reason.PLACEMENT_UNSUPPORTED, "there is no policy")
 
@@ -110,8 +110,8 @@ class TestRefusals:
     def test_a_claim_of_somebody_else(self) -> None:
         """Before anything is made, and told while it is split, as is `whenScaled: Delete`."""
         policy = replace(TWINS, disposable_volumes=True)
-        around = Neighbours(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
-        seen = observation(neighbours=around)
+        around = RelatedObjects(taken_claims={Pool.ON_DEMAND: (0, "tmp-db-on-demand-0")})
+        seen = observation(related=around)
         for found in (
             refusal(seen, database(stateful(claim_templates=("tmp",))), policy, ()),
             objection_while_split(seen, database(stateful(0, saved=5)), policy),
@@ -134,7 +134,7 @@ class TestRefusals:
     )
     def test_autoscalers(self, who: str, remedy: str) -> None:
         """At 0 one of its count stops, and one of its pods finds none."""
-        found = refusal(observation(neighbours=Neighbours(scaled_by=who)), database(), TWINS, ())
+        found = refusal(observation(related=RelatedObjects(scaled_by=who)), database(), TWINS, ())
         assert found is not None
         assert found.reason is Reason.AUTOSCALER_ON_SOURCE
         assert who in found.message
@@ -142,8 +142,8 @@ class TestRefusals:
 
     def test_a_split_of_that_name(self) -> None:
         """A Deployment db-sts has it: nothing is written over it."""
-        around = Neighbours(split_of="Deployment/db-sts")
-        found = refusal(observation(neighbours=around, split=None), database(), TWINS, ())
+        around = RelatedObjects(split_of="Deployment/db-sts")
+        found = refusal(observation(related=around, split=None), database(), TWINS, ())
         assert found is not None
         assert found.reason is Reason.SPLIT_NAME_TAKEN
 
@@ -211,50 +211,52 @@ class TestSaved:
 class TestSteps:
     def test_n_is_saved_with_what_it_was_read_from(self) -> None:
         """The write carries the resourceVersion, and scales nothing."""
-        [action] = save(pass_of(database())).actions
+        [action] = save(plan_input(database())).actions
         assert action == SaveReplicas(5, 5, "rv-web")
 
     def test_n_that_was_lost_is_on_the_split(self) -> None:
         """At 0 without its annotation, the Split's own count is taken."""
         source = database(stateful(0))
-        [action] = save(pass_of(source, split=split(replicas=4))).actions
+        [action] = save(plan_input(source, split=split(replicas=4))).actions
         assert action == SaveReplicas(4, 0, "rv-web")
 
     def test_and_else_in_its_status_or_its_twins(self) -> None:
         """Whatever is left is asked."""
         source = database(stateful(0))
-        told = split(status=packed({"desired": 3}))
-        assert save(pass_of(source, split=told)).actions == (SaveReplicas(3, 0, "rv-web"),)
+        reported = split(status=packed({"desired": 3}))
+        assert save(plan_input(source, split=reported)).actions == (SaveReplicas(3, 0, "rv-web"),)
         twins = {"on_demand": twin(Pool.ON_DEMAND, spec=2), "spot": twin(Pool.SPOT, spec=1)}
-        assert save(pass_of(source, split=None, **twins)).actions == (SaveReplicas(3, 0, "rv-web"),)
+        assert save(plan_input(source, split=None, **twins)).actions == (SaveReplicas(3, 0, "rv-web"),)
 
     def test_a_new_count_is_shown_before_it_is_saved(self) -> None:
         """The other way round a crash would look as if somebody had scaled the Split back."""
         source = database(stateful(7, saved=5, writer="kubectl"))
-        found = follow(pass_of(source, split=split(replicas=5)))
+        found = follow(plan_input(source, split=split(replicas=5)))
         assert found.actions == (ShowReplicas(7), SaveReplicas(7, 7, "rv-web"))
         assert found.verdict.message == "kubectl scaled the source: 5 -> 7 replicas"
-        assert not found.fight
+        assert not found.write_conflict
 
-    @pytest.mark.parametrize(("fighter", "count"), [("argocd", 3), ("helm", 1)])
-    def test_the_old_count_is_a_fight(self, fighter: str, count: int) -> None:
+    @pytest.mark.parametrize(("conflicting_writer", "count"), [("argocd", 3), ("helm", 1)])
+    def test_the_old_count_is_a_write_conflict(self, conflicting_writer: str, count: int) -> None:
         """Counted for one and the same writer."""
         source = database(stateful(5, saved=5, writer="argocd"))
-        before = split(replicas=5, fights=(ago(500), ago(100)), fighter=fighter)
-        found = follow(pass_of(source, split=before))
-        assert (found.fight, found.fighter) == (True, "argocd")
+        before = split(
+            replicas=5, write_conflicts=(ago(500), ago(100)), conflicting_writer=conflicting_writer
+        )
+        found = follow(plan_input(source, split=before))
+        assert (found.write_conflict, found.conflicting_writer) == (True, "argocd")
         assert found.verdict.reason is Reason.FOREIGN_SCALE
         assert f"({count} of 3 times within 10 min)" in found.verdict.message
 
-    def test_on_the_way_back_nobody_fights(self) -> None:
+    def test_on_the_way_back_there_is_no_write_conflict(self) -> None:
         """Once the label is gone, whoever sets N helps."""
         source = replace(database(stateful(5, saved=5)), labels={})
-        assert not follow(pass_of(source, split=split(replicas=5))).fight
+        assert not follow(plan_input(source, split=split(replicas=5))).write_conflict
 
     def test_the_split_is_followed(self) -> None:
         """What an autoscaler writes there is N; the source stays as it is."""
         source = database(stateful(2, saved=5, left=2))
-        assert follow_split(pass_of(source, split=split(replicas=9))).actions == (
+        assert follow_split(plan_input(source, split=split(replicas=9))).actions == (
             SaveReplicas(9, 2, "rv-web"),
         )
 
@@ -264,8 +266,8 @@ class TestSteps:
     ) -> None:
         """Not even to cover a loss: it would be deleted with the member."""
         twins = {"on_demand": twin(Pool.ON_DEMAND, pods(3)), "spot": twin(Pool.SPOT, pods(doomed=2))}
-        around = Neighbours(taken_claims=taken)
-        found = run(pass_of(database(stateful(0, saved=5)), neighbours=around, **twins))
+        around = RelatedObjects(taken_claims=taken)
+        found = run(plan_input(database(stateful(0, saved=5)), related=around, **twins))
         assert [(one.was, one.replicas) for one in found.raises] == [(3, raised)]
 
     @pytest.mark.parametrize(("deletes_claims", "lowered"), [(False, True), (True, False)])
@@ -274,7 +276,7 @@ class TestSteps:
         source = database(stateful(5, saved=5, left=5, deletes_claims=deletes_claims))
         itself = replace(replica_set("db", of=pods(5)), first_ordinal=0)
         twins = {"on_demand": twin(Pool.ON_DEMAND, pods(1)), "spot": twin(Pool.SPOT, pods())}
-        found = run(pass_of(source, replica_sets=(itself,), **twins))
+        found = run(plan_input(source, replica_sets=(itself,), **twins))
         scales = [one for one in found.actions if isinstance(one, Scale)]
         assert any(one.name == "db" and one.replicas < 5 for one in scales) is lowered
 
@@ -282,7 +284,7 @@ class TestSteps:
         """Mark and N first, the twins after them: no watch selects an annotation."""
         source = database(stateful(5, saved=5, left=5), annotations={"splitter.io/replicas": "5"})
         twins = {"on_demand": twin(Pool.ON_DEMAND, spec=0), "spot": twin(Pool.SPOT, spec=0)}
-        actions = release(pass_of(source, **twins)).actions
+        actions = release(plan_input(source, **twins)).actions
         assert [type(action).__name__ for action in actions] == ["ReleaseSource", "DeleteTwin", "DeleteTwin"]
         assert actions[0] == ReleaseSource()
 
@@ -299,8 +301,8 @@ class TestShrinking:
         """Highest first; a missing one and a lost one serve nobody, a doomed one does."""
         pods = [
             pod("db-0", ordinal=0),
-            pod("db-1", Standing.LOST, ordinal=1),
-            pod("db-3", Standing.DOOMED, ordinal=3),
+            pod("db-1", NodeStatus.LOST, ordinal=1),
+            pod("db-3", NodeStatus.DOOMED, ordinal=3),
         ]
         assert serving_from_the_top(pods, 4, 0) == (0, 3)
         assert serving_from_the_top(pods, 4, None) is None
@@ -355,7 +357,7 @@ class TestPartition:
         assert partition_of(source, TWINS, Pool.SPOT) == spot
 
 
-def test_a_split_of_a_deployment_has_no_fighter() -> None:
+def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:
     """Views that say nothing about StatefulSets have none of their words."""
     made: SplitView = split()
-    assert (made.fighter, made.replicas) == ("", None)
+    assert (made.conflicting_writer, made.replicas) == ("", None)

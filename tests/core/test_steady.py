@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW, observation, pods, rendered, replica_set, twin, twin_of
-from splitter.core.model import PodView, Policy, Pool, Tie, TwinView
+from splitter.core.model import Attachment, PodView, Policy, Pool, TwinView
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -48,8 +48,8 @@ def test_the_status_of_a_twin_counts_too() -> None:
 
 def test_old_pods_are_a_rollout() -> None:
     """The last twin has its template, its last pods have not."""
-    old = replica_set("web-spot-1", of=pods(1), tie=Tie.ATTACHED, template="v0")
-    new = replica_set("web-spot-2", of=pods(5), tie=Tie.ATTACHED)
+    old = replica_set("web-spot-1", of=pods(1), attachment=Attachment.ATTACHED, template="v0")
+    new = replica_set("web-spot-2", of=pods(5), attachment=Attachment.ATTACHED)
     found = planned(twin_of(Pool.SPOT, [old, new], updated=5))
     assert (found.actions, found.state, found.verdict.reason) == ((), State.ROLLING, Reason.ROLLING)
     assert found.verdict.message == "5 of 6 replicas of web-spot have its new template"

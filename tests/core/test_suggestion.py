@@ -7,13 +7,13 @@ import pytest
 
 from builders import free_source, observation, pod, replica_set
 from splitter.core.evictions import BudgetView
-from splitter.core.model import Mode, Neighbours, Observation, SourceView, Standing, Tie
+from splitter.core.labels_annotations import LABEL_SPLIT
+from splitter.core.model import Attachment, Mode, NodeStatus, Observation, RelatedObjects, SourceView
 from splitter.core.names import Key
 from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
 from splitter.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose, start_of
-from splitter.core.surface import LABEL_SPLIT
 
 BASE = "splitter.io/on-demand-base"
 PERCENT = "splitter.io/spot-percent"
@@ -37,7 +37,7 @@ def seen(source: SourceView, on_demand: int = 0, spot: int = 0, **fields: Any) -
         pod(f"web-{number}", ordinal=number, on_spot=number >= on_demand)
         for number in range(on_demand + spot)
     ]
-    sets = [replica_set(of=pods, tie=Tie.ATTACHED)] if pods else []
+    sets = [replica_set(of=pods, attachment=Attachment.ATTACHED)] if pods else []
     return observation(source, sets, key=source.key, split=None, **fields)
 
 
@@ -179,8 +179,8 @@ class TestRefusals:
     def test_of_a_stateful_set_that_nothing_places(self) -> None:
         """The policy inside the API server is missing."""
         source = members()
-        around = Neighbours(unplaceable="no policy; apply manifests/admission/placement.yaml")
-        found = proposed(source, observed=seen(source, neighbours=around))
+        around = RelatedObjects(unplaceable="no policy; apply manifests/admission/placement.yaml")
+        found = proposed(source, observed=seen(source, related=around))
         assert found.refusal is not None
         assert found.refusal.reason is Reason.PLACEMENT_UNSUPPORTED
 
@@ -207,8 +207,8 @@ class TestMoves:
     def test_leave_out_pods_of_which_no_node_is_seen(self) -> None:
         """Nobody knows where they stand."""
         source = free()
-        pods = [pod("a", Standing.UNSEEN), pod("b", Standing.UNBOUND), pod("c")]
-        there = replace(seen(source), replica_sets=(replica_set(of=pods, tie=Tie.ATTACHED),))
+        pods = [pod("a", NodeStatus.UNSEEN), pod("b", NodeStatus.UNBOUND), pod("c")]
+        there = replace(seen(source), replica_sets=(replica_set(of=pods, attachment=Attachment.ATTACHED),))
         assert proposed(source, observed=there).to_spot == 1
 
     @pytest.mark.parametrize("sight", [Sight(pods=False), Sight(nodes=False)])

@@ -6,7 +6,7 @@ from typing import Any
 from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core import transfer
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.model import Observation, Policy, Pool, Standing, Tie
+from splitter.core.model import Attachment, NodeStatus, Observation, Policy, Pool
 
 HALF = Policy(on_demand_base=2, spot_percent=80)  # 10 -> 4 + 6
 
@@ -87,7 +87,7 @@ class TestLagging:
 
     def test_of_a_statefulset_that_has_not_seen_it(self) -> None:
         """All its pods look as if they were of another revision, and it has no surge."""
-        old = replica_set("db-on-demand-1", of=pods(6), tie=Tie.ATTACHED, template="v0")
+        old = replica_set("db-on-demand-1", of=pods(6), attachment=Attachment.ATTACHED, template="v0")
         lowered = twin_of(Pool.ON_DEMAND, [old], updated=0, spec_replicas=3, observed=False, first_ordinal=0)
         assert transfer.lags(lowered)
         assert not transfer.lags(replace(lowered, spec_replicas=6))
@@ -95,8 +95,8 @@ class TestLagging:
     def test_a_surge_is_no_lag(self) -> None:
         """In a roll a Deployment holds maxSurge more than its spec, and no more than that."""
         sets = [
-            replica_set("a", of=pods(4), tie=Tie.ATTACHED, template="v0"),
-            replica_set("b", of=pods(starting=2), tie=Tie.ATTACHED),
+            replica_set("a", of=pods(4), attachment=Attachment.ATTACHED, template="v0"),
+            replica_set("b", of=pods(starting=2), attachment=Attachment.ATTACHED),
         ]
         rolling = twin_of(Pool.SPOT, sets, updated=2, spec_replicas=4, max_surge=2)
         assert not transfer.lags(rolling)
@@ -155,27 +155,28 @@ class TestDrain:
 
     def test_all_of_ours_goes_when_the_source_has_n(self) -> None:
         """The source's own count as others' available."""
-        own = replica_set("web-2", of=pods(10), tie=Tie.ATTACHED)
+        own = replica_set("web-2", of=pods(10), attachment=Attachment.ATTACHED)
         observed = observation(sets=[own], **pair(4, 6))
         assert moves(transfer.drain(observed, source(paused=False))) == {"web-on-demand": 0, "web-spot": 0}
 
     def test_a_source_in_its_own_roll_counts_the_least(self) -> None:
         """Its controller may take U away without asking us."""
         own = [
-            replica_set("web-2", of=pods(8), tie=Tie.ATTACHED),
-            replica_set("web-3", of=pods(2), tie=Tie.ATTACHED),
+            replica_set("web-2", of=pods(8), attachment=Attachment.ATTACHED),
+            replica_set("web-3", of=pods(2), attachment=Attachment.ATTACHED),
         ]
         observed = observation(sets=own, **pair(0, 6))
         assert moves(transfer.drain(observed, source(paused=False))) == {"web-spot": 2}
 
     def test_a_source_that_is_being_scaled_down_may_keep_its_doomed(self) -> None:
         """Eight ready, six of them doomed, two to stay: nobody knows which (found by a random life)."""
-        own = replica_set("web-2", spec=2, of=pods(2, doomed=6), tie=Tie.ATTACHED)
+        own = replica_set("web-2", spec=2, of=pods(2, doomed=6), attachment=Attachment.ATTACHED)
         observed = observation(sets=[own, replica_set(of=pods(1))], **pair())
         small = source(2, paused=False)
         assert moves(transfer.drain(observed, small)) == {}
         calm = observation(
-            sets=[replica_set("web-2", of=pods(2), tie=Tie.ATTACHED), replica_set(of=pods(1))], **pair()
+            sets=[replica_set("web-2", of=pods(2), attachment=Attachment.ATTACHED), replica_set(of=pods(1))],
+            **pair(),
         )
         assert moves(transfer.drain(calm, small)) == {"web-1": 0}
 
@@ -193,8 +194,10 @@ class TestLoweringWhatDecideLowers:
 
     def test_scaling_in_mid_roll_may_take_the_serving_set(self) -> None:
         """Proportional scaling takes the older of two equal sets, whatever maxUnavailable says."""
-        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
-        bad = replica_set("web-on-demand-13", of=pods(starting=2), tie=Tie.ATTACHED, template="v2")
+        old = replica_set("web-on-demand-8", of=pods(2), attachment=Attachment.ATTACHED, template="v1")
+        bad = replica_set(
+            "web-on-demand-13", of=pods(starting=2), attachment=Attachment.ATTACHED, template="v2"
+        )
         rolling = twin_of(
             Pool.ON_DEMAND, [old, bad], template="v2", updated=2, max_surge=0, max_unavailable=1
         )
@@ -204,8 +207,8 @@ class TestLoweringWhatDecideLowers:
 
     def test_two_lowerings_share_one_surplus(self) -> None:
         """Either twin may give one of six beside a floor of five; both may not."""
-        old = replica_set("web-on-demand-8", of=pods(2), tie=Tie.ATTACHED, template="v1")
-        new = replica_set("web-on-demand-13", of=pods(1), tie=Tie.ATTACHED, template="v2")
+        old = replica_set("web-on-demand-8", of=pods(2), attachment=Attachment.ATTACHED, template="v1")
+        new = replica_set("web-on-demand-13", of=pods(1), attachment=Attachment.ATTACHED, template="v2")
         rolling = twin_of(Pool.ON_DEMAND, [old, new], template="v2", updated=1)
         spot = twin(Pool.SPOT, pods(3))
         observed = observation(source(5), on_demand=rolling, spot=spot)
@@ -217,4 +220,4 @@ class TestLoweringWhatDecideLowers:
     def test_at_zero_looks_at_spec_and_status(self) -> None:
         """What is scaled to 0 may still have pods."""
         assert transfer.at_zero((), [replica_set(spec=0)])
-        assert not transfer.at_zero((), [replica_set(spec=0, of=(pod("x", Standing.SOUND),))])
+        assert not transfer.at_zero((), [replica_set(spec=0, of=(pod("x", NodeStatus.SOUND),))])

@@ -8,7 +8,7 @@ import pytest
 from builders import ago, observation, pod, pods, replica_set, twin, twin_of
 from splitter.core.actions import DeleteTwin
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, PodView, Pool, Standing, Tie, Trouble
+from splitter.core.model import Attachment, NodeStatus, Note, Observation, PodView, Pool, Trouble
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
 from splitter.core.troubles import troubles, with_troubles
@@ -29,7 +29,7 @@ def ill(name: str, trouble: Trouble | None = None, **fields: Any) -> PodView:  #
 
 def unbound(name: str, trouble: Trouble | None = None, age_s: float = 600, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)
     """Return a pod that the scheduler has not placed for so long."""
-    return pod(name, Standing.UNBOUND, unschedulable_since=ago(age_s), trouble=trouble, **fields)
+    return pod(name, NodeStatus.UNBOUND, unschedulable_since=ago(age_s), trouble=trouble, **fields)
 
 
 def spot(*of: PodView, **fields: Any) -> Observation:  # noqa: ANN401 (fields of the view)
@@ -62,7 +62,7 @@ class TestSentences:
 
     def test_refused(self) -> None:
         """What the API server refuses has no pod to name."""
-        sets = [replica_set("web-spot-1", 6, pods(4), tie=Tie.ATTACHED, refusal=QUOTA)]
+        sets = [replica_set("web-spot-1", 6, pods(4), attachment=Attachment.ATTACHED, refusal=QUOTA)]
         (found,) = said(observation(spot=twin_of(Pool.SPOT, sets, updated=4)))
         assert found == (
             "QuotaExceeded: 2 of 6 replicas of web-spot are refused by a quota: exceeded quota: small."
@@ -101,8 +101,8 @@ class TestWhenItIsTrouble:
             pytest.param(unbound("a", CLAIM, 181), Reason.VOLUME_UNAVAILABLE, id="volume"),
             pytest.param(unbound("a", age_s=181), Reason.TAINT_NOT_TOLERATED, id="taint"),
             pytest.param(unbound("a", age_s=180), None, id="taint-of-a-new-node"),
-            pytest.param(ill("a", IMAGE, standing=Standing.DOOMED), None, id="doomed"),
-            pytest.param(ill("a", IMAGE, standing=Standing.LOST), None, id="lost"),
+            pytest.param(ill("a", IMAGE, node_status=NodeStatus.DOOMED), None, id="doomed"),
+            pytest.param(ill("a", IMAGE, node_status=NodeStatus.LOST), None, id="lost"),
             pytest.param(ill("a", IMAGE, terminating=True), None, id="going"),
             pytest.param(pod("a", trouble=IMAGE), None, id="ready"),
         ],
@@ -119,7 +119,7 @@ class TestWhenItIsTrouble:
     def test_gated(self) -> None:
         """A gated pod was never tried: it waits since it was made."""
         gate = Trouble(Reason.SCHEDULING_GATED, "spec.schedulingGates is not empty")
-        gated = pod("a", Standing.UNBOUND, trouble=gate, created=ago(181))
+        gated = pod("a", NodeStatus.UNBOUND, trouble=gate, created=ago(181))
         assert [note.reason for note in troubles(spot(gated), GRACE_S)] == [Reason.SCHEDULING_GATED]
 
     def test_not_ready_since(self) -> None:
@@ -132,7 +132,7 @@ class TestWhenItIsTrouble:
     def test_looked_at_again(self) -> None:
         """When the grace of a starting pod is over, no event tells."""
         found = with_troubles(spot(ill("a", unready_since=ago(100))), BALANCED, GRACE_S)
-        assert found.wake_after_s == 81.0
+        assert found.requeue_after_s == 81.0
 
 
 class TestVerdict:

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from builders import observation, pod, pods, replica_set, source, twin
-from splitter.core.model import Pool, Standing
+from splitter.core.model import NodeStatus, Pool
 from splitter.core.packed import packed
-from splitter.core.usage import Amount, Mark, Usage, Use, begun, held
+from splitter.core.usage import Amount, Usage, UsagePoint, Use, begun, held
 
 NOON = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 THREE = {Use.SPOT: Amount(3, 300, 96), Use.DESIRED: Amount(3, 300, 96)}
@@ -62,8 +62,8 @@ class TestWindow:
         assert len(usage.marks) <= 8
         end = later(days=365)
         for days in (1, 2, 7, 30, 90, 365):
-            told = usage.between(later(days=365 - days), end)[Use.SPOT].replicas
-            assert told == pytest.approx(exact[365] - exact[365 - days], rel=0.1)
+            reported = usage.between(later(days=365 - days), end)[Use.SPOT].replicas
+            assert reported == pytest.approx(exact[365] - exact[365 - days], rel=0.1)
 
     def test_before_the_beginning_is_nothing(self) -> None:
         """A window that begins earlier tells all."""
@@ -121,7 +121,7 @@ class TestSplit:
         assert total.cpu == total.memory == 2**62
 
     def test_the_most_can_be_read_again(self) -> None:
-        """Else each pass would begin anew, and write that."""
+        """Else each reconcile would begin anew, and write that."""
         usage = begun(NOON).holding({Use.SPOT: Amount(1, 2**70, 2**70)}, NOON).holding(TWO, later(days=2))
         assert usage.total[Use.SPOT].cpu == usage.marks[0].total[Use.SPOT].cpu == 2**62
         assert Usage.from_json(usage.to_json()) == usage
@@ -153,7 +153,7 @@ class TestSplit:
         for day in range(400):
             usage = usage.holding({use: Amount(1000 + day, 10**6, 10**7) for use in Use}, later(days=day))
         assert len(packed(usage.to_json())) < 1024
-        assert usage.marks[-1] == Mark(usage.until, usage.total)
+        assert usage.marks[-1] == UsagePoint(usage.until, usage.total)
 
 
 class TestHeld:
@@ -171,9 +171,9 @@ class TestHeld:
         """Terminating and doomed ones are; pending, finished and lost ones are not."""
         own = (
             pod("terminating", terminating=True),
-            pod("doomed", Standing.DOOMED),
-            pod("pending", Standing.UNBOUND),
-            pod("lost", Standing.LOST),
+            pod("doomed", NodeStatus.DOOMED),
+            pod("pending", NodeStatus.UNBOUND),
+            pod("lost", NodeStatus.LOST),
             pod("finished", finished=True),
         )
         found = held(observation(sets=[replica_set("web-1", 5, own)]), 10)

@@ -7,6 +7,7 @@ import pytest
 
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.database import Database
+from e2e.support.external_signals import Status
 from e2e.support.gateway import Gateway
 from e2e.support.mortal import Mortal
 from e2e.support.namespaces import open_shop
@@ -14,7 +15,6 @@ from e2e.support.nodes import is_hurt
 from e2e.support.shop import DEADLINE_S, Shop
 from e2e.support.stage import Stage, real_nodes, staged
 from e2e.support.terminal import Terminal
-from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.nodes import NODES
@@ -90,7 +90,7 @@ def mortal(
 
 
 @pytest.fixture
-def told(sandbox: Sandbox) -> Iterator[Status]:
+def reported(sandbox: Sandbox) -> Iterator[Status]:
     """Yield cluster-autoscaler's status, not written yet."""
     status = Status(sandbox)
     yield status

@@ -15,9 +15,14 @@ from e2e.support.shop import DEADLINE_S, JsonObject, manifest
 from splitter.bundled import bundled_path
 from splitter.core.admission import annotation_policies
 from splitter.core.admission.annotations import FORMS
+from splitter.core.labels_annotations import (
+    OWN_ANNOTATIONS,
+    USER_ANNOTATIONS,
+    parse_policy,
+    source_label_state,
+)
+from splitter.core.labels_annotations.label import LabelState
 from splitter.core.model import Policy
-from splitter.core.surface import OWN_ANNOTATIONS, USER_ANNOTATIONS, parse_policy, source_label_state
-from splitter.core.surface.label import LabelState
 from splitter.sandbox import ApiError, PatchKind, Sandbox
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.waiting import wait_until

@@ -217,7 +217,7 @@ class TestQueue:
             shop.label()
             shop.wait_split(on_demand=1, spot=REPLICAS - 1)
             assert watched.lowest() >= REPLICAS
-        shop.told("AutoscalerWithoutTolerance", "HorizontalPodAutoscaler/web")
+        shop.reported("AutoscalerWithoutTolerance", "HorizontalPodAutoscaler/web")
         with shop.watch() as watched:
             metrics.queue(shop.namespace, 12 * MESSAGES)
             shop.wait_split(on_demand=1, spot=11)
@@ -257,7 +257,7 @@ class TestSecondAutoscaler:
         shop.apply(autoscaler("web-spot"))
         shop.wait_split(on_demand=1, spot=REPLICAS - 1)
         shop.until(lambda: autoscaled.conditions().get("ScalingActive") == "False", "two to be too many")
-        shop.told("AutoscalerOnTwin", "HorizontalPodAutoscaler/web-spot")
+        shop.reported("AutoscalerOnTwin", "HorizontalPodAutoscaler/web-spot")
         with shop.watch() as watched:
             shop.kubectl("delete", "hpa", "web-spot")
             autoscaled.load(10)

@@ -94,7 +94,7 @@ class TestAnnotations:
             shop.until(
                 lambda: condition(shop, "PolicyValid")[:2] == ("False", "InvalidAnnotation"), "the condition"
             )
-            shop.told("InvalidAnnotation", "last good policy stays in force")
+            shop.reported("InvalidAnnotation", "last good policy stays in force")
             assert 'splitter.io/on-demand-base is "two"' in condition(shop, "PolicyValid")[2]
             assert condition(shop, "Eligible")[0] == "True"
             assert shop.twins() == (1, 2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from e2e.support.admission import steadily
-from e2e.support.causes import healthy, outlast_grace, quota, told, wait_well
+from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
 from e2e.support.shop import CAPACITY, Shop, manifest
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.fleet import Fleet
@@ -51,7 +51,7 @@ class TestKubelet:
         split(shop)
         with shop.watch() as watched:
             shop.kubectl("set", "image", "deployment/web", f"web={image}")
-            told(shop, reason, f"of 2 replicas of web-on-demand {words}")
+            reported(shop, reason, f"of 2 replicas of web-on-demand {words}")
             assert "(pod web-on-demand-" in healthy(shop)[2]
             outlast_grace(shop)
             assert shop.twins() == (1, 3)
@@ -67,7 +67,7 @@ class TestKubelet:
         split(shop)
         with shop.watch() as watched:
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1h"}}})
-            told(shop, "NotReady", "replicas of web-on-demand have a node, but are not ready: since ")
+            reported(shop, "NotReady", "replicas of web-on-demand have a node, but are not ready: since ")
             assert shop.twins() == (1, 3)
             patch_template(shop, {"metadata": {"annotations": {"sandbox.splitter.io/ready-after": "1s"}}})
             wait_well(shop, on_demand=1, spot=3)
@@ -90,7 +90,9 @@ class TestQuota:
         quota(shop, REPLICAS + 1)
         with shop.watch() as watched:
             shop.scale(8)
-            told(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota: exceeded quota: small,")
+            reported(
+                shop, "QuotaExceeded", "replicas of web-spot are refused by a quota: exceeded quota: small,"
+            )
             # Pods of the take-over that are still going count for the quota at first, and one may slip
             # through before the API server has heard of it.
             shop.until(lambda: says_what_is_missing(shop, wanted=8), "the quota to be used up")
@@ -112,7 +114,7 @@ class TestQuota:
         quota(shop, REPLICAS)
         with shop.watch() as watched:
             shop.annotate(on_demand_base="1")
-            told(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota")
+            reported(shop, "QuotaExceeded", "replicas of web-spot are refused by a quota")
             outlast_grace(shop)
             assert shop.shape().total == REPLICAS
             assert shop.status()["reason"] == "QuotaExceeded"
@@ -143,7 +145,7 @@ class TestRefused:
         shop.until(lambda: steadily(lambda: pods_refused(shop)), "the standard to be enforced")
         shop.scale(6)
         words = "2 of 5 replicas of web-spot are refused by the API server: violates PodSecurity"
-        told(shop, "PodsRefused", words)
+        reported(shop, "PodsRefused", words)
         outlast_grace(shop)
         assert shop.twins() == (1, 5)
         shop.sandbox.kubectl("label", "namespace", shop.namespace, f"{ENFORCE}-")
@@ -161,9 +163,9 @@ class TestScheduler:
                 shop.kubectl("taint", "node", node, "team=data:NoSchedule")
             shop.scale(8)
             words = "4 of 4 healthy spot nodes have a taint that it does not tolerate: team=data:NoSchedule"
-            told(shop, "TaintNotTolerated", words)
+            reported(shop, "TaintNotTolerated", words)
             shop.until(lambda: shop.shape().on_demand == 5, "the cover")
-            said = shop.told("TaintNotTolerated", "scale on-demand 1 -> 5 (+4): spot has placed 3 of 7")
+            said = shop.reported("TaintNotTolerated", "scale on-demand 1 -> 5 (+4): spot has placed 3 of 7")
             assert words in said
             shop.wait_posted()
             assert not any(said.startswith("scale") for said in shop.events("SpotShort"))
@@ -179,7 +181,7 @@ class TestScheduler:
         with shop.watch() as watched:
             patch_template(shop, {"spec": {"volumes": [volume]}})
             words = 'of web-on-demand wait for a volume: persistentvolumeclaim "data" not found'
-            told(shop, "VolumeUnavailable", words)
+            reported(shop, "VolumeUnavailable", words)
             outlast_grace(shop)
             assert shop.twins() == (1, 3)
             patch_template(shop, {"spec": {"volumes": [{"$patch": "delete", "name": "data"}]}})
@@ -233,7 +235,7 @@ class TestScheduler:
         shop.wait_rolled_out()
         with shop.watch() as watched:
             shop.label()
-            told(shop, reason, words)
+            reported(shop, reason, words)
             shop.until(lambda: shop.shape().on_demand == REPLICAS, "on-demand to cover")
             shop.until(lambda: (shop.twins() or (0, 0))[0] == REPLICAS, "the hand-over to end")
             assert watched.lowest() >= REPLICAS

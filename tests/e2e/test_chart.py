@@ -13,7 +13,7 @@ from e2e.support.installed import running, settings, wait_available
 from e2e.support.namespaces import GOING_S, open_shop
 from e2e.support.planted import PLANTED
 from e2e.support.shop import DEADLINE_S, Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 from splitter.sandbox import Sandbox
 from splitter.sandbox.waiting import wait_until
 
@@ -191,7 +191,7 @@ def bundled(cluster: Sandbox, shop: Shop, home: Path) -> None:
     """Verify that `splitter bundle` tells the split and the installation, and nothing that is planted."""
     file = home / "bundle.tar.gz"
     asked = ("bundle", "-n", NAMESPACE, "--namespace", shop.namespace, "-o", str(file))
-    assert str(file) in told(Terminal(cluster.kubeconfig, home).splitter(*asked))
+    assert str(file) in reported(Terminal(cluster.kubeconfig, home).splitter(*asked))
     with tarfile.open(file) as tar:
         texts = {
             one.name.partition("/")[2]: content.read().decode()

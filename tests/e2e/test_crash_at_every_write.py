@@ -188,10 +188,10 @@ class TestWhileReplicasJump:
     def test_at_random_writes(self, mortal: Mortal) -> None:
         """Killed at 30 % of its writes while N jumps between 6 and 10, it keeps 6 available and 12 at most.
 
-        *At least 6.* With S >= 1 no write lowers anything below the N that the pass saw (F = N), and N is
-        never under 6; the resourceVersion it carries refuses one that was computed from older counts.
+        *At least 6.* With S >= 1 no write lowers anything below the N that the reconcile saw (F = N), and N
+        is never under 6; the resourceVersion it carries refuses one that was computed from older counts.
 
-        *At most 10 + 2.* A write raises something only within N + S of the N that the pass saw, less all
+        *At most 10 + 2.* A write raises something only within N + S of the N that the reconcile saw, less all
         that any holder has in spec, in status or as pods; N is never over 10. A jump excuses that this N
         is already an old one: just after 10 became 6 there may be 12 pods of 6 + 2 allowed ones. It never
         excuses more than the largest N allows, since what is there is counted before anything is added.

@@ -97,7 +97,7 @@ def crowded(shop: Shop, fleet: Fleet, evictions: str) -> str:
     return full
 
 
-def told(log: Path) -> dict[str, int]:
+def reported(log: Path) -> dict[str, int]:
     """Count what the descheduler says that it did."""
     text = log.read_text()
     return {
@@ -121,9 +121,9 @@ def test_low_node_utilization(
         shop.wait_split(on_demand=0, spot=N)
         running.check()
         lowest = watched.lowest()
-    sys.stdout.write(f"\n{evictions}: {told(running.log)}, never fewer than {lowest} of {N}\n")
+    sys.stdout.write(f"\n{evictions}: {reported(running.log)}, never fewer than {lowest} of {N}\n")
     assert lowest >= LEAST[evictions]
-    assert told(running.log)["evicted"] >= N // 2
+    assert reported(running.log)["evicted"] >= N // 2
 
 
 def test_nothing_goes_where_all_have_to_stay(shop: Shop, fleet: Fleet, program: Path, tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_nothing_goes_where_all_have_to_stay(shop: Shop, fleet: Fleet, program: 
     full = crowded(shop, fleet, "surge-first")
     before = shop.pod_uids()
     with shop.watch() as watched, descheduling(shop, program, tmp_path) as running:
-        shop.until(lambda: told(running.log)["refused"] >= N, "evictions to be refused")
+        shop.until(lambda: reported(running.log)["refused"] >= N, "evictions to be refused")
         running.check()
         assert watched.lowest() >= N
-    sys.stdout.write(f"\nsurge-first: {told(running.log)}\n")
+    sys.stdout.write(f"\nsurge-first: {reported(running.log)}\n")
     assert shop.pod_uids() == before
     assert set(shop.nodes()) == {full}
 
@@ -146,7 +146,7 @@ def test_the_twins_violate_no_node_affinity(shop: Shop, program: Path, tmp_path:
     shop.wait_split(on_demand=2, spot=N - 2)
     before = shop.pod_uids()
     with descheduling(shop, program, tmp_path, AFFINITY) as running:
-        shop.until(lambda: told(running.log)["looks"] >= 3, "three looks")
+        shop.until(lambda: reported(running.log)["looks"] >= 3, "three looks")
         running.check()
-    assert told(running.log) == {**told(running.log), "evicted": 0, "refused": 0}
+    assert reported(running.log) == {**reported(running.log), "evicted": 0, "refused": 0}
     assert shop.pod_uids() == before

@@ -111,7 +111,7 @@ class TestKindOfTheReports:
         with shop.watch() as watched:
             shop.sandbox.kubectl("delete", "crd", CRD)
             shop.until(lambda: log.complaints("manifests/crd.yaml"), "the word about the CRD")
-            shop.told("WriteDenied")
+            shop.reported("WriteDenied")
             shop.deploy("other", replicas=1, ready_after="3s")  # time goes by
             crd()
             for name in NAMES:

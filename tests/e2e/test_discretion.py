@@ -82,7 +82,7 @@ def test_an_edit_is_told_by_its_fields(split_shop: Shop) -> None:
     shop = split_shop
     shop.kubectl("set", "env", "deployment/web-spot", f"{VARIABLE['name']}={PLANTED}-by-hand")
     field = f"spec.template.spec.containers.web.env.{VARIABLE['name']}.value"
-    shop.told("Drift", f"somebody edited web-spot ({field}); put back")
+    shop.reported("Drift", f"somebody edited web-spot ({field}); put back")
     shop.wait_split(on_demand=1, spot=REPLICAS - 1)
 
 
@@ -95,7 +95,7 @@ def test_a_value_that_is_refused(shop: Shop, controller: Controller, quoting: Te
     shop.label()
     quoted = f'spec.template.spec.dnsPolicy: Unsupported value: "{REFUSED}"'
     assert len(shop.says("TemplateInvalid", quoted)["message"]) <= 1024
-    shop.told("TemplateInvalid", quoted)
+    shop.reported("TemplateInvalid", quoted)
     assert lines_about(controller, shop, "spec.template.spec.dnsPolicy: Unsupported value: …")
     assert REFUSED not in controller.said()
 
@@ -125,6 +125,6 @@ def test_a_policy_with_words_of_its_own(shop: Shop, controller: Controller) -> N
     ):
         shop.label()
         shop.says("WriteDenied", words)
-        shop.told("WriteDenied", words)
+        shop.reported("WriteDenied", words)
         assert lines_about(controller, shop, "denied request: …")
     assert REFUSED not in controller.said()

@@ -1,6 +1,6 @@
 """What else than the source itself may forbid a split: policies, quotas, rights, volumes, ports.
 
-The answer comes from the rehearsal or from a look around, before anything is written, and the workload is
+The answer comes from the dry run or from a look around, before anything is written, and the workload is
 split by itself when the cause has gone.
 """
 
@@ -48,7 +48,7 @@ def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
     return forbidden(shop, "no-bare-replicasets", "replicasets", policy, attempt)
 
 
-class TestRehearsal:
+class TestDryRun:
     def test_a_policy_against_bare_replica_sets(self, shop: Shop, controller: Controller) -> None:
         """It would refuse the parking after the pause; it is asked before, and nothing is touched."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
@@ -179,8 +179,8 @@ class TestAdvice:
         shop.apply(queue_autoscaler(REPLICAS))
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        assert shop.told("SurgeMayPend").startswith("hostPort 8080")
-        assert shop.told("AutoscalerWithoutTolerance").startswith("HorizontalPodAutoscaler/web")
+        assert shop.reported("SurgeMayPend").startswith("hostPort 8080")
+        assert shop.reported("AutoscalerWithoutTolerance").startswith("HorizontalPodAutoscaler/web")
         shop.wait_posted()
         assert len(shop.events("SurgeMayPend")) == len(shop.events("AutoscalerWithoutTolerance")) == 1
 
@@ -214,7 +214,7 @@ class TestWhileSplit:
             )
             shop.scale(REPLICAS + 1)
             shop.wait_split(on_demand=1, spot=3)
-            shop.told("StrategyRecreate")
+            shop.reported("StrategyRecreate")
             shop.wait_posted()
             assert len(shop.events("StrategyRecreate")) == 1
             strategy(shop, {"type": "RollingUpdate"})

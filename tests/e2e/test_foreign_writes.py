@@ -237,7 +237,7 @@ class TestTwins:
                 shop.wait_split(on_demand=1, spot=3)
                 assert watched.lowest() >= REPLICAS
                 assert watched.highest_asked() <= REPLICAS + SURGE
-        said = shop.told(
+        said = shop.reported(
             "Drift", "somebody edited web-spot (spec.template.spec.containers.web.image); put back"
         )
         assert "belongs on the source" in said
@@ -252,7 +252,7 @@ class TestTwins:
         shop.wait_split(on_demand=1, spot=3)
         with shop.watch() as watched:
             shop.kubectl("set", "env", "deployment/web-spot", "WANTED-")
-            shop.told("Drift")
+            shop.reported("Drift")
             shop.until(lambda: all(map(has_variable, shop.pods())), "the variable everywhere again")
             shop.wait_split(on_demand=1, spot=3)
             assert watched.lowest() >= REPLICAS

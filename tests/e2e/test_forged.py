@@ -56,7 +56,7 @@ def forged(name: str, owner: tuple[str, str], called: str, uid: str) -> JsonObje
 
 
 @contextmanager
-def neighbour(mortal: Mortal, sandbox: Sandbox) -> Iterator[Shop]:
+def other_tenant(mortal: Mortal, sandbox: Sandbox) -> Iterator[Shop]:
     """Yield the attacker's namespace."""
     for number, shop in enumerate(open_shop(sandbox, mortal.controller, f"evil-{mortal.shop.namespace}")):
         assert number == 0
@@ -75,7 +75,7 @@ def test_forged_owners(mortal: Mortal, sandbox: Sandbox) -> None:
     before = len(gateway.requests)
     assert before
 
-    with neighbour(mortal, sandbox) as evil:
+    with other_tenant(mortal, sandbox) as evil:
         numbers = [
             (owner, called, uid)
             for owner in OWNERS
@@ -118,7 +118,7 @@ def _mounting(claim: str) -> JsonObject:
 def test_nested_too_deeply(mortal: Mortal, sandbox: Sandbox, tmp_path: Path) -> None:
     """A Split that no parser reads and an API server stores hides nobody else's from who starts anew."""
     shop, controller = mortal.shop, mortal.controller
-    with neighbour(mortal, sandbox) as evil:
+    with other_tenant(mortal, sandbox) as evil:
         controller.kill()
         path = f"/apis/splitter.io/v1alpha1/namespaces/{evil.namespace}/splits"
         source = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "deep"}

@@ -71,7 +71,7 @@ class TestAsFound:
         [current] = [rs["metadata"]["name"] for rs in shop.replica_sets() if rs["spec"]["replicas"]]
         made_anew = ("uid", "creationTimestamp", "ownerReferences")
         expected = {f"/{current}/metadata/{name}" for name in made_anew}
-        different = {told.partition(": ")[0] for told in changes(before, everything(shop))}
+        different = {reported.partition(": ")[0] for reported in changes(before, everything(shop))}
         assert different == expected | {f"/{current}/spec/selector/matchExpressions"} | {
             f"/{current}/spec/selector/matchLabels/pod-template-hash"
         }

@@ -152,15 +152,15 @@ def wait_until_reconciling(replica: Replica, before: int) -> None:
     )
 
 
-def is_no_fight(shop: Shop) -> bool:
+def is_no_write_conflict(shop: Shop) -> bool:
     """Whether nobody took the other's writes for a foreign hand's."""
     shop.wait_posted()
-    told = [
+    reported = [
         note
         for reason in ("ForeignUnpause", "Conflict", "Drift", "IntruderParked")
         for note in shop.events(reason)
     ]
-    return not told and not shop.status().get("fights") and not shop.status().get("conflict")
+    return not reported and not shop.status().get("fights") and not shop.status().get("conflict")
 
 
 class TestStandsBy:
@@ -193,7 +193,7 @@ class TestKilled:
             fleet.kill(doomed)
             shop.wait_split(on_demand=2, spot=3)
             assert watched.lowest() >= REPLICAS
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)
 
     def test_at_a_loss(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
         """The leader dies, and all spot nodes without notice: all N serve again."""
@@ -206,7 +206,7 @@ class TestKilled:
         shop.until(lambda: shop.shape().on_demand >= REPLICAS, "everything to serve from on-demand")
         pair.tell("killed at a loss; covered", began)
         assert pair.leader is standby
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)
 
     def test_on_the_way(self, pair: Pair, shop: Shop) -> None:
         """The leader dies half-way through a take-over: the other goes on where it was."""
@@ -219,7 +219,7 @@ class TestKilled:
             shop.wait_split(on_demand=2, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)
 
 
 class TestStopped:
@@ -241,7 +241,7 @@ class TestStopped:
             shop.wait_split(on_demand=2, spot=3)
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)
 
 
 class TestPaused:
@@ -266,7 +266,7 @@ class TestPaused:
             assert leader.asked[asked:] == []
             assert pair.leader is standby
             assert watched.lowest() >= REPLICAS
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)
 
     def test_wakes_up_before_anybody_leads(self, pair: Pair, shop: Shop) -> None:
         """Paused for less than its lease lasts, it goes on as if nothing had been."""
@@ -328,4 +328,4 @@ class TestCutOff:
             pair.tell("led again; covered", began)
             assert pair.leader is leader
             assert watched.lowest() >= REPLICAS
-        assert is_no_fight(shop)
+        assert is_no_write_conflict(shop)

@@ -10,7 +10,7 @@ from e2e.support.admission import checked, steadily
 from e2e.support.installed import NAMESPACE, pod_template, running, settings, wait_available
 from e2e.support.namespaces import open_shop
 from e2e.support.shop import DEADLINE_S, JsonObject, Shop, manifest
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -75,7 +75,7 @@ def applied(cluster: Sandbox, person: Terminal, folder: str) -> Iterator[Sandbox
     """Install a kustomization; afterwards leave as a user does, and nothing is left."""
     apply(cluster, folder)
     yield cluster
-    told(person.splitter("uninstall", "-A", "--timeout", "60"))
+    reported(person.splitter("uninstall", "-A", "--timeout", "60"))
     wait_until(
         lambda: steadily(lambda: not kept(cluster)), what="the policies to let it go", deadline_s=DEADLINE_S
     )
@@ -257,7 +257,7 @@ class TestLeaving:
                     assert before - existing(installed) == POLICIES
                     assert wait_available(installed)
                     assert shop.split() is not None
-                    told(person.splitter("uninstall", "-A", "--timeout", "60"))
+                    reported(person.splitter("uninstall", "-A", "--timeout", "60"))
                     assert watched.lowest() >= 3
                 assert shop.deployments() == {"web"}
         apply(installed, CLUSTER_WIDE)

@@ -109,7 +109,7 @@ def observed(shop: Shop, title: str) -> Iterator[tuple[Watched, Chronicle]]:
         finally:
             short_s = watched.timeline.seconds_below(REPLICAS, Between(began, Instant.now()))
             counts = f"{watched.lowest(began)} to {watched.highest(began)} replicas of {REPLICAS}"
-            sys.stdout.write(f"\n{title}\n{chronicle.told(began)}\n")
+            sys.stdout.write(f"\n{title}\n{chronicle.reported(began)}\n")
             sys.stdout.write(f"{title}: {counts}; fewer than {REPLICAS} for {short_s:.1f} s\n")
 
 

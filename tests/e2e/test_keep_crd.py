@@ -8,7 +8,7 @@ from e2e.support.admission import steadily
 from e2e.support.controller import Controller
 from e2e.support.namespaces import GOING_S, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -60,9 +60,9 @@ def test_it_goes_when_all_is_given_back(sandbox: Sandbox, shop: Shop, admin: Ter
         with pytest.raises(SandboxError, match='Run "splitter uninstall -A" first'):
             sandbox.kubectl("delete", "crd", CRD)
         assert shop.split() is not None
-        told(admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "80"))
+        reported(admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "80"))
         assert KEPT in refusal(sandbox)  # one namespace says nothing about the others
-        told(admin.splitter("uninstall", "-A", "--timeout", "80"))
+        reported(admin.splitter("uninstall", "-A", "--timeout", "80"))
         assert refusal(sandbox) == ""
         assert watched.lowest() >= 3
 

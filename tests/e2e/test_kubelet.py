@@ -41,10 +41,10 @@ def template(*, env: Mapping[str, str] | None = None, grace_s: int = 10, pre_sto
     return found
 
 
-def split(stage: Stage, **told: Any) -> Shop:  # noqa: ANN401 (what `template` takes)
+def split(stage: Stage, **reported: Any) -> Shop:  # noqa: ANN401 (what `template` takes)
     """Have such an application split, and wait for its guard."""
     shop = stage.shop
-    shop.deploy(replicas=N, annotations=ASKED, template=template(**told))
+    shop.deploy(replicas=N, annotations=ASKED, template=template(**reported))
     shop.label()
     shop.wait_split(BASE, N - BASE)
     shop.until(lambda: "web-guard keeps" in shop.status().get("guard", ""), "the guard")
@@ -71,9 +71,9 @@ def has_env(pod: JsonObject, name: str) -> bool:
     ],
     ids=["takes-its-whole-grace", "outlives-its-machine", "long-pre-stop", "starts-slowly"],
 )
-def test_no_request_fails_at_a_notice(stage: Stage, told: dict[str, Any]) -> None:
+def test_no_request_fails_at_a_notice(stage: Stage, reported: dict[str, Any]) -> None:
     """All spot machines are announced, drained, and gone 30 s later: nobody is asked who is not there."""
-    shop, machines = split(stage, **told), stage.machines
+    shop, machines = split(stage, **reported), stage.machines
     doomed = machines.names("spot")
     with (
         machines.traffic(shop.namespace, "web", rate=60, timeout_s=PATIENCE_S) as traffic,
@@ -141,7 +141,7 @@ def test_a_broken_template_and_the_loss_of_spot(
     shop, machines = split(stage), stage.machines
     with shop.watch() as seen:
         shop.kubectl(*breaks)
-        shop.told(reason)
+        shop.reported(reason)
         assert seen.lowest() >= N, stage.controller.last_said()
     machines.kill(machines.names("spot"))
     shop.until(lambda: shop.shape().on_demand == N, "on-demand to run the last good template")
@@ -178,7 +178,7 @@ def test_a_graceful_shutdown(stage: Stage) -> None:
         machines.shut_down(doomed)
         shop.until(lambda: shop.shape().on_demand == N, "all to stand on on-demand")
         assert seen.lowest() >= BASE
-    shop.told("SpotInterrupted")
+    shop.reported("SpotInterrupted")
     machines.kill(doomed)
     shop.until(lambda: shop.shape().on_demand == N, "all to stay there")
     machines.restore(doomed)

@@ -23,7 +23,7 @@ from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.connect import connect
-from splitter.reconciler.herald import Herald
+from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.queue import WorkQueue
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -207,15 +207,15 @@ def named(text: str) -> set[str]:
 
 
 def test_the_log_of_a_pass(split: Seen, fleet: Fleet) -> None:
-    """Each pass is one line of JSON with the same fields; no manifest and no environment is in it."""
+    """Each reconcile is one line of JSON with the same fields; no manifest and no environment is in it."""
     shop = split.shop
     node = next(node for node in shop.nodes() if node.startswith("spot"))
     fleet.notice(node)
     shop.until(lambda: shop.available_off(node) >= REPLICAS, f"{REPLICAS} replicas beside {node}")
     whole, _, _ = split.controller.said().rpartition("\n")  # the last line may be half written
     lines = [json.loads(line) for line in whole.splitlines()]
-    passes = [line for line in lines if line["message"] == "reconciled"]
-    ours = [line for line in passes if line["workload"] == f"{shop.namespace}/web"]
+    reconciles = [line for line in lines if line["message"] == "reconciled"]
+    ours = [line for line in reconciles if line["workload"] == f"{shop.namespace}/web"]
     assert len(ours) > 5
     fields = {
         "time",
@@ -248,11 +248,11 @@ async def test_a_series_of_events(sandbox: Sandbox, shop: Shop, kubeconfig: Path
 
     client = await connect(kubeconfig, None, 10, 4)
     try:
-        herald = Herald(Writer(client, Cache(never, lambda *_, **__: None)), WorkQueue().calm)
+        recorder = EventRecorder(Writer(client, Cache(never, lambda *_, **__: None)), WorkQueue().calm)
         now = datetime.now(UTC) - timedelta(minutes=10)
         for minute in range(4):
-            herald.tell_about(key, uid, note, now + timedelta(minutes=minute))
-            await herald.flush()
+            recorder.tell_about(key, uid, note, now + timedelta(minutes=minute))
+            await recorder.flush()
         path = f"/apis/events.k8s.io/v1/namespaces/{shop.namespace}/events"
         [event] = [raw for raw in sandbox.api.list(path) if raw["reason"] == "Drift"]
         assert event["series"]["count"] == 4
@@ -262,8 +262,8 @@ async def test_a_series_of_events(sandbox: Sandbox, shop: Shop, kubeconfig: Path
         assert "(x4 over " in shop.kubectl("events", "--for", "deployment/told")
 
         shop.kubectl("delete", "events", "--field-selector", "reason=Drift")
-        herald.tell_about(key, uid, note, now + timedelta(minutes=4))
-        await herald.flush()
+        recorder.tell_about(key, uid, note, now + timedelta(minutes=4))
+        await recorder.flush()
         [event] = [raw for raw in sandbox.api.list(path) if raw["reason"] == "Drift"]
         assert event.get("series") is None
     finally:

@@ -62,7 +62,7 @@ def test_a_notice_on_an_on_demand_node_moves_within_on_demand(shop: Shop, fleet:
         assert (status["state"], status["onDemand"]["doomed"], status["spot"]["spec"]) == ("Held", 1, 3)
         assert [(one["name"], one["state"]) for one in status["nodes"]] == [(doomed, "Doomed")]
         raised = "scale on-demand 1 -> 2 (+1): 1 of 1 on-demand replicas stand on doomed nodes"
-        assert shop.told("OnDemandDoomed") == raised
+        assert shop.reported("OnDemandDoomed") == raised
         fleet.kill(doomed)
         shop.wait_split(on_demand=1, spot=3)
         assert watched.lowest() >= REPLICAS

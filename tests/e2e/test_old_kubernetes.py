@@ -7,7 +7,7 @@ import pytest
 
 from e2e.support.placed import PLACES, Placed
 from e2e.support.shop import Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 
 pytestmark = [
     pytest.mark.e2e,
@@ -26,7 +26,7 @@ class TestPlacement:
         message = db.status()["message"]
         assert "this API server has no MutatingAdmissionPolicy" in message
         assert "annotate splitter.io/mode=twins" in message
-        assert message in told(admin.splitter("plan", "sts/db", "-n", shop.namespace))
+        assert message in reported(admin.splitter("plan", "sts/db", "-n", shop.namespace))
         assert db.uids() == uids
         db.annotate(mode="twins")
         db.wait_split(on_demand=2, spot=1)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from e2e.support.controller import Controller
+from e2e.support.external_signals import Status
 from e2e.support.mortal import Mortal, every
 from e2e.support.placed import CLAIM, POLICY, Placed, needs_placement, volume
 from e2e.support.shop import Shop
 from e2e.support.terminal import Terminal
-from e2e.support.voices import Status
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.machines import Notice
@@ -95,18 +95,18 @@ def test_notice(placed: Placed, fleet: Fleet, how: Notice) -> None:
         assert len(placed.pools()) == 5
         assert watched.lowest() >= 4
     assert stayed(placed, uids) == {0, 1, 2}
-    placed.told("SpotInterrupted")
+    placed.reported("SpotInterrupted")
 
 
-def test_spot_that_cannot_be_had_is_not_asked_for(placed: Placed, fleet: Fleet, told: Status) -> None:
+def test_spot_that_cannot_be_had_is_not_asked_for(placed: Placed, fleet: Fleet, reported: Status) -> None:
     """While all spot groups back off nobody asks for room there, and the Split says why; then as ever."""
-    told.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
+    reported.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
     fleet.kill(fleet.names("spot"))
     placed.shop.until(lambda: placed.status().get("reason") == "SpotBlocked", "the refusal to be told")
     assert "cluster-autoscaler backs off from aks-spotpool-1-vmss" in placed.status()["message"]
     assert len(placed.pools()) == 5
     assert placed.placeholders() == []
-    told.remove()
+    reported.remove()
     placed.shop.until(placed.placeholders, "room to be asked for")
     fleet.restore(fleet.names("spot"))
     placed.wait_placed([0, 1, 2], [3, 4])
@@ -246,12 +246,12 @@ def test_two_budgets_are_told(db: Placed) -> None:
 def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
     """status, plan, explain, freeze and uninstall take it; those about twins say what to use instead."""
     where = ("-n", placed.shop.namespace)
-    told = ""
+    reported = ""
     for verb in ("status", "plan", "explain"):
-        told += (answer := admin.splitter(verb, "sts/db", *where)).stdout
+        reported += (answer := admin.splitter(verb, "sts/db", *where)).stdout
         assert answer.returncode == 0, answer.stderr
-    assert "db-0: on on-demand node" in told
-    assert "majority" in told
+    assert "db-0: on on-demand node" in reported
+    assert "majority" in reported
     assert admin.splitter("freeze", "sts/db", *where).returncode == 0
     placed.says("Frozen")
     fleet.notice(fleet.names("spot"))
@@ -265,8 +265,8 @@ def test_verbs(placed: Placed, fleet: Fleet, admin: Terminal) -> None:
         answer = admin.splitter(verb, "sts/db", *where)
         assert (answer.returncode, answer.stdout) == (1, ""), verb
         assert instead in answer.stderr
-        told += answer.stderr
-    print(told)  # noqa: T201 - what a person reads
+        reported += answer.stderr
+    print(reported)  # noqa: T201 - what a person reads
     uids = placed.uids()
     assert admin.splitter("uninstall", *where).returncode == 0
     assert placed.split() is None
@@ -283,7 +283,7 @@ def test_policy_missing(shop: Shop, sandbox: Sandbox) -> None:
         db.label()
         words = "manifests/admission/placement.yaml"
         assert db.says("PlacementUnsupported", words)["state"] == "Refused"
-        db.told("PlacementUnsupported", words)
+        db.reported("PlacementUnsupported", words)
         shop.wait_posted()
         assert len(db.events("PlacementUnsupported")) == 1
         assert db.uids() == uids
@@ -299,7 +299,7 @@ def test_the_policy_goes_while_it_is_split(placed: Placed, sandbox: Sandbox) -> 
     sandbox.kubectl("delete", "-f", POLICY)
     try:
         placed.annotate(on_demand_base="4")
-        placed.told("MoveUndone", "db-3 was to start on on-demand, and was born without the label")
+        placed.reported("MoveUndone", "db-3 was to start on on-demand, and was born without the label")
         assert placed.born()[3] is None
         assert stayed(placed, uids) == {0, 1, 2, 4}
     finally:
@@ -321,7 +321,7 @@ def test_volumes_narrow_the_choice(shop: Shop) -> None:
         db.label()
         db.wait_placed([0, 2, 3], [1, 4])
         assert 1 in stayed(db, uids)
-        db.told("VolumeZoneConflict", "db-1 is not moved")
+        db.reported("VolumeZoneConflict", "db-1 is not moved")
     finally:
         shop.kubectl("delete", "persistentvolume", "--wait=false", *named)
 

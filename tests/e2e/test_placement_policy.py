@@ -20,7 +20,7 @@ from splitter.core.desired import add_tolerations, prefer_node_affinity, require
 from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
 from splitter.core.nodes.facts import Taint
 from splitter.core.placeable import Runs, runs
-from splitter.kube.placing import placement
+from splitter.kube.placement_writer import placement
 from splitter.sandbox import ApiError, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings
@@ -45,13 +45,13 @@ class Cluster:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.namespace = ""
-        self.told: dict[str, tuple[str, Runs]] = {}
+        self.reported: dict[str, tuple[str, Runs]] = {}
         self._count = 0
 
     def enter(self) -> None:
         """Go on in a fresh namespace."""
         self._count += 1
-        self.told = {}
+        self.reported = {}
         self.namespace = f"placed-{self._count}"
         self.sandbox.kubectl("create", "namespace", self.namespace)
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
@@ -78,10 +78,10 @@ class Cluster:
     ) -> None:
         """Tell the policy the ordinals of a StatefulSet, beside what it has been told here; None: no more."""
         if ordinals is None:
-            del self.told[uid]
+            del self.reported[uid]
         else:
-            self.told[uid] = (name, runs(ordinals))
-        body = placement(self.namespace, self.told, spot_labels)
+            self.reported[uid] = (name, runs(ordinals))
+        body = placement(self.namespace, self.reported, spot_labels)
         del body["metadata"]["ownerReferences"]
         self.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
@@ -341,13 +341,13 @@ class TestOrdinals:
         in_force(cluster.sandbox, "Ignore")
         try:
 
-            def passes() -> bool:
+            def reconciles() -> bool:
                 try:
                     return POOL not in cluster.born(placed, "first")["metadata"]["labels"]
                 except ApiError:
                     return False
 
-            wait_until(passes, what="the pod to pass", deadline_s=DEADLINE_S)
+            wait_until(reconciles, what="the pod to pass", deadline_s=DEADLINE_S)
         finally:
             in_force(cluster.sandbox, "Fail")
 

@@ -8,7 +8,7 @@ import pytest
 from e2e.support.refusals import ASKED, REPLICAS
 from e2e.support.shop import JsonObject, Shop
 from e2e.support.template_sets import NO_IMAGE, ON_DEMAND, Running, with_grace
-from e2e.support.terminal import Answer, Terminal, told
+from e2e.support.terminal import Answer, Terminal, reported
 
 pytestmark = pytest.mark.e2e
 
@@ -44,7 +44,7 @@ class TestDiff:
     def test_of_one_that_is_split(self, split: Shop, admin: Terminal, tmp_path: Path) -> None:
         """Just what would change about the twins, by the set and policy asked; nothing is written."""
         before = Running(split)
-        assert told(diff(split, admin)) == ""  # as they would be rendered
+        assert reported(diff(split, admin)) == ""  # as they would be rendered
         file = written(tmp_path, with_grace(9))
         answer = diff(split, admin, "--templates", str(file), "--annotation", "template=mine")
         assert answer.returncode == DIFFERS, answer.stderr
@@ -92,7 +92,7 @@ class TestTwins:
         A look is free. Who may not write a Deployment may not have it tried either, and is told so.
         """
         split.kubectl("annotate", "namespace", split.namespace, "splitter.io/spot-affinity=preferred")
-        text = told(viewer.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
+        text = reported(viewer.splitter("render", "deploy/web", "-n", split.namespace, "--pool", "spot"))
         assert text.startswith("# 2 of 3 replicas when all is well; splitter writes the number\n")
         assert "preferredDuringSchedulingIgnoredDuringExecution" in text
         answer = diff(split, viewer)

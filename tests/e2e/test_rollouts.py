@@ -48,7 +48,7 @@ class TestStalled:
         """A roll without progress is said once, stops where it is, and ends with the fixed image."""
         with shop.watch() as watched:
             set_image(shop, BAD)
-            shop.told("RolloutStalled")
+            shop.reported("RolloutStalled")
             assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (BAD, GOOD)
             shop.wait_posted()
             assert len(shop.events("RolloutStalled")) == 1
@@ -64,7 +64,7 @@ class TestStalled:
         before = generation(shop, "on-demand")
         with shop.watch() as watched:
             set_image(shop, BAD)
-            shop.told("RolloutStalled")
+            shop.reported("RolloutStalled")
             assert (twin_image(shop, "on-demand"), twin_image(shop, "spot")) == (GOOD, BAD)
             set_image(shop, GOOD)
             shop.until(lambda: shop.images() == {GOOD: REPLICAS}, f"{GOOD} everywhere")
@@ -93,7 +93,7 @@ class TestWrites:
         assert watched.highest_asked() <= REPLICAS + SURGE
 
 
-class TestRehearsal:
+class TestDryRun:
     def test_what_only_the_second_write_would_show(self, shop: Shop) -> None:
         """A policy refuses the new spot twin: neither twin is rolled; without it, both are."""
         before = {pool: generation(shop, pool) for pool in ("on-demand", "spot")}

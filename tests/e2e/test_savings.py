@@ -15,7 +15,7 @@ from splitter.sandbox.fleet import Fleet
 pytestmark = pytest.mark.e2e
 
 
-def told(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
+def reported(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
     """Return what somebody who may only look is told."""
     answer = viewer.splitter("savings", "web", "-n", shop.namespace, "-o", "json", *words)
     assert answer.returncode == 0, answer.stderr
@@ -37,14 +37,14 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
 
     shop.until(lambda: usage().held[Use.SPOT].replicas == 3, "what is held to be told")
     shop.until(lambda: usage().held[Use.SURGE].replicas == 0, "what was beyond the replicas to be gone")
-    first, before = told(shop, viewer), usage()
+    first, before = reported(shop, viewer), usage()
     controller.stop()
     controller.start()
     shop.says("Balanced")
     after = usage()
     assert after.since == before.since
     shop.until(lambda: (datetime.now(UTC) - before.until).total_seconds() > 10, "ten seconds")
-    last = told(shop, viewer)
+    last = reported(shop, viewer)
     took_s = (_at(last) - _at(first)).total_seconds()
     for use, replicas in (("spot", 3), ("onDemand", 1), ("desired", 4)):
         field = f"{use}ReplicaHours"

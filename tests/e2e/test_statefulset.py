@@ -38,7 +38,7 @@ def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bo
     assert database.found() == before
     assert database.names() == {"db"}
     assert database.pods() == {f"db-{ordinal}" for ordinal in range(5)}
-    said = database.told("IdentitiesChange")
+    said = database.reported("IdentitiesChange")
     database.shop.wait_posted()
     assert database.events("IdentitiesChange") == [said]
     assert said.startswith("its pods get other names: db-0.db becomes db-on-demand-0.db or db-spot-1000.db.")

@@ -26,7 +26,7 @@ def refused(database: Database, reason: str) -> str:
     status = database.says(reason)
     message = str(status["message"])
     assert status["state"] == "Refused"
-    database.told(reason, message)
+    database.reported(reason, message)
     database.shop.wait_posted()
     assert database.events(reason) == [message]
     after = database.source()
@@ -112,8 +112,8 @@ def apply_as(database: Database, manager: str, what: JsonObject) -> None:
     shop.sandbox.api.patch(path, what, kind=PatchKind.APPLY, field_manager=manager)
 
 
-def fights(database: Database) -> int:
-    """Count the fights that the Split remembers."""
+def write_conflicts(database: Database) -> int:
+    """Count the write conflicts that the Split remembers."""
     return len(database.status().get("fights", ()))
 
 
@@ -123,7 +123,7 @@ def is_its_users(database: Database) -> bool:
     return database.names() == {"db"} and "splitter.io/replicas" not in annotations
 
 
-class TestFights:
+class TestWriteConflicts:
     def test_git_is_named_and_given_way_to(self, database: Database) -> None:
         """Somebody sets the saved count back, again and again: the third time it is given back, by name."""
         database.deploy(3)
@@ -133,7 +133,7 @@ class TestFights:
             for count in (1, 2, 3):
                 database.shop.until(lambda: database.source()["spec"]["replicas"] == 0, "the source at 0")
                 apply_as(database, "ci-pipeline", manifest(3))
-                database.shop.until(lambda: fights(database) >= count, f"fight {count}")  # noqa: B023 (at once)
+                database.shop.until(lambda: write_conflicts(database) >= count, f"fight {count}")  # noqa: B023 (at once)
             database.shop.until(lambda: database.status().get("state") == "Conflict", "the Conflict")
             database.shop.until(lambda: is_its_users(database), "all but the Split to be given back")
             assert watched.lowest() >= 3

@@ -7,7 +7,7 @@ import pytest
 
 from e2e.support.refusals import REPLICAS, Untouched
 from e2e.support.shop import Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 
 pytestmark = pytest.mark.e2e
 
@@ -17,7 +17,7 @@ def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
     shop.deploy(replicas=REPLICAS)
     shop.kubectl("create", "poddisruptionbudget", "calm", "--selector=app=web", "--min-available=2")
     before = Untouched(shop)
-    answer = told(admin.splitter("suggest", "-n", shop.namespace, "-l", "app=web", "-o", "json"))
+    answer = reported(admin.splitter("suggest", "-n", shop.namespace, "-l", "app=web", "-o", "json"))
     (found,) = json.loads(answer)["workloads"]
     before.verify()
     assert (found["name"], found["eligible"], found["replicas"]) == ("web", True, REPLICAS)
@@ -28,7 +28,7 @@ def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
     commands = [command.removeprefix("kubectl ").split() for command in found["commands"]]
     assert len(commands) == 2
     for command in commands:
-        told(admin.kubectl(*command))
+        reported(admin.kubectl(*command))
     shop.wait_split(on_demand=2, spot=1)
-    none = told(admin.splitter("suggest", "-n", shop.namespace))
+    none = reported(admin.splitter("suggest", "-n", shop.namespace))
     assert none == "no workload without the label is here\n"

@@ -13,7 +13,7 @@ from e2e.support.controller import Controller
 from e2e.support.refusals import Untouched, condition, refused
 from e2e.support.shop import JsonObject, Shop
 from e2e.support.template_sets import HOME, NO_IMAGE, PODS, SPOT, Running, TemplateSet, spot_with, with_grace
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.machines import Notice
 
@@ -68,7 +68,7 @@ def wait_held(shop: Shop, reason: str, words: str) -> None:
         return (status["state"], status["reason"]) == ("Held", reason) and words in status["message"]
 
     shop.until(says_so, f"{reason}: {words}")
-    shop.told(reason, words)
+    shop.reported(reason, words)
 
 
 def wait_rolled(shop: Shop, grace: int) -> None:
@@ -107,7 +107,7 @@ class TestLife:
         before.verify()
         assert grace_of(split) == 7
         with split.watch() as watched:
-            told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
+            reported(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
             wait_rolled(split, grace=9)
             assert watched.lowest() >= REPLICAS
             assert watched.highest_asked() <= REPLICAS + SURGE
@@ -175,7 +175,7 @@ class TestBroken:
         for text, words in BROKEN:
             own_set.change(text)
             wait_held(split, "TemplateInvalid", words)
-        told(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
+        reported(admin.splitter("rollout", "deploy/web", "-n", split.namespace))
         generation = split.deployment()["metadata"]["generation"]
         split.until(lambda: split.status()["sourceGeneration"] == generation, "a look at what was asked")
         for text, words in BROKEN:
@@ -236,7 +236,7 @@ def verify_refused(shop: Shop, status: JsonObject, words: str) -> None:
     assert status["state"] == "Refused"
     [eligible] = [one for one in status["conditions"] if one["type"] == "Eligible"]
     assert (eligible["status"], eligible["reason"], eligible["message"]) == ("False", reason, message)
-    assert shop.told(reason, words) == message
+    assert shop.reported(reason, words) == message
     shop.wait_posted()
     assert shop.events(reason).count(message) == 1
 

@@ -8,21 +8,21 @@ import pytest
 from e2e.support.causes import quota_used
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition
 from e2e.support.shop import JsonObject, Shop
-from e2e.support.terminal import Terminal, told
+from e2e.support.terminal import Terminal, reported
 
 pytestmark = pytest.mark.e2e
 
 
 class TestPlan:
     def test_of_one_that_is_refused(self, shop: Shop, admin: Terminal) -> None:
-        """The rehearsal's own words, before anybody has asked the controller; nothing is written."""
+        """The dry run's own words, before anybody has asked the controller; nothing is written."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.kubectl("create", "quota", "few", "--hard=count/replicasets.apps=1")
         shop.until(lambda: quota_used(shop), "the quota to be counted")
         shop.kubectl("label", "deployment", "web", "splitter.io/split=enabled")
-        shop.told("WriteDenied")
+        shop.reported("WriteDenied")
         before = Untouched(shop)
-        text = told(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
+        text = reported(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
         assert text.splitlines()[0] == f"{shop.namespace}/web  Refused"
         assert "exceeded quota: few" in text
         assert "would write nothing" in text
@@ -36,21 +36,24 @@ class TestPlan:
         shop.wait_split(on_demand=1, spot=2, name="cart")
         shop.wait_steady("cart")
         before = generations(shop)
-        (found,) = json.loads(told(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
+        (found,) = json.loads(reported(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
         assert (found["name"], found["state"], found["actions"]) == ("cart", "Steady", [])
         assert found["wanted"] == {"onDemand": 1, "spot": 2}
         assert generations(shop) == before
-        everywhere = json.loads(told(admin.splitter("plan", "-A", "-o", "json")))
+        everywhere = json.loads(reported(admin.splitter("plan", "-A", "-o", "json")))
         assert (shop.namespace, "cart") in {(one["namespace"], one["name"]) for one in everywhere}
 
     def test_before_the_label(self, shop: Shop, admin: Terminal) -> None:
         """What the label would bring: how many pods stay, how many move, and what refuses it."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         before = Untouched(shop)
-        text = told(admin.splitter("plan", "web", "-n", shop.namespace))
+        text = reported(admin.splitter("plan", "web", "-n", shop.namespace))
         assert text.splitlines()[0].endswith("(if it were labelled splitter.io/split=enabled)")
         assert "running pods that stay where they are" in text
-        assert told(admin.splitter("plan", "-n", shop.namespace)) == "no workload is labelled or split here\n"
+        assert (
+            reported(admin.splitter("plan", "-n", shop.namespace))
+            == "no workload is labelled or split here\n"
+        )
         before.verify()
         shop.kubectl(
             "patch",
@@ -59,7 +62,7 @@ class TestPlan:
             "-p",
             '{"spec": {"strategy": {"type": "Recreate", "rollingUpdate": null}}}',
         )
-        assert "  Refused (if " in told(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
+        assert "  Refused (if " in reported(admin.splitter("plan", "deploy/web", "-n", shop.namespace))
 
     def test_of_one_that_is_not_there(self, shop: Shop, admin: Terminal) -> None:
         """Said, with an exit code of its own."""
@@ -71,7 +74,7 @@ class TestPlan:
         shop.deploy(replicas=REPLICAS, annotations={**ASKED, "splitter.io/dry-run": "true"})
         shop.label()
         shop.says("DryRun")
-        text = told(viewer.splitter("plan", "deploy/web", "-n", shop.namespace))
+        text = reported(viewer.splitter("plan", "deploy/web", "-n", shop.namespace))
         assert "DryRun" in text
         shop.kubectl("annotate", "deployment", "web", "splitter.io/dry-run-")
         shop.wait_split(on_demand=1, spot=2)
@@ -112,9 +115,9 @@ class TestStatus:
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
         shop.wait_steady()
-        line = told(admin.splitter("status", "deploy/web", "-n", shop.namespace)).splitlines()[1]
+        line = reported(admin.splitter("status", "deploy/web", "-n", shop.namespace)).splitlines()[1]
         assert line.split() == ["web", "3/3", "1/1", "2/2", "0", "Steady", "Balanced"]
-        whole: Any = json.loads(told(admin.splitter("status", "-n", shop.namespace, "-o", "json")))
+        whole: Any = json.loads(reported(admin.splitter("status", "-n", shop.namespace, "-o", "json")))
         assert "Balanced" in json.dumps(whole)
 
     def test_live_on_a_terminal(self, shop: Shop, admin: Terminal) -> None:
@@ -142,14 +145,14 @@ class TestKubectl:
         shop.deploy(replicas=REPLICAS, annotations=ASKED, labels={"team": shop.namespace})
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        table = told(admin.kubectl("splitter", "status", "-A", "-l", f"team={shop.namespace}"))
+        table = reported(admin.kubectl("splitter", "status", "-A", "-l", f"team={shop.namespace}"))
         assert f"{shop.namespace}/web" in table
         assert admin.kubectl("splitter", "status", "nothing", "-n", shop.namespace).returncode == 3
         asked = ("__complete", "splitter", "explain", "-n", shop.namespace)
-        lines = told(admin.kubectl(*asked, "deploy/w")).splitlines()
+        lines = reported(admin.kubectl(*asked, "deploy/w")).splitlines()
         assert lines[0].startswith("deploy/web\t")
         assert lines[-1] == ":4"
-        assert told(admin.kubectl(*asked, "x")).splitlines() == [":4"]
+        assert reported(admin.kubectl(*asked, "x")).splitlines() == [":4"]
 
 
 class TestUninstall:
@@ -163,7 +166,7 @@ class TestUninstall:
         with shop.watch() as web, shop.watch("cart") as cart:
             for name in before:
                 shop.wait_split(on_demand=1, spot=2, name=name)
-            text = told(admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "80"))
+            text = reported(admin.splitter("uninstall", "-n", shop.namespace, "--timeout", "80"))
             assert "everything is given back" in text
             assert all(f"deployment {shop.namespace}/{name}" in text for name in before)
         assert min(web.lowest(), cart.lowest()) >= REPLICAS
@@ -197,7 +200,7 @@ class TestAsks:
         shop.wait_split(on_demand=1, spot=2)
         before = shop.pod_uids()
         with shop.watch() as watched:
-            assert "restarts" in told(admin.splitter("restart", "deploy/web", "-n", shop.namespace))
+            assert "restarts" in reported(admin.splitter("restart", "deploy/web", "-n", shop.namespace))
             shop.until(
                 lambda: not before & shop.pod_uids(),
                 "every pod to be another",
@@ -223,11 +226,11 @@ class TestAsks:
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.label()
         shop.wait_split(on_demand=1, spot=2)
-        told(admin.splitter("freeze", "web", "-n", shop.namespace))
+        reported(admin.splitter("freeze", "web", "-n", shop.namespace))
         shop.scale(REPLICAS + 2)
         shop.says("Frozen")
         assert shop.twins() == (1, 2)
-        told(admin.splitter("unfreeze", "web", "-n", shop.namespace))
+        reported(admin.splitter("unfreeze", "web", "-n", shop.namespace))
         shop.wait_split(on_demand=1, spot=4)
 
     def test_by_label(self, shop: Shop, admin: Terminal) -> None:
@@ -238,17 +241,17 @@ class TestAsks:
             shop.label(name)
         for name in ("web", "cart"):
             shop.wait_split(on_demand=1, spot=2, name=name)
-        text = told(admin.splitter("freeze", "-l", "team=web", *here))
+        text = reported(admin.splitter("freeze", "-l", "team=web", *here))
         assert f"deployment {shop.namespace}/web is frozen" in text
         assert "cart" not in text
         assert "splitter.io/freeze" not in shop.deployment("cart")["metadata"]["annotations"]
-        told(admin.splitter("unfreeze", "-l", "team", *here))
+        reported(admin.splitter("unfreeze", "-l", "team", *here))
         assert "splitter.io/freeze" not in shop.deployment()["metadata"]["annotations"]
         nobody = admin.splitter("freeze", "-l", "team=nobody", *here)
         assert (nobody.returncode, nobody.stdout) == (0, "")
         assert nobody.stderr == "no split workload was chosen: nothing is changed\n"
         assert "choose several by -l or -A" in admin.splitter("freeze", *here).stderr
-        text = told(admin.splitter("uninstall", "-l", "team=web", *here, "--timeout", "80"))
+        text = reported(admin.splitter("uninstall", "-l", "team=web", *here, "--timeout", "80"))
         assert text.splitlines()[-1] == "every workload with team=web is given back"
         assert shop.deployments() == {"web", "cart", "cart-on-demand", "cart-spot"}
         assert admin.splitter("status", "cart", *here).returncode == 0

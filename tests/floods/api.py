@@ -78,7 +78,7 @@ class Api(Client):
         return Counter(verb for at_s, verb, _ in self.asked if at_s >= since_s)
 
     def lists(self, since_s: float) -> Mapping[str, list[float]]:
-        """Return when each collection was listed since then, the Lease and what passes ask for left out."""
+        """Return when each collection was listed since then, but for the Lease and what reconciles ask."""
         watched = {path for _, verb, path in self.asked if verb == "WATCH"}
         found: dict[str, list[float]] = {path: [] for path in watched}
         for at_s, verb, path in self.asked:

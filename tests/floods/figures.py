@@ -3,6 +3,6 @@
 from floods.api import Api
 
 
-def told(api: Api, since_s: float, for_s: float) -> None:
+def reported(api: Api, since_s: float, for_s: float) -> None:
     """Print the requests a second, by verb."""
     print(*(f"{verb} {count / for_s:.2f}/s" for verb, count in sorted(api.rates(since_s).items())))  # noqa: T201

@@ -8,7 +8,7 @@ from bench.offline import deployment_status, source_deployment
 from floods.api import Api
 from kube.raw import Raw
 from leaping import passing
-from splitter.operator import _Doorway as Doorway  # what kopf calls
+from splitter.operator import _Operator as OperatorProcess  # what kopf calls
 from splitter.settings import Settings
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments/web"
@@ -39,30 +39,32 @@ def served(api: Api, namespace: str, since_s: float) -> bool:
 
 
 @asynccontextmanager
-async def standing_by(api: Api, *namespaces: str, forbidden: Sequence[str] = ()) -> AsyncIterator[Doorway]:
+async def standing_by(
+    api: Api, *namespaces: str, forbidden: Sequence[str] = ()
+) -> AsyncIterator[OperatorProcess]:
     """Run a process with full caches that does not lead yet."""
     settings = Settings(watch_namespaces=namespaces, own_namespace="splitter", leader_election="on")
-    doorway = Doorway(api, settings, forbidden)
-    for reflector in doorway._reflectors:
-        doorway._spawn(reflector.run())
-    await doorway._fill()
+    operator = OperatorProcess(api, settings, forbidden)
+    for reflector in operator._reflectors:
+        operator._spawn(reflector.run())
+    await operator._fill()
     try:
-        yield doorway
+        yield operator
     finally:
-        doorway._tasks.reverse()  # the term first
-        for task in doorway._tasks:
+        operator._tasks.reverse()  # the term first
+        for task in operator._tasks:
             task.cancel()
             await asyncio.wait((task,))
-        doorway._renderer.close()
+        operator._renderer.close()
 
 
-async def lead(doorway: Doorway) -> None:
+async def lead(operator: OperatorProcess) -> None:
     """Take the Lease, and serve for a while."""
-    assert doorway._election is not None
-    doorway._spawn(doorway._election.run())
-    doorway._terms = doorway._spawn(doorway._serve_terms())
+    assert operator._election is not None
+    operator._spawn(operator._election.run())
+    operator._terms = operator._spawn(operator._serve_terms())
     await passing(20.0)
-    assert doorway._election.leading
+    assert operator._election.leading
 
 
 def now() -> float:

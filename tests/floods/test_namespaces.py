@@ -10,21 +10,21 @@ from splitter.kube.access import check_access
 async def test_one_that_was_deleted(caplog: pytest.LogCaptureFixture) -> None:
     """A new leader looks after the others, says which it does not see, and follows it once it is back."""
     api = cluster("a", "b")
-    async with standing_by(api, "a", "b") as doorway:
+    async with standing_by(api, "a", "b") as operator:
         api.delete_namespace("b")
         await passing(120.0)
-        await lead(doorway)
-        assert doorway._queue.served
+        await lead(operator)
+        assert operator._queue.served
         assert served(api, "a", 0.0)
         assert "in namespace b until it can be seen" in caplog.text
-        assert {namespace for _, namespace in doorway._failing()} == {"b"}
+        assert {namespace for _, namespace in operator._failing()} == {"b"}
 
         again_s = now()
         api.gone.clear()
         api.put(DEPLOYMENTS.format("b"), labelled("b"))
         await passing(60.0)
         assert served(api, "b", again_s)
-        assert not doorway._failing()
+        assert not operator._failing()
 
 
 async def test_one_that_is_not_there_yet() -> None:
@@ -34,9 +34,9 @@ async def test_one_that_is_not_there_yet() -> None:
     api.objects["/apis/splitter.io/v1alpha1"] = {"metadata": {}}
     forbidden = await check_access(api, ["a", "b"], "splitter")
     assert forbidden == ("b",)
-    async with standing_by(api, "a", "b", forbidden=forbidden) as doorway:
+    async with standing_by(api, "a", "b", forbidden=forbidden) as operator:
         assert now() < 10.0
-        await lead(doorway)
+        await lead(operator)
         assert served(api, "a", 0.0)
         assert not served(api, "b", 0.0)
         api.gone.clear()
@@ -48,14 +48,14 @@ async def test_one_that_is_not_there_yet() -> None:
 async def test_one_that_goes_while_it_is_led() -> None:
     """Where nothing can be listed any more, nothing is written on an old view; next door it goes on."""
     api = cluster("a", "b")
-    async with standing_by(api, "a", "b") as doorway:
-        await lead(doorway)
+    async with standing_by(api, "a", "b") as operator:
+        await lead(operator)
         assert served(api, "b", 0.0)
         api.delete_namespace("b")
         await passing(300.0)
         before_s = now()
-        assert doorway._views.failing_for("b") is not None
-        assert doorway._views.failing_for("a") is None
+        assert operator._views.failing_for("b") is not None
+        assert operator._views.failing_for("a") is None
         api.put(DEPLOYMENTS.format("a"), {**labelled("a"), "spec": {**labelled("a")["spec"], "replicas": 5}})
         await passing(30.0)
         assert served(api, "a", before_s)
@@ -65,10 +65,10 @@ async def test_one_that_goes_while_it_is_led() -> None:
 async def test_all_that_are_gone_cost_little() -> None:
     """Three namespaces that are not there: under five requests a second in all."""
     api = cluster("a")
-    async with standing_by(api, "a", "b", "c", "d") as doorway:
+    async with standing_by(api, "a", "b", "c", "d") as operator:
         for namespace in "bcd":
             api.delete_namespace(namespace)
-        await lead(doorway)
+        await lead(operator)
         began_s = now()
         await passing(600.0)
         assert sum(api.rates(began_s).values()) < 5 * 600

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from floods.api import Api, Watches
-from floods.figures import told
+from floods.figures import reported
 from floods.process import cluster, lead, now, standing_by
 from leaping import passing
 
@@ -17,12 +17,12 @@ MINUTES_S = 600.0
 
 async def asked_for(api: Api, *namespaces: str) -> None:
     """Assert that a leader asks for little for ten minutes, from the second on."""
-    async with standing_by(api, *namespaces) as doorway:
-        await lead(doorway)
+    async with standing_by(api, *namespaces) as operator:
+        await lead(operator)
         await passing(60.0)
         began_s = now()
         await passing(MINUTES_S)
-        told(api, began_s, MINUTES_S)
+        reported(api, began_s, MINUTES_S)
         assert sum(api.rates(began_s).values()) < 5 * MINUTES_S
         for listed in api.lists(began_s).values():
             assert all(later - earlier > 9.99 for earlier, later in pairwise(listed))

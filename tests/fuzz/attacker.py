@@ -128,7 +128,7 @@ def _free(raw: Raw) -> Raw:
     return raw
 
 
-# What is there of each kind: how it is made, and on which shelf it lies. None: it is only asked for.
+# What is there of each kind: how it is made, and on which indexer it lies. None: it is only asked for.
 KINDS: Mapping[str, tuple[Any, Any]] = {
     "deployment": (objects.deployment, lambda cache: cache.sources),
     "free-deployment": (lambda: _free(objects.deployment()), lambda cache: cache.sources),
@@ -142,8 +142,8 @@ KINDS: Mapping[str, tuple[Any, Any]] = {
     "member": (member, lambda cache: cache.pods),
     "split": (objects.split, lambda cache: cache.splits),
     "statefulset-split": (lambda: _of_the_set(objects.split("StatefulSet")), lambda cache: cache.splits),
-    "placement": (placement, lambda cache: cache.placements._shelf),  # noqa: SLF001 (what its watch fills)
-    "budget": (budget, lambda cache: cache.budgets.shelf),
+    "placement": (placement, lambda cache: cache.placements._indexer),  # noqa: SLF001 (what its watch fills)
+    "budget": (budget, lambda cache: cache.budgets.indexer),
     "claim": (claim_of_volume, None),
     "hpa": (scaler, None),
     "keda": (lambda: scaler("ScaledObject"), None),
@@ -217,27 +217,27 @@ class Attacked:
     def __init__(self, client: Client, server: Recording, renderer: Any) -> None:  # noqa: ANN401
         self.server = server
         self.woken: dict[Key, None] = {}
-        self.cache = cache_of(SETTINGS, self._wake)
+        self.cache = cache_of(SETTINGS, self._enqueue)
         rules = rules_of(SETTINGS)
         self.reconciler = Reconciler(
             WorkQueue(0.05, 0.0),
-            Observer(client, self.cache, rules.room),
+            Observer(client, self.cache, rules.reservations),
             Writer(client, self.cache),
             renderer,
             rules=rules,
             resync_s=300,
         )
 
-    def _wake(self, key: Key, *, urgent: bool) -> None:
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
         del urgent
         self.woken[key] = None
 
     def put(self, kind: str, raw: Raw) -> None:
         """Have an object there, as the watches tell of it and as it is read."""
-        shelf = KINDS[kind][1]
+        indexer = KINDS[kind][1]
         name, namespace = raw["metadata"]["name"], raw["metadata"]["namespace"]
-        if shelf is not None:
-            shelf(self.cache).upsert(raw)
+        if indexer is not None:
+            indexer(self.cache).upsert(raw)
         if kind in {"hpa", "keda", "vpa"}:
             plural = {
                 "hpa": "horizontalpodautoscalers",
@@ -258,9 +258,9 @@ class Attacked:
             self.server.objects[f"{_APIS[plural_of]}/namespaces/{namespace}/{plural_of}/{name}"] = raw
 
     async def passed(self, key: Key) -> None:
-        """Do one pass as a worker does. Raises what is no answer of the API server's."""
+        """Do one reconcile as a worker does. Raises what is no answer of the API server's."""
         try:
-            await self.reconciler._pass(key)  # noqa: SLF001 (what a worker does)
+            await self.reconciler._reconcile(key)  # noqa: SLF001 (what a worker does)
         except ApiError as error:
             # Refused by the server, and shown where people look; what is wrong with an object is a reason.
             assert error.status != 0, error  # noqa: PT017 (any other error is fine)
@@ -268,8 +268,8 @@ class Attacked:
 
     async def said(self) -> None:
         """Write the statuses and the Events that are due."""
-        await self.reconciler._board.flush()  # noqa: SLF001 (what ends a process)
-        await self.reconciler._herald.flush()  # noqa: SLF001
+        await self.reconciler._status_writer.flush()  # noqa: SLF001 (what ends a process)
+        await self.reconciler._recorder.flush()  # noqa: SLF001
 
 
 def fill(attacked: Attacked, namespace: str) -> None:

@@ -1,6 +1,6 @@
 """One event loop, one API server and one client for all examples.
 
-What a pass asks for, takes and says is claimed here, of every pass.
+What a reconcile asks for, takes and says is claimed here, of every reconcile.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from splitter.kube.budgets import Budgets
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.log import handler
 
-# A pass may look around, rehearse and write (docs/limits.md). Beside those: the volumes of members.
+# A reconcile may look around, do a dry run and write (docs/limits.md). Beside those: the volumes of members.
 MOST_REQUESTS = 100
 MOST_CPU_S, MOST_BYTES = 1.0, 100 * 1024**2
 _MEMORY = Path("/proc/self")
@@ -64,7 +64,7 @@ class Lab:
         self.loop.run_until_complete(self._context.__aexit__(None, None, None))
         self.loop.close()
 
-    def attacked(self, count: int = 3, *, placing: bool = True) -> Attacked:
+    def attacked(self, count: int = 3, *, placed: bool = True) -> Attacked:
         """Return splitter before a server without workloads, with so many nodes."""
         for kept in (
             self.server.objects,
@@ -76,7 +76,7 @@ class Lab:
             kept.clear()
         self._log.seek(0)
         self._log.truncate()
-        if placing:
+        if placed:
             allow_placement(self.server)
         found = Attacked(self.client, self.server, self.renderer)
         for raw in nodes(count):
@@ -86,7 +86,7 @@ class Lab:
         return found
 
     def passed(self, attacked: Attacked, key: Key) -> list[Asked]:
-        """Do one pass, and claim what is promised of each; return what was asked, the report with it."""
+        """Do one reconcile, and claim what is promised of each; return what was asked, the report with it."""
         self.server.asked.clear()
         before = reset_peak()
         began_s = time.process_time()

@@ -255,7 +255,7 @@ def pod() -> Raw:
 
 def node() -> Raw:
     """Return a spot node that is about to go."""
-    told = condition("PreemptionScheduled", message="Preempt Scheduled: NotBefore: 2026-01-05T10:00:00Z")
+    published = condition("PreemptionScheduled", message="Preempt Scheduled: NotBefore: 2026-01-05T10:00:00Z")
     return {
         "kind": "Node",
         "metadata": metadata(
@@ -270,7 +270,7 @@ def node() -> Raw:
         },
         "status": {
             "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-            "conditions": [condition("Ready", reason="KubeletReady", message="m"), told],
+            "conditions": [condition("Ready", reason="KubeletReady", message="m"), published],
         },
     }
 

@@ -1,8 +1,8 @@
 """An API server that has what it is given, takes writes, and remembers what it was asked, by whose right.
 
 What is allowed is read from manifests/rbac.yaml: of the attacker's namespace what splitter may do in each, of
-the whole cluster what a pass looks at. Bodies are looked at too: what is written names no namespace and no
-owner of anybody else's.
+the whole cluster what a reconcile looks at. Bodies are looked at too: what is written names no namespace and
+no owner of anybody else's.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def _rights(role: str) -> frozenset[tuple[str, str, str]]:
 
 
 def objection(asked: Asked, namespace: str) -> str:
-    """Say why a pass of a workload of this namespace must not ask for this; empty when it may."""
+    """Say why a reconcile of a workload of this namespace must not ask for this; empty when it may."""
     found = _PATH.fullmatch(asked.path.partition("?")[0])
     if found is None:
         return "no path of the API"
@@ -105,7 +105,7 @@ class Recording:
     """Answers as they are sent: of what this process could not write."""
     lines: deque[bytes] = field(default_factory=deque)
     """What the next watch is told."""
-    all_told: asyncio.Event = field(default_factory=asyncio.Event)
+    all_reported: asyncio.Event = field(default_factory=asyncio.Event)
     """A watch was opened when there was nothing more to tell."""
     refusals: deque[int] = field(default_factory=deque)
     """What the next writes are answered; 0, and none: they are taken."""
@@ -127,7 +127,7 @@ class Recording:
         response = web.StreamResponse()
         await response.prepare(request)
         if not self.lines:
-            self.all_told.set()
+            self.all_reported.set()
         while self.lines:
             line = self.lines.popleft()
             with suppress(ValueError, TypeError):

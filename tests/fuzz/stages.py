@@ -211,9 +211,9 @@ def members(*places: str | None, born: Mapping[int, str] | None = None) -> World
 
 def placement(*ordinals: int) -> Raw:
     """Return what the admission policy is told of the StatefulSet."""
-    told = [{"first": ordinal, "last": ordinal} for ordinal in ordinals or (0,)]
+    published = [{"first": ordinal, "last": ordinal} for ordinal in ordinals or (0,)]
     labels = ["eks.amazonaws.com/capacityType", "karpenter.sh/capacity-type"]
-    sets = {"uid-web-set": {"name": "web", "onDemandOrdinals": told}}
+    sets = {"uid-web-set": {"name": "web", "onDemandOrdinals": published}}
     return {
         "kind": "Placement",
         "metadata": metadata("splitter-placement"),
@@ -245,14 +245,14 @@ def placeholder(held_for: str, node: str = SPOT) -> Raw:
 
 def in_twins(replicas: int = 0, saved: int = 4, left: int = 0, *, label: bool = True, **fields: Any) -> World:  # noqa: ANN401
     """Return the StatefulSet as twins; `shown` is what its Split says."""
-    told = {"splitter.io/replicas": json.dumps({"replicas": saved, "left": left})} if saved else {}
-    told |= SET_MARK if fields.get("marked", True) else {}
+    published = {"splitter.io/replicas": json.dumps({"replicas": saved, "left": left})} if saved else {}
+    published |= SET_MARK if fields.get("marked", True) else {}
     shown = {} if fields.get("shown", saved) is None else {"replicas": fields.get("shown", saved)}
     spot = fields.get("spot", (SPOT,))
     return [
         (
             "statefulset",
-            stateful_set(replicas, label=label, annotations={"splitter.io/mode": "twins", **told}),
+            stateful_set(replicas, label=label, annotations={"splitter.io/mode": "twins", **published}),
         ),
         ("statefulset-split", split(STATEFUL_SET, **shown)),
         *twin("on-demand", *fields.get("on_demand", (WELL,) * 3), kind=STATEFUL_SET),
@@ -325,13 +325,13 @@ STAGES: Mapping[str, Stage] = {
     "consider": _on(
         Step.CONSIDER,
         acts.EnsureSplit,
-        acts.SetMark,
+        acts.SetOwnershipMark,
         src=_FREE,
         without="split",
         also=lambda: _attached(*_FOUR),
     ),
     "nothing": _on(Step.NOTHING, src={**_FREE, **_BACK}, without="split", also=lambda: _attached(*_FOUR)),
-    "adopt": _on(Step.ADOPT, acts.SetMark, src={"mark": False}, also=twins),
+    "adopt": _on(Step.ADOPT, acts.SetOwnershipMark, src={"mark": False}, also=twins),
     "without a split": _on(
         Step.CREATE_SPLIT,
         acts.EnsureSplit,
@@ -405,7 +405,7 @@ STAGES: Mapping[str, Stage] = {
     "clean up": _on(
         Step.CLEAN_UP,
         acts.DeleteTwin,
-        acts.SetMark,
+        acts.SetOwnershipMark,
         src={**_BACK, "paused": False},
         also=lambda: [*_attached(*_FOUR), *twins((), ())],
     ),
@@ -423,7 +423,7 @@ STAGES: Mapping[str, Stage] = {
     ),
     "last traces": _on(
         Step.CLEAN_UP,
-        acts.StripMark,
+        acts.StripOwnershipMark,
         acts.DeleteSplit,
         src={**_BACK, **_FREE},
         also=lambda: _attached(*_FOUR, annotations=MARK),
@@ -446,12 +446,12 @@ STAGES: Mapping[str, Stage] = {
         _S, lambda: [("statefulset", stateful_set()), *members(*_FOUR)], Step.CONSIDER, acts.PlaceOrdinals
     ),
     "evict": _of(_S, lambda: placed(WELL, WELL, SPOT, DOOMED), Step.PLACE, acts.PlaceOrdinals),
-    "hold room": _of(_S, lambda: placed(WELL, WELL, SPOT, SPOT), Step.PLACE, acts.HoldRoom),
+    "hold room": _of(_S, lambda: placed(WELL, WELL, SPOT, SPOT), Step.PLACE, acts.CreatePlaceholder),
     "let room go": _of(
         _S,
         lambda: [*placed(WELL, WELL, SPOT, SPOT), ("pod", placeholder("on-demand/1/x"))],
         Step.PLACE,
-        acts.LetRoomGo,
+        acts.DeletePlaceholder,
     ),
     "evict now": _of(
         _S, lambda: placed(WELL, SPOT, SPOT, DOOMED, ordinals=(0, 3)), Step.PLACE, acts.EvictPod
@@ -464,7 +464,7 @@ STAGES: Mapping[str, Stage] = {
         _S,
         lambda: [*placed(WELL, SPOT, SPOT, SPOT, label=False), ("pod", placeholder("spot/3/x"))],
         Step.UNPLACE,
-        acts.LetRoomGo,
+        acts.DeletePlaceholder,
         acts.DeleteSplit,
     ),
 }

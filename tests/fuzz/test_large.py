@@ -1,7 +1,8 @@
 """What is as large as an API server takes it, some 1.5 MiB an object, costs no more than anything else.
 
 Each growth is of one place that a tenant fills: one number, one list, or one number of objects. What is over
-a limit is refused or held; what is just within does all the work. To read an object is bounded like a pass.
+a limit is refused or held; what is just within does all the work. To read an object is bounded like a
+reconcile.
 """
 
 import sys
@@ -138,7 +139,7 @@ ALONE = [
 
 @pytest.mark.parametrize(("kind", "grow", "count"), ALONE)
 def test_one_alone(kind: str, grow: Callable[[Raw, int], None], count: int, lab: Lab) -> None:
-    """It is refused, or done, within the bounds of any pass; reading it is bounded by the same."""
+    """It is refused, or done, within the bounds of any reconcile; reading it is bounded by the same."""
     attacked = lab.attacked()
     raw = in_namespace(EVIL, KINDS[kind][0]())
     grow(raw, count)
@@ -194,7 +195,10 @@ TOGETHER: Mapping[str, tuple[str, Callable[[], World]]] = {
     "ordinals": ("hold room", lambda: _grown("hold room", "statefulset-split", _ordinals, 10_000)),
     "owners of a Split": ("roll", lambda: _grown("roll", "split", _owners, 10_000)),
     "ReplicaSets of a free one": ("consider", lambda: _with_replica_sets("consider", 2000, parked=False)),
-    "ReplicaSets to rehearse": ("consider", lambda: _with_replica_sets("consider", 249, parked=False)),
+    "ReplicaSets to try in a dry run": (
+        "consider",
+        lambda: _with_replica_sets("consider", 249, parked=False),
+    ),
     "ReplicaSets to park": ("park", lambda: _with_replica_sets("park", 2000, parked=False)),
     "ReplicaSets to give back": ("old revisions", lambda: _with_replica_sets("old revisions", 2000)),
     "ReplicaSets that bear the mark": (
@@ -232,7 +236,7 @@ GROWING: Mapping[str, tuple[str, Callable[[int], World]]] = {
 
 @pytest.mark.parametrize(("stage", "world"), GROWING.values(), ids=GROWING)
 def test_twice_as_many_cost_twice(stage: str, world: Callable[[int], World], lab: Lab) -> None:
-    """A pass calls functions in proportion to the objects, on a busy machine and on an idle one alike.
+    """A reconcile calls functions in proportion to the objects, on a busy machine and on an idle one alike.
 
     In proportion to their square, twice as many would be up to four times the calls.
     """
@@ -242,7 +246,7 @@ def test_twice_as_many_cost_twice(stage: str, world: Callable[[int], World], lab
 
 
 def _calls(stage: str, world: World, lab: Lab) -> int:
-    """Return how many functions a pass calls when the objects of `world` are there."""
+    """Return how many functions a reconcile calls when the objects of `world` are there."""
     attacked = lab.attacked()
     _put(attacked, world)
     found = 0

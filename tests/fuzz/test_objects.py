@@ -19,19 +19,19 @@ from kube.raw import Raw
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations import parse_ownership_mark, parse_policy, parse_saved
+from splitter.core.labels_annotations.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
 from splitter.core.model import Policy, Pool
 from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.surface import parse_mark, parse_policy, parse_saved
-from splitter.core.surface.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.paths import ResourcePath
-from splitter.kube.store import Shelf
+from splitter.kube.store import Indexer
 from splitter.reconciler.rendering import Rendering
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.status import build
@@ -51,7 +51,7 @@ OTHER = Key("Deployment", "shop", "other")
 SHARED = {"namespace", "template-set"}
 """Whose policy and templates are the other workload's too."""
 
-SHELVES: dict[str, tuple[Callable[[], Raw], Callable[[Cache], Shelf[Any]]]] = {
+SHELVES: dict[str, tuple[Callable[[], Raw], Callable[[Cache], Indexer[Any]]]] = {
     "deployment": (objects.deployment, lambda cache: cache.sources),
     "statefulset": (objects.stateful_set, lambda cache: cache.sources),
     "twin": (objects.twin, lambda cache: cache.twins),
@@ -63,10 +63,10 @@ SHELVES: dict[str, tuple[Callable[[], Raw], Callable[[Cache], Shelf[Any]]]] = {
     "statefulset-split": (lambda: objects.split("StatefulSet"), lambda cache: cache.splits),
     "namespace": (objects.namespace, lambda cache: cache.namespaces),
     "template-set": (objects.template_set, lambda cache: cache.template_sets.store),
-    "event": (objects.node_event, lambda cache: cache.voices.events),
-    "refusal": (objects.node_event, lambda cache: cache.voices.refusals),
-    "claim": (objects.claim, lambda cache: cache.voices.claims),
-    "autoscaler": (objects.autoscaler, lambda cache: cache.voices.autoscaler),
+    "event": (objects.node_event, lambda cache: cache.external_signals.events),
+    "refusal": (objects.node_event, lambda cache: cache.external_signals.refusals),
+    "claim": (objects.claim, lambda cache: cache.external_signals.claims),
+    "autoscaler": (objects.autoscaler, lambda cache: cache.external_signals.autoscaler),
 }
 
 
@@ -93,12 +93,12 @@ class Nobody:
 def filled() -> Cache:
     """Return what splitter knows of a cluster with two workloads, one of which is left alone here."""
 
-    def wake(key: Key, *, urgent: bool) -> None:
+    def enqueue(key: Key, *, urgent: bool) -> None:
         del key, urgent
 
-    cache = Cache(assess, wake, "kube-system/ca", "splitter-system")
-    for make, shelf in SHELVES.values():
-        shelf(cache).upsert(make())
+    cache = Cache(assess, enqueue, "kube-system/ca", "splitter-system")
+    for make, indexer in SHELVES.values():
+        indexer(cache).upsert(make())
     other = objects.deployment("other")
     other["metadata"]["annotations"] = {}
     cache.sources.upsert(other)
@@ -106,7 +106,7 @@ def filled() -> Cache:
 
 
 def passed(cache: Cache, key: Key) -> tuple[Action, ...]:
-    """Do what a pass does but for its writes: observe, render, plan, report."""
+    """Do what a reconcile does but for its writes: observe, render, plan, report."""
     observed = asyncio.run(Observer(Nobody(), cache).observe(key, NOW))  # type: ignore[arg-type]
     in_force = policy_in_force(observed, RULES.defaults)
     BROUGHT.clear()
@@ -131,17 +131,17 @@ def _child() -> Iterator[None]:
 @FEW
 @given(data=st.data())
 def test_a_spoiled_object(kind: str, data: st.DataObject) -> None:
-    """It is read as far as it makes sense, or left out; passes go on, and others' are the same."""
-    make, shelf = SHELVES[kind]
+    """It is read as far as it makes sense, or left out; reconciles go on, and others' are the same."""
+    make, indexer = SHELVES[kind]
     raw = data.draw(objects.spoiled(make()))
     raw["metadata"]["resourceVersion"] = "2"
     cache = filled()
-    shelf(cache).upsert(raw)
+    indexer(cache).upsert(raw)
     for key in WEB.values():
         passed(cache, key)
     actions = passed(cache, OTHER)
     assert kind in SHARED or actions == BEFORE
-    shelf(cache).remove(raw)
+    indexer(cache).remove(raw)
     passed(cache, OTHER)
 
 
@@ -178,6 +178,6 @@ def test_annotations(source: dict[str, str], namespace: dict[str, str]) -> None:
 @given(st.sampled_from(objects.WORDS) | st.text())
 def test_marks(text: str) -> None:
     """What splitter has written on a source is read again, and anything else is nothing."""
-    mark, saved = parse_mark(text), parse_saved(text)
+    mark, saved = parse_ownership_mark(text), parse_saved(text)
     assert mark is None or mark.time.tzinfo is not None
     assert saved is None or min(saved.replicas, saved.left) >= 0

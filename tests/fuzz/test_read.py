@@ -1,7 +1,7 @@
 """What a tenant writes is read, kept and looked at by the one process for all: none of that grows with it.
 
-Beside `test_large`, which is about one workload's own pass: here others pay. What is deep keeps nobody from
-being seen, to read takes a moment, what was there before is forgotten, and only who is there is woken.
+Beside `test_large`, which is about one workload's own reconcile: here others pay. What is deep keeps nobody
+from being seen, to read takes a moment, what was there before is forgotten, and only who is there is woken.
 """
 
 import asyncio
@@ -67,10 +67,10 @@ def test_what_is_deep_blinds_nobody(
     lab.server.texts[path] = f'{{"metadata":{{"resourceVersion":"9"}},"items":[{items}]}}'.encode()
     later = {**honest, "metadata": {**honest["metadata"], "uid": "uid-later", "resourceVersion": "50"}}
     if watched:
-        told = orjson.dumps({"type": "ADDED", "object": later})
-        lab.server.lines.extend([f'{{"type":"ADDED","object":{odd}}}'.encode(), told])
+        published = orjson.dumps({"type": "ADDED", "object": later})
+        lab.server.lines.extend([f'{{"type":"ADDED","object":{odd}}}'.encode(), published])
     store = KINDS[kind][1](attacked.cache)
-    lab.server.all_told.clear()
+    lab.server.all_reported.clear()
 
     async def follow() -> None:
         followed = watch.Reflector(lab.client, ResourcePath.read(path), store)
@@ -78,7 +78,7 @@ def test_what_is_deep_blinds_nobody(
         try:
             async with asyncio.timeout(2):
                 await followed.synced.wait()
-                await lab.server.all_told.wait()
+                await lab.server.all_reported.wait()
         finally:
             task.cancel()
             await asyncio.wait((task,))
@@ -110,7 +110,7 @@ def test_edits_are_read_in_a_moment(lab: Lab) -> None:
 
 
 def test_edits_are_compared_in_a_moment(lab: Lab) -> None:
-    """And in a pass of a workload that is split."""
+    """And in a reconcile of a workload that is split."""
     attacked = lab.attacked()
     for number, (kind, raw) in enumerate(STAGES["roll"].world()):
         mine = in_namespace(EVIL, raw)
@@ -186,7 +186,7 @@ def test_a_twin_that_asks_for_much(terms: bool, nodes: int, lab: Lab) -> None:
 
 
 def test_nobody_is_woken_who_is_not_there(lab: Lab) -> None:
-    """A Placement may name anybody; only workloads that are known have a pass."""
+    """A Placement may name anybody; only workloads that are known have a reconcile."""
     attacked = lab.attacked()
     for name in ("any-name", "splitter-placement"):
         raw = in_namespace(EVIL, KINDS["placement"][0]())

@@ -1,11 +1,11 @@
 """What a tenant writes never leads out of its namespace: the real client, cache, planner and writer.
 
 A run of the unit tests plays few examples, the same in each run; `make fuzz` a hundred thousand objects. What
-is claimed of every pass of a workload in the attacker's namespace: each request is one that rbac.yaml allows
-there, or one of the few for the whole cluster that a pass looks at; what is written names no namespace and no
-owner of anybody else's; there are not too many; it takes less than a second of CPU and 100 MB; it ends with
-no exception but a refusal of the API server's; and the log holds nothing that was planted. The examples are
-not idle: every step and every action of the planner is reached.
+is claimed of every reconcile of a workload in the attacker's namespace: each request is one that rbac.yaml
+allows there, or one of the few for the whole cluster that a reconcile looks at; what is written names no
+namespace and no owner of anybody else's; there are not too many; it takes less than a second of CPU and 100
+MB; it ends with no exception but a refusal of the API server's; and the log holds nothing that was planted.
+The examples are not idle: every step and every action of the planner is reached.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from splitter.kube.paths import ResourcePath
 
 _CAMPAIGN = os.environ.get("FUZZ_EXAMPLES")
 PASSES = settings(
-    phases=(Phase.explicit, Phase.generate),  # one pass is slow: what fails is shown as it was drawn
+    phases=(Phase.explicit, Phase.generate),  # one reconcile is slow: what fails is shown as it was drawn
     max_examples=int(_CAMPAIGN or "7"),
     derandomize=_CAMPAIGN is None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -63,7 +63,7 @@ def test_no_request_leaves_the_namespace(stage: Stage, lab: Lab) -> None:
     @given(st.data())
     def play(data: st.DataObject) -> None:
         attacked = lab.attacked(
-            data.draw(st.sampled_from((3, 3, 3, 100))), placing=data.draw(st.integers(0, 9)) > 0
+            data.draw(st.sampled_from((3, 3, 3, 100))), placed=data.draw(st.integers(0, 9)) > 0
         )
         fill(attacked, VICTIM)
         victims = {key for key in attacked.woken if key.namespace == VICTIM}
@@ -149,11 +149,11 @@ def test_a_secret_is_said_in_the_namespace_only(lab: Lab) -> None:
     lab.server.refusals.append(422)
     asked = lab.passed(attacked, STAGES["pause"].workload)
     assert any(PLANTED in str(one.body) for one in asked if one.is_report)
-    assert "pass failed" in lab.log
+    assert "reconcile failed" in lab.log
     assert "Invalid value" in lab.log
 
 
-# What is watched, its path, and the shelf that it lies on.
+# What is watched, its path, and the indexer that it lies on.
 WATCHED = (
     ("deployment", "/apis/apps/v1/deployments"),
     ("twin", "/apis/apps/v1/deployments"),
@@ -175,27 +175,27 @@ def test_the_others_are_seen(kind: str, path: str, lab: Lab, monkeypatch: pytest
     @given(st.data())
     def play(data: st.DataObject) -> None:
         attacked = lab.attacked()
-        make, shelf = KINDS[kind]
+        make, indexer = KINDS[kind]
         honest = in_namespace(VICTIM, make())
         honest["metadata"]["resourceVersion"] = "20"
-        told = [data.draw(forged(kind, in_namespace(EVIL, make()))) for _ in range(3)]
-        for number, raw in enumerate(told):
+        published = [data.draw(forged(kind, in_namespace(EVIL, make()))) for _ in range(3)]
+        for number, raw in enumerate(published):
             raw["metadata"] |= {"resourceVersion": str(number + 2), "uid": f"uid-evil-{number}"}
-        lines = [orjson.dumps({"type": "ADDED", "object": raw}) for raw in [*told, honest]]
+        lines = [orjson.dumps({"type": "ADDED", "object": raw}) for raw in [*published, honest]]
         odd = data.draw(st.sampled_from(ODD_LINES) | st.binary(min_size=1, max_size=30))
         lines.insert(data.draw(st.integers(0, 4)), odd.replace(b"\n", b"\xff"))
-        server, store = lab.server, shelf(attacked.cache)
-        server.lists[path] = [told[0]]
+        server, store = lab.server, indexer(attacked.cache)
+        server.lists[path] = [published[0]]
         server.lines.extend(lines)
-        server.all_told.clear()
+        server.all_reported.clear()
 
         async def follow() -> None:
             task = asyncio.create_task(watch.Reflector(lab.client, ResourcePath.read(path), store).run())
             async with asyncio.timeout(10):
-                await server.all_told.wait()
+                await server.all_reported.wait()
                 # After a break a watch goes on where it was: the list comes before the next one.
-                server.all_told.clear()
-                await server.all_told.wait()
+                server.all_reported.clear()
+                await server.all_reported.wait()
             task.cancel()
             await asyncio.wait((task,))
 

@@ -39,7 +39,7 @@ class TestOrphans:
         }
 
     async def test_waits_for_the_garbage_collector(self) -> None:
-        """What is answered is remembered: the next pass knows that it is going."""
+        """What is answered is remembered: the next reconcile knows that it is going."""
         leaving = replica_set("web-1", version=10, deletionTimestamp="2026-01-05T10:00:00Z")
         cache = Cache(assess, lambda *_, **__: None)
         await done(Script().then(json(leaving)), OrphanPods("web-1", "uid-web-1", "9"), cache)
@@ -67,7 +67,7 @@ class TestLabels:
 
     @pytest.mark.parametrize("status", [404, 409, 422])
     async def test_a_pod_that_has_gone(self, status: int) -> None:
-        """Is no error: the next pass sees which pods there are."""
+        """Is no error: the next reconcile sees which pods there are."""
         await done(Script().then(refusal(status, "", "gone")), LabelPod("web-1-a", "uid-it", Pool.SPOT))
 
     async def test_refused(self) -> None:

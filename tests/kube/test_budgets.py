@@ -43,10 +43,10 @@ class TestSees:
         """By who controls it; of other namespaces none."""
         seen = Seen()
         for one in (raw(minAvailable=3), raw("mine", maxUnavailable=1), raw("percent", minAvailable="50%")):
-            seen.budgets.shelf.upsert(one)
+            seen.budgets.indexer.upsert(one)
         elsewhere = raw("mine", minAvailable=1)
         elsewhere["metadata"] |= {"namespace": "bank", "uid": "uid-elsewhere"}
-        seen.budgets.shelf.upsert(elsewhere)
+        seen.budgets.indexer.upsert(elsewhere)
         found = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of(KEY, SPLIT_UID)}
         assert found == {"web-guard": (True, 3), "mine": (False, None), "percent": (False, None)}
 
@@ -68,7 +68,7 @@ class TestSees:
     def test_selectors(self, selector: object, read: object) -> None:
         """One that is too long to look at counts as if it selected every pod."""
         seen = Seen()
-        seen.budgets.shelf.upsert(raw("mine", selector=selector))
+        seen.budgets.indexer.upsert(raw("mine", selector=selector))
         [found] = seen.budgets.of(KEY, SPLIT_UID)
         assert found.selector == read
 
@@ -77,10 +77,10 @@ class TestSees:
         seen = Seen()
         async with connected(Script()) as client:
             seen.follow(client)
-            seen.budgets.shelf.upsert(raw(minAvailable=3))
-            seen.budgets.shelf.upsert({**raw(version=2, minAvailable=3), "status": {"currentHealthy": 4}})
-            seen.budgets.shelf.upsert(raw("mine", version=3, minAvailable=1))
-            seen.budgets.shelf.remove(raw("mine", version=4, minAvailable=1))
+            seen.budgets.indexer.upsert(raw(minAvailable=3))
+            seen.budgets.indexer.upsert({**raw(version=2, minAvailable=3), "status": {"currentHealthy": 4}})
+            seen.budgets.indexer.upsert(raw("mine", version=3, minAvailable=1))
+            seen.budgets.indexer.remove(raw("mine", version=4, minAvailable=1))
         assert seen.woken == [("shop", SPLIT_UID), ("shop", None), ("shop", None)]
 
     def test_not_followed(self) -> None:
@@ -104,14 +104,14 @@ class TestSees:
         stranger = raw("web-guard", version=2, minAvailable=1)
         stranger["metadata"] |= {"uid": "uid-stranger", "ownerReferences": []}
         for one in (other, stranger):
-            seen.budgets.shelf.upsert(one)
+            seen.budgets.indexer.upsert(one)
         assert [one.uid for one in seen.budgets.of(KEY, SPLIT_UID)] == ["uid-stranger"]
 
     def test_what_they_say(self) -> None:
         """As their users wrote it."""
         seen = Seen()
         for name, spec in (("a", {"minAvailable": "50%"}), ("b", {"maxUnavailable": 0}), ("c", {})):
-            seen.budgets.shelf.upsert(raw(name, **spec))
+            seen.budgets.indexer.upsert(raw(name, **spec))
         said = {one.name: one.says for one in seen.budgets.of(KEY, SPLIT_UID)}
         assert said == {"a": "minAvailable 50%", "b": "maxUnavailable 0", "c": ""}
 
@@ -150,7 +150,7 @@ class TestWrites:
     async def test_its_end(self) -> None:
         """By its UID too."""
         seen = Seen()
-        seen.budgets.shelf.upsert(raw(minAvailable=9))
+        seen.budgets.indexer.upsert(raw(minAvailable=9))
         script = Script().then(json({"kind": "Status"}))
         [asked] = await self.done(seen, script, SetBudget("web-guard", None, "uid-web-guard"))
         assert (asked.method, asked.body) == ("DELETE", {"preconditions": {"uid": "uid-web-guard"}})

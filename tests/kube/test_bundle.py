@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from kube.server import Script, connected
-from splitter.kube.bundle import Found, read_bundle
+from splitter.kube.bundle import BundleParts, read_bundle
 from splitter.kube.paths import pods
 
 OWN = "/api/v1/namespaces/splitter-system"
@@ -41,7 +41,7 @@ CLUSTER: dict[str, Any] = {
 }
 
 
-async def read(cluster: dict[str, Any], *namespaces: str, missing: int = 404) -> tuple[Found, Script]:
+async def read(cluster: dict[str, Any], *namespaces: str, missing: int = 404) -> tuple[BundleParts, Script]:
     """Read a bundle from an API server that knows these paths; others are refused, or empty."""
 
     async def answer(request: web.Request) -> web.StreamResponse:

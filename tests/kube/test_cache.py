@@ -1,4 +1,4 @@
-"""What the cache knows beyond its shelves: nodes that are gone, and the room on those that are there."""
+"""What the cache knows beyond its indexers: nodes that are gone, and the room on those that are there."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.raw import deployment, owner, pod, replica_set
-from splitter.core.model import PodView, Standing
+from splitter.core.model import NodeStatus, PodView
 from splitter.core.names import Key
 from splitter.core.nodes import assess
 from splitter.kube.cache import Cache
@@ -19,10 +19,10 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 def cache() -> Cache:
     """Make a cache that tells nobody."""
 
-    def wake(key: Key, *, urgent: bool) -> None:
+    def enqueue(key: Key, *, urgent: bool) -> None:
         del key, urgent
 
-    return Cache(assess, wake)
+    return Cache(assess, enqueue)
 
 
 def pod_on(node: str, name: str, version: int) -> dict[str, object]:
@@ -160,12 +160,12 @@ class TestNamesUsedAgain:
     def test_a_node_that_nobody_saw_before(self, *, spot: bool) -> None:
         """Its kubelet has read the pods of its name: they are believed, or their cover would never go."""
         view = self.seen("2026-01-05T07:59:59Z", spot=spot)
-        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
+        assert (view.node_status, view.vanished, view.successor) == (NodeStatus.SOUND, False, "")
 
     def test_a_pod_of_this_one(self) -> None:
         """Bound in the same second or later, it stands on the node that is there."""
         view = self.seen("2026-01-05T08:00:00Z")
-        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
+        assert (view.node_status, view.vanished, view.successor) == (NodeStatus.SOUND, False, "")
 
 
 class TestNodesThatRegisterAnew:
@@ -196,22 +196,22 @@ class TestNodesThatRegisterAnew:
     def test_the_same_machine_has_run_its_pods_all_the_time(self) -> None:
         """Its kubelet was started again, not itself: they are Ready as they say."""
         view = self.seen("boot-1", "boot-1")
-        assert (view.standing, view.vanished, view.successor) == (Standing.SOUND, False, "")
+        assert (view.node_status, view.vanished, view.successor) == (NodeStatus.SOUND, False, "")
 
     @pytest.mark.parametrize(("before", "after"), [("boot-1", "boot-2"), ("", ""), ("boot-1", "")])
     def test_of_another_one_nothing_is_believed(self, before: str, after: str) -> None:
         """What the pod said last, it said on the one that is gone."""
         view = self.seen(before, after)
-        assert (view.standing, view.vanished, view.successor) == (Standing.LOST, True, "uid-again")
+        assert (view.node_status, view.vanished, view.successor) == (NodeStatus.LOST, True, "uid-again")
 
     def test_but_what_was_said_since(self) -> None:
         """The kubelet that is there has started it."""
         view = self.seen("boot-1", "boot-2", ready_at="09:59:52")
-        assert (view.standing, view.vanished) == (Standing.SOUND, False)
+        assert (view.node_status, view.vanished) == (NodeStatus.SOUND, False)
 
     def test_and_after_a_minute_everything(self) -> None:
         """A kubelet's clock may be behind: a pod that is there for good must not be disbelieved for ever."""
-        assert self.seen("boot-1", "boot-2", now_s=61).standing is Standing.SOUND
+        assert self.seen("boot-1", "boot-2", now_s=61).node_status is NodeStatus.SOUND
 
 
 class TestNodesThatWent:
@@ -252,10 +252,10 @@ def spot_node(name: str, version: int, ready: str = "True") -> dict[str, Any]:
 
 def used(found: Cache) -> dict[str, int]:
     """Return the pods that are counted on each spot node with hope."""
-    return {room.node.name: room.used["pods"] for room in found.spot_rooms(NOW)}
+    return {room.node.name: room.used["pods"] for room in found.spot_headroom(NOW)}
 
 
-class TestRooms:
+class TestNodeUsage:
     """What is promised on the spot nodes that may be healthy."""
 
     def test_follows_the_pods(self) -> None:
@@ -341,7 +341,7 @@ class TestStrangers:
         return found, keys
 
     def test_pods_of_another_namespace(self) -> None:
-        """A pod that names somebody's ReplicaSet by its UID is none of its pods, and wakes nobody."""
+        """A pod that names somebody's ReplicaSet by its UID is none of its pods, and enqueues nobody."""
         found, keys = self.woken()
         found.pods.upsert(pod("fake", namespace="evil"))
         assert not keys

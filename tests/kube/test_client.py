@@ -28,7 +28,7 @@ from kube.server import (
 )
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.access import probe
+from splitter.kube.access import check_connection
 from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
 from splitter.kube.connect import connect
 from splitter.kube.paths import ResourcePath
@@ -89,32 +89,32 @@ class TestAnswered:
     @pytest.mark.parametrize(("method", "answer", "expected"), PLAN)
     async def test_told(self, method: str, answer: Answer, expected: tuple[str, int]) -> None:
         """What was asked, what came of it, and that it took time."""
-        told: list[tuple[str, int, float]] = []
-        async with connected(Script().then(answer), answered=lambda *one: told.append(one)) as client:
+        reported: list[tuple[str, int, float]] = []
+        async with connected(Script().then(answer), answered=lambda *one: reported.append(one)) as client:
             with suppress(ApiError):
                 await client.send(method, PATH)
-        [(verb, status, took_s)] = told
+        [(verb, status, took_s)] = reported
         assert (verb, status) == expected
         assert 0 < took_s < 5
 
     async def test_watch(self) -> None:
         """A watch is a verb of its own, told when it begins."""
-        told: list[tuple[str, int, float]] = []
+        reported: list[tuple[str, int, float]] = []
         script = Script().watched(open_watch(event("ADDED", {})))
         async with (
-            connected(script, answered=lambda *one: told.append(one)) as client,
+            connected(script, answered=lambda *one: reported.append(one)) as client,
             client.stream(PATH, {"watch": "true"}, 5) as lines,
         ):
             assert await anext(lines)
-            assert [one[:2] for one in told] == [("watch", 200)]
+            assert [one[:2] for one in reported] == [("watch", 200)]
 
     async def test_each_try(self) -> None:
         """Each try of a read counts."""
-        told: list[tuple[str, int, float]] = []
+        reported: list[tuple[str, int, float]] = []
         script = Script().then(refusal(503, "ServiceUnavailable", "wait"), json({}))
-        async with connected(script, answered=lambda *one: told.append(one)) as client:
+        async with connected(script, answered=lambda *one: reported.append(one)) as client:
             await client.get(PATH)
-        assert [one[:2] for one in told] == [("get", 503), ("get", 200)]
+        assert [one[:2] for one in reported] == [("get", 503), ("get", 200)]
 
 
 class TestFailures:
@@ -244,7 +244,7 @@ class TestTryingAgain:
         assert len(script.asked) == 1
 
     async def test_writes_are_never_repeated(self) -> None:
-        """Whether a failed write was done is unknown: the next pass looks, nobody repeats it."""
+        """Whether a failed write was done is unknown: the next reconcile looks, nobody repeats it."""
         script = Script().then(refusal(503, "ServiceUnavailable", "starting"), json({}))
         async with connected(script) as client:
             with pytest.raises(ApiError, match="starting"):
@@ -296,12 +296,12 @@ class TestStreams:
         assert caught.value.status == 0
 
 
-class TestProbe:
+class TestCheckConnection:
     async def test_version(self) -> None:
         """The first request returns the server's version."""
         script = Script().then(json({"gitVersion": "v1.36.3"}))
         async with connected(script) as client:
-            assert await probe(client) == "v1.36.3"
+            assert await check_connection(client) == "v1.36.3"
         assert script.asked[0].path == "/version"
 
     @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ class TestProbe:
         """What is wrong is said with the server's address and what to check."""
         async with connected(Script().then(answer)) as client:
             with pytest.raises(SplitterError, match=words) as caught:
-                await probe(client)
+                await check_connection(client)
             assert client.server in str(caught.value)
         assert caught.value.reason is reason
 

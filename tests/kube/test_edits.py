@@ -108,7 +108,7 @@ class TestStripped:
     """Known since our last write; what was removed before we came is not."""
 
     def cache(self) -> Cache:
-        """Return an empty cache that wakes nobody."""
+        """Return an empty cache that enqueues nobody."""
         return Cache(no_node, lambda *_, **__: None)
 
     def test_after_a_removal(self) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from builders import NOW, free_source, split
-from splitter.core.model import Neighbours, SplitView
+from splitter.core.model import RelatedObjects, SplitView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
 from splitter.core.stateful import StatefulView
@@ -20,7 +20,7 @@ from splitter.kube.observe import Observer
 SOURCE = replace(
     free_source(3), key=Key(STATEFUL_SET, "shop", "db"), stateful=StatefulView(3, 3, 3, NOW), claims=()
 )
-MISSING = Neighbours(unplaceable="the policy is not there")
+MISSING = RelatedObjects(unplaceable="the policy is not there")
 TWINS = split(state="Steady")
 PLACED = split(state="Held", ordinals=(0, 1))
 
@@ -37,10 +37,10 @@ class Around:
     """An observer, and what it would find now; `looks` counts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.found, self.looks, self.now = Neighbours(), 0, NOW
+        self.found, self.looks, self.now = RelatedObjects(), 0, NOW
         self._observer = Observer(_Nobody(), Cache(partial(assess), lambda *_, **__: None))  # type: ignore[arg-type]
 
-        async def looked(*_: object, **__: Mapping[str, str]) -> Neighbours:
+        async def looked(*_: object, **__: Mapping[str, str]) -> RelatedObjects:
             self.looks += 1
             return self.found
 
@@ -50,10 +50,10 @@ class Around:
         monkeypatch.setattr(observe, "look_around", looked)
         monkeypatch.setattr(self._observer._autoscalers, "of", none)  # noqa: SLF001
 
-    async def known(self, seen: SplitView | None, after_s: float = 1.0) -> Neighbours:
+    async def known(self, seen: SplitView | None, after_s: float = 1.0) -> RelatedObjects:
         """Return what a pass goes by, so long after the last one."""
         self.now += timedelta(seconds=after_s)
-        return await self._observer._neighbours(SOURCE, seen, (), self.now)  # noqa: SLF001
+        return await self._observer._related(SOURCE, seen, (), self.now)  # noqa: SLF001
 
 
 @pytest.fixture
@@ -66,18 +66,18 @@ async def test_what_is_seen_before_a_take_over_counts_after_it(around: Around) -
     """Split into twins before the policy was there: placed a minute later, nobody waits for five minutes."""
     around.found = MISSING
     assert await around.known(TWINS) == MISSING
-    around.found = Neighbours()
-    assert await around.known(None) == Neighbours()
-    assert await around.known(PLACED) == Neighbours()
+    around.found = RelatedObjects()
+    assert await around.known(None) == RelatedObjects()
+    assert await around.known(PLACED) == RelatedObjects()
 
 
 async def test_what_holds_up_every_move_is_looked_at_again_soon(around: Around) -> None:
     """The policy was away for a moment, as in an upgrade: no watch tells that it is back."""
     around.found = MISSING
     assert await around.known(PLACED) == MISSING
-    around.found = Neighbours()
+    around.found = RelatedObjects()
     assert await around.known(PLACED, after_s=59.0) == MISSING
-    assert await around.known(PLACED) == Neighbours()
+    assert await around.known(PLACED) == RelatedObjects()
 
 
 async def test_at_rest_it_looks_every_five_minutes(around: Around) -> None:

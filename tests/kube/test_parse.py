@@ -644,7 +644,7 @@ def split(status: object = None, spec: Raw | None = None) -> Raw:
 
 class TestSplits:
     def test_as_written(self) -> None:
-        """What a pass must remember comes back out of the status."""
+        """What a reconcile must remember comes back out of the status."""
         status = {
             "state": "Steady",
             "conflict": True,
@@ -656,7 +656,7 @@ class TestSplits:
         assert found.source == Key("Deployment", "shop", "web")
         view = found.view
         assert (view.takes_over, view.state, view.conflict) == (True, "Steady", True)
-        assert view.fights == (parse.instant(READY),)
+        assert view.write_conflicts == (parse.instant(READY),)
         assert view.rebalance == {"lost": True}
         assert view.good_annotations == {"splitter.io/soak": "5m"}
         assert unpacked(view.status) == status
@@ -665,7 +665,7 @@ class TestSplits:
     def test_fresh(self, status: object) -> None:
         """A Split without status remembers nothing."""
         view = parse.split(split(status)).view
-        assert (view.state, view.conflict, view.fights, view.rebalance) == ("", False, (), {})
+        assert (view.state, view.conflict, view.write_conflicts, view.rebalance) == ("", False, (), {})
         assert (view.good_annotations, unpacked(view.status)) == (None, {})
 
     def test_only_reporting(self) -> None:

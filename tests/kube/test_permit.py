@@ -66,7 +66,7 @@ class TestAllows:
                 await asyncio.wait_for(client.under(Granted(0.1)).send("PATCH", PATH, {"a": 1}), DEADLINE_S)
 
     async def test_to_the_end(self) -> None:
-        """A write that was sent goes on when its pass is cancelled, and can be waited for."""
+        """A write that was sent goes on when its reconcile is cancelled, and can be waited for."""
         arrived, go_on = asyncio.Event(), asyncio.Event()
 
         async def slowly(request: object) -> object:
@@ -86,7 +86,7 @@ class TestAllows:
             assert await writing.settled(DEADLINE_S)
 
     async def test_to_a_bad_end(self) -> None:
-        """One that fails after its pass was cancelled is nobody's any more: no traceback in the log."""
+        """One that fails after its reconcile was cancelled is nobody's any more: no traceback in the log."""
         arrived, go_on = asyncio.Event(), asyncio.Event()
         loud: list[dict[str, object]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: loud.append(context))

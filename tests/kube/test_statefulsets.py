@@ -9,14 +9,14 @@ import pytest
 from kube.raw import CREATED, Raw, metadata, owner
 from splitter.assembly import rules_of
 from splitter.core.actions import SaveReplicas
-from splitter.core.model import Neighbours, Pool, Tie
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
+from splitter.core.model import Attachment, Pool, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import assess
-from splitter.core.surface import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
 from splitter.kube import parse
-from splitter.kube.bodies import released, saved_replicas, template_of_revision
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
+from splitter.kube.payloads import released, saved_replicas, template_of_revision
 from splitter.settings import Settings
 
 NOW = parse.instant("2026-01-05T10:00:00Z")
@@ -55,7 +55,7 @@ def stateful_set(
 
 
 def nobody(key: Key, *, urgent: bool) -> None:
-    """Wake nobody."""
+    """Enqueue nobody."""
     del key, urgent
 
 
@@ -159,7 +159,7 @@ class TestObservation:
 
     @staticmethod
     def cache() -> Cache:
-        """Return a cache that wakes nobody."""
+        """Return a cache that enqueues nobody."""
         return Cache(partial(assess), nobody)
 
     @staticmethod
@@ -179,7 +179,7 @@ class TestObservation:
         for name in ("db-2", "db-0"):
             cache.pods.upsert(self.pod(name, "db"))
         [itself] = Observer(None, cache)._replica_sets(source, NOW)  # type: ignore[arg-type] # noqa: SLF001
-        assert (itself.name, itself.tie, itself.first_ordinal) == ("db", Tie.PARKED, 0)
+        assert (itself.name, itself.attachment, itself.first_ordinal) == ("db", Attachment.PARKED, 0)
         assert [one.ordinal for one in itself.pods] == [0, 2]
         assert not itself.rolls
 
@@ -210,7 +210,7 @@ class TestObservation:
         assert {rs.name: rs.status_replicas for rs in twin.replica_sets[1:]} == old
         assert sum(rs.spec_replicas for rs in twin.replica_sets) == twin.spec_replicas
 
-    def test_both_kinds_on_one_shelf(self) -> None:
+    def test_both_kinds_in_one_indexer(self) -> None:
         """A complete list of StatefulSets says nothing about Deployments, and its items learn their kind."""
         cache = self.cache()
         deployment = {**stateful_set("web", labels={LABEL_SPLIT: "enabled"}), "kind": "Deployment"}
@@ -237,8 +237,8 @@ class TestThePlaceholder:
     @pytest.mark.parametrize(("ordinals", "asks"), [([0], True), ([], True), (None, False)])
     async def test_is_known_before_there_is_one(self, ordinals: list[int] | None, asks: bool) -> None:
         """Spot nodes only, with what they have to be tolerated for; of twins there is none."""
-        room = rules_of(Settings()).room
-        observer = Observer(None, Cache(partial(assess), nobody), room)  # type: ignore[arg-type]
+        reservations = rules_of(Settings()).reservations
+        observer = Observer(None, Cache(partial(assess), nobody), reservations)  # type: ignore[arg-type]
         source = parse.source(stateful_set(labels={LABEL_SPLIT: "enabled"})).view
         split = parse.split(self.split(**({} if ordinals is None else {"onDemandOrdinals": ordinals})))
         found = observer._held_request(source, split)  # noqa: SLF001
@@ -252,18 +252,20 @@ class TestThePlaceholder:
         """Who stands where it is wanted has nothing to hear."""
         calls: list[Key] = []
 
-        def wake(key: Key, *, urgent: bool) -> None:
+        def enqueue(key: Key, *, urgent: bool) -> None:
             assert not urgent
             calls.append(key)
 
-        cache = Cache(partial(assess), wake)
+        cache = Cache(partial(assess), enqueue)
         raw = self.split(onDemandOrdinals=[0])
         raw["status"]["state"] = state
         cache.splits.upsert(raw)
         calls.clear()
         event = {"reason": "InsufficientCapacityError", "message": "no spot", "lastTimestamp": CREATED}
         about = {"kind": "NodeClaim", "name": "claim", "uid": "uid-claim"}
-        cache.voices.refusals.upsert({"metadata": metadata("refused"), "involvedObject": about, **event})
+        cache.external_signals.refusals.upsert(
+            {"metadata": metadata("refused"), "involvedObject": about, **event}
+        )
         assert calls == woken
 
     @pytest.mark.parametrize(("ordinals", "replicas"), [([0, 1], 9), (None, 3)])
@@ -283,9 +285,9 @@ class TestThePlaceholder:
         assert source.replicas == replicas
 
     @staticmethod
-    async def around(*_: object) -> Neighbours:
+    async def around(*_: object) -> RelatedObjects:
         """See that the policy is not there."""
-        return Neighbours(unplaceable="the policy is not there")
+        return RelatedObjects(unplaceable="the policy is not there")
 
     @pytest.mark.parametrize(("state", "placed", "looks"), [("Held", True, True), ("Held", False, False)])
     async def test_who_waits_for_the_policy_looks_for_it(
@@ -299,4 +301,4 @@ class TestThePlaceholder:
         cache.splits.upsert(raw)
         observer = Observer(None, cache)  # type: ignore[arg-type]
         monkeypatch.setattr(observer, "_look_around", self.around)
-        assert bool((await observer.observe(DB, NOW)).neighbours.unplaceable) is looks
+        assert bool((await observer.observe(DB, NOW)).related.unplaceable) is looks

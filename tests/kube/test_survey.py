@@ -25,19 +25,19 @@ def world() -> World:
     return found
 
 
-async def looked(found: World, folder: Path, *namespaces: str, told: list[str] | None = None) -> Survey:
+async def looked(found: World, folder: Path, *namespaces: str, reported: list[str] | None = None) -> Survey:
     """Look at a cluster, or at some namespaces of it."""
-    tell = told.append if told is not None else str
+    tell = reported.append if reported is not None else str
     with found.served(folder / "kubeconfig"):
         client = await connect(folder / "kubeconfig", None, 5.0, connections=8)
         try:
-            cache = Cache(partial(assess), _wake)
+            cache = Cache(partial(assess), _enqueue)
             return await survey(client, cache, namespaces, wanted=lambda _: True, now=NOW, tell=tell)
         finally:
             await client.close()
 
 
-def _wake(key: Key, *, urgent: bool) -> None:
+def _enqueue(key: Key, *, urgent: bool) -> None:
     del key, urgent
 
 
@@ -68,11 +68,11 @@ async def test_old_replica_sets_of_another_of_the_name_say_nothing(tmp_path: Pat
 
 async def test_it_tells_what_it_reads(tmp_path: Path) -> None:
     """Kind and number, and how many workloads it has looked at."""
-    found, told = world(), list[str]()
+    found, reported = world(), list[str]()
     found.add_deployment("web", 3)
-    await looked(found, tmp_path, "shop", told=told)
-    assert "reading pods: 3" in told
-    assert told[-1] == "looking at 1 of 1 workloads"
+    await looked(found, tmp_path, "shop", reported=reported)
+    assert "reading pods: 3" in reported
+    assert reported[-1] == "looking at 1 of 1 workloads"
 
 
 async def test_it_reads_claims_only_for_who_mounts_some(tmp_path: Path) -> None:

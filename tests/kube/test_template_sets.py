@@ -38,14 +38,14 @@ class Woken:
     def __init__(self, *sources: Raw) -> None:
         self.keys: set[Key] = set()
         self.announced = list[TemplateSetRecord]()
-        self.cache = Cache(assess, self._wake, own_namespace="home")
+        self.cache = Cache(assess, self._enqueue, own_namespace="home")
         self.cache.template_sets.announce_to(self.announced.append)
         for raw in sources:
             self.cache.sources.upsert(raw)
         self.keys.clear()
         self.store = self.cache.template_sets.store
 
-    def _wake(self, key: Key, *, urgent: bool) -> None:
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
         assert not urgent
         self.keys.add(key)
 

@@ -9,14 +9,14 @@ from aiohttp import web
 from builders import NOW, ago, free_source
 from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
-from splitter.core.model import Neighbours, Pool, SourceView
+from splitter.core.model import Pool, RelatedObjects, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.placeable import Reach
 from splitter.core.stateful import StatefulView
-from splitter.kube.autoscalers import Autoscalers
 from splitter.kube.client import KIND_MISSING
-from splitter.kube.neighbours import look_around
+from splitter.kube.related_objects import look_around
+from splitter.kube.workload_autoscalers import WorkloadAutoscalers
 
 HPAS = "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers"
 CLAIMS = "/api/v1/namespaces/shop/persistentvolumeclaims"
@@ -70,7 +70,7 @@ async def seen(
     missing: tuple[int, str] = (404, "NotFound"),
     nodes: tuple[NodeState, ...] = NODES,
     message: str = "not here",
-) -> Neighbours:
+) -> RelatedObjects:
     """Return what is found beside a StatefulSet."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -81,7 +81,7 @@ async def seen(
         return await refusal(missing[0], missing[1], message)(request)
 
     async with connected(Script().then(answer)) as client:
-        scaling = await Autoscalers(client).of("shop", NOW, 0, resources=True)
+        scaling = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=True)
         return await look_around(client, source, scaling, nodes)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
 from model.world import POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
-from splitter.core.surface import LABEL_SPLIT, parse_policy
+from splitter.core.labels_annotations import LABEL_SPLIT, parse_policy
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError, traces, unsettled
 
@@ -129,7 +129,7 @@ class Explorer:
 
     def _check_alarm(self, number: int, world: World) -> None:
         """What time alone lets splitter do, it must have asked to be woken for."""
-        if not concerns(world) or planned(world).wake_after_s is not None:
+        if not concerns(world) or planned(world).requeue_after_s is not None:
             return
         for move in TIME_MOVES:
             after = next_world(world, move, self.config)

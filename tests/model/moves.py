@@ -23,15 +23,15 @@ from model.world import (
     pod_form,
 )
 from splitter.core.actions import Action
+from splitter.core.labels_annotations import ANNOTATION_FREEZE as FREEZE
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
-from splitter.core.surface import ANNOTATION_FREEZE as FREEZE
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import Cluster, Node, Pod
 from stories.controllers import collect_garbage, schedule, sync_deployment, sync_replica_set
-from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action, potential
+from stories.reconciles import Splitter
 
 RULES = Rules(defaults=POLICY)
 
@@ -102,7 +102,7 @@ def _begin(world: World) -> None:
         process.cache = world.copied().cluster
         process.cache.nodes = dict(world.nodes_seen or {})
     found = process.begin()
-    world.awake = found.wake_after_s is not None
+    world.awake = found.requeue_after_s is not None
     world.pending, world.last = tuple(process.pending), process.last
     world.seen, world.seen_ceiling, world.excused = promises.seen, promises.seen_ceiling, late
     world.report = None
@@ -147,7 +147,7 @@ def _write(world: World) -> None:
         _forget(world)
 
 
-def _whole_pass(world: World) -> None:
+def _whole_reconcile(world: World) -> None:
     _begin(world)
     while world.pending:
         _write(world)
@@ -367,7 +367,7 @@ def _delete_split(cluster: Cluster) -> None:
     cluster.split = None
 
 
-def _no_room(world: World) -> None:
+def _no_headroom(world: World) -> None:
     world.quota = len(world.cluster.pods)
 
 
@@ -457,7 +457,7 @@ def _deeds_of_strangers(world: World) -> Iterator[Fault]:
     if ANNOTATION_TAKEN_OVER in cluster.source.annotations:
         yield "unmarked", "mark removed", _on(_unmark)
     if world.quota is None:
-        yield "quota", "no room for surge", _no_room
+        yield "quota", "no room for surge", _no_headroom
 
 
 def _counted(kind: str, act: Callable[[World], None]) -> Callable[[World], None]:
@@ -480,9 +480,9 @@ def moves(world: World, config: Config) -> list[Move]:
 
 
 def _of_splitter(world: World, config: Config) -> Iterator[Move]:
-    if config.whole_passes:
+    if config.whole_reconciles:
         if concerns(world):
-            yield Move("splitter passes", _whole_pass)
+            yield Move("splitter reconciles", _whole_reconcile)
         return
     if world.pending:
         yield Move(f"splitter writes {said(world.pending[0])}", _write)

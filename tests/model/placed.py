@@ -1,7 +1,7 @@
 """A StatefulSet in placement mode in a small world: every order of events, breadth first.
 
 The world is the smallest in which the mover's rules can be broken: members, two spot nodes, on-demand, a
-placeholder, the StatefulSet controller, the scheduler, the kubelets and the passes of splitter, which may
+placeholder, the StatefulSet controller, the scheduler, the kubelets and the reconciles of splitter, which may
 crash after any write. Time stands still and every soak and back-off is 0, so that nothing is saved by
 waiting: all that happens between two hours happens in one, and no member is ended more often than one allows.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from builders import LONG_AGO_S, NOW, ago, pod
-from splitter.core.model import Policy, Pool, Standing
+from splitter.core.model import NodeStatus, Policy, Pool
 from splitter.core.placeable import Restart
 from splitter.core.placement import Member, Placed, Placeholder, PlacementInput, place
 from splitter.core.rebalance import RebalanceState, Tuning
@@ -54,7 +54,7 @@ class World:
     members: tuple[tuple[int, Pod], ...]
     nodes: tuple[str, str] = (UP, UP)
     in_force: frozenset[int] = frozenset()  # as the Split says
-    told: frozenset[int] = frozenset()  # as the admission policy has it, by which pods are born
+    published: frozenset[int] = frozenset()  # as the admission policy has it, by which pods are born
     yielded: tuple[int, ...] = ()
     held: Held | None = None
     full: bool = False  # on-demand takes no more pods
@@ -131,23 +131,23 @@ def start(config: Config) -> World:
         born = Pool.ON_DEMAND if k < wanted else Pool.SPOT
         members.append((k, Pod(born, OD if born is Pool.ON_DEMAND else SPOT[k % 2], ready=True)))
     chosen = frozenset(range(wanted))
-    return World(config.replicas, tuple(members), in_force=chosen, told=chosen, faults=config.faults)
+    return World(config.replicas, tuple(members), in_force=chosen, published=chosen, faults=config.faults)
 
 
 def seen(world: World, config: Config) -> PlacementInput:
     """Return what splitter observes."""
-    standing = {
-        UP: Standing.SOUND,
-        DOOMED: Standing.DOOMED,
-        SILENT: Standing.LOST,
-        GONE: Standing.LOST,
-        ANEW: Standing.LOST,
+    node_status = {
+        UP: NodeStatus.SOUND,
+        DOOMED: NodeStatus.DOOMED,
+        SILENT: NodeStatus.LOST,
+        GONE: NodeStatus.LOST,
+        ANEW: NodeStatus.LOST,
     }
 
     made_anew = {f"db-{k}" for k, _ in world.ends} - {f"db-{world.late}"}
 
     def view(name: str, one: Pod) -> object:
-        state = Standing.UNBOUND if one.node == WAITING else standing[world.node_of(one)]
+        state = NodeStatus.UNBOUND if one.node == WAITING else node_status[world.node_of(one)]
         return pod(
             name,
             state,
@@ -197,7 +197,7 @@ def decided(world: World, config: Config) -> Placed:
 
 
 def writes(world: World, config: Config) -> list[tuple[str, World]]:
-    """Return the world after each write of one pass, in order; judged as they come."""
+    """Return the world after each write of one reconcile, in order; judged as they come."""
     placed = decided(world, config)
     now, found = replace(world, yielded=placed.state.yielded), []
 
@@ -206,9 +206,9 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         return after
 
     wanted = frozenset(placed.ordinals)
-    if not wanted == world.in_force == world.told:
-        if wanted != world.told:
-            now = wrote(f"the policy is told ordinals {placed.ordinals}", replace(now, told=wanted))
+    if not wanted == world.in_force == world.published:
+        if wanted != world.published:
+            now = wrote(f"the policy is told ordinals {placed.ordinals}", replace(now, published=wanted))
         if wanted != world.in_force:
             wrote(f"ordinals {placed.ordinals}", replace(now, in_force=wanted))
         return found
@@ -242,13 +242,13 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         assert now.serving == before or left * 2 > now.replicas, "an eviction took the majority"
         needless = k in placed.base and one.node == OD
         assert not needless, "a member that is where it is wanted was restarted"
-    found += [(f"splitter: {what}", after) for what, after in _room(now, placed)]
+    found += [(f"splitter: {what}", after) for what, after in _reserve(now, placed)]
     return found
 
 
-def _room(now: World, placed: Placed) -> Moves:
-    """Yield what becomes of the placeholder in a pass."""
-    held, wanted = now.held, placed.room
+def _reserve(now: World, placed: Placed) -> Moves:
+    """Yield what becomes of the placeholder in a reconcile."""
+    held, wanted = now.held, placed.reservation
     if held is not None and held.failed:
         yield "delete the spent placeholder", replace(now, held=None)
     elif held is not None and placed.evict is not None:
@@ -301,7 +301,7 @@ def _made(world: World, config: Config) -> Moves:
     for k in range(world.replicas):
         below = all(world.serves(world.pod(j)) for j in range(k))
         if k not in present and (below or not config.ordered) and not world.quota:
-            born = Pool.ON_DEMAND if k in world.told and world.acts else Pool.SPOT
+            born = Pool.ON_DEMAND if k in world.published and world.acts else Pool.SPOT
             yield f"db-{k} is made for {born}", world.put(k, Pod(born, labelled=world.acts))
             if config.ordered:
                 break
@@ -500,7 +500,9 @@ def check_rest(quiet: World, config: Config) -> None:
     """Judge a world in which nothing happens any more."""
     base = decided(quiet, config).base
     assert quiet.in_force == base, f"rest with {sorted(quiet.in_force)} in force, {sorted(base)} wanted"
-    assert quiet.told == base, f"rest with the policy told {sorted(quiet.told)}, {sorted(base)} wanted"
+    assert quiet.published == base, (
+        f"rest with the policy told {sorted(quiet.published)}, {sorted(base)} wanted"
+    )
     for k in range(quiet.replicas):
         one = quiet.pod(k)
         assert quiet.serves(one), f"rest without db-{k}"

@@ -10,8 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from splitter.core.actions import Action
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    parse_ownership_mark,
+)
 from splitter.core.model import Pool
-from splitter.core.surface import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_mark
 from stories.cluster import LostRaceError
 from stories.members import Splitter, unsettled
 from stories.quorum import (
@@ -175,20 +180,25 @@ def key(world: World) -> tuple[object, ...]:
 def _form(quorum: Quorum) -> tuple[object, ...]:
     split = quorum.split
     status = split.status if split else {}
-    told = (status.get("state"), status.get("conflict"), status.get("fighter"), len(_fights(status)))
+    reported = (
+        status.get("state"),
+        status.get("conflict"),
+        status.get("fighter"),
+        len(_write_conflicts(status)),
+    )
     return (
         tuple(_form_of_set(quorum, owner) for owner in sorted(quorum.sets, key=lambda one: one.name)),
-        (split.takes_over, split.replicas, told) if split else None,
+        (split.takes_over, split.replicas, reported) if split else None,
     )
 
 
-def _fights(status: dict[str, object]) -> list[object]:
-    fights = status.get("fights", [])
-    return fights if isinstance(fights, list) else []
+def _write_conflicts(status: dict[str, object]) -> list[object]:
+    write_conflicts = status.get("fights", [])
+    return write_conflicts if isinstance(write_conflicts, list) else []
 
 
 def _form_of_set(quorum: Quorum, owner: StatefulSet) -> tuple[object, ...]:
-    mark = parse_mark(owner.annotations.get(ANNOTATION_TAKEN_OVER))
+    mark = parse_ownership_mark(owner.annotations.get(ANNOTATION_TAKEN_OVER))
     pods = tuple(sorted(map(_form_of_pod, quorum.of(owner)), key=str))
     return (
         owner.name,

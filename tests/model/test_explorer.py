@@ -30,7 +30,7 @@ COMPLETE = (
     Config(replicas=2, surge=1, faults=("split-deleted", "unmarked")),
     Config(replicas=2, surge=1, start="split", faults=(*HANDS, *LABELS)),
     Config(replicas=2, surge=0, unavailable=1, start="split", faults=("scaled", *LABELS)),
-    Config(replicas=2, surge=1, start="split", faults=("gone",), whole_passes=True),
+    Config(replicas=2, surge=1, start="split", faults=("gone",), whole_reconciles=True),
     Config(replicas=1, surge=1, start="given-back", faults=LABELS),
 )
 BOUNDED = (
@@ -125,7 +125,7 @@ def full() -> list[Config]:
             start="split",
             faults=(*HANDS, *LABELS, *NODES, "labelled"),
             faults_max=2,
-            whole_passes=True,
+            whole_reconciles=True,
         )
         for _, surge, unavailable in small
     ]

@@ -40,7 +40,7 @@ sizes = st.builds(
     faults_max=st.integers(0, 4),
     crashes=st.integers(0, 2),
     start=st.sampled_from(("labelled", "split", "given-back")),
-    whole_passes=st.booleans(),
+    whole_reconciles=st.booleans(),
 )
 
 
@@ -78,7 +78,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: not self.world.pending)
     @rule(move=st.sampled_from(TIME_MOVES))
     def time_passes(self, move: Move) -> None:
-        """Minutes or hours, between two passes."""
+        """Minutes or hours, between two reconciles."""
         self.world = next_world(self.world, move, self.config)
 
     def teardown(self) -> None:

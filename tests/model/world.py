@@ -28,13 +28,13 @@ from splitter.core.actions import (
     Scale,
     SetDeletionCost,
     SetPaused,
-    StripMark,
+    StripOwnershipMark,
 )
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Policy
 from splitter.core.plan import Plan, PolicyInForce
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
-from stories.promises import Standing
+from stories.promises import NodeStatus
 
 POLICY = Policy(on_demand_base=1, spot_percent=100)
 NOW = 100_000
@@ -61,8 +61,8 @@ class Config:
     """A node's event reaches splitter some steps later than everything else."""
     lingering: bool = False
     """Pods end when they like; otherwise at once, which nobody notices as long as nodes have room."""
-    whole_passes: bool = False
-    """Nobody acts between the look and the last write of a pass; otherwise between any two writes."""
+    whole_reconciles: bool = False
+    """Nobody acts between the look and the last write of a reconcile; otherwise between any two writes."""
     scheduled_late: bool = False
     """The scheduler is one of those who act in any order; otherwise it is always the next."""
 
@@ -73,7 +73,7 @@ class Config:
             f" {word}"
             for word, given in (
                 ("crash", self.crashes),
-                ("whole-passes", self.whole_passes),
+                ("whole-reconciles", self.whole_reconciles),
                 ("late", self.late),
                 ("lingering", self.lingering),
                 ("scheduled-late", self.scheduled_late),
@@ -92,14 +92,14 @@ class World:
     pending: tuple[Action, ...] = ()
     last: tuple[Observation, Plan, PolicyInForce] | None = None
     report: Status | None = None
-    """The status that the pass writes after its last action."""
-    seen: Standing | None = None
+    """The status that the reconcile writes after its last action."""
+    seen: NodeStatus | None = None
     seen_ceiling: int = 0
     excused: bool = False
-    """The world did something after this pass looked, or something that it could not see."""
+    """The world did something after this reconcile looked, or something that it could not see."""
     allowance: int = 0
     awake: bool = False
-    """Its last pass asked to be called again, which a crash forgets."""
+    """Its last reconcile asked to be called again, which a crash forgets."""
     faults: tuple[str, ...] = ()
     crashes: int = 0
     quota: int | None = None
@@ -177,13 +177,13 @@ def _ends_at_once(cluster: Cluster, pod: Pod, config: Config) -> bool:
 
 
 def _kept(status: Status) -> Status:
-    """Return of a status what a later pass reads."""
+    """Return of a status what a later reconcile reads."""
     names = ("state", "conflict", "fights", "rebalance", "policyAnnotations")
     return {name: status[name] for name in names if name in status}
 
 
 def kept_report(status: Status | None) -> Status | None:
-    """Return of a status that is about to be written what a later pass reads."""
+    """Return of a status that is about to be written what a later reconcile reads."""
     return None if status is None else _kept(status)
 
 
@@ -347,7 +347,7 @@ def _action(  # noqa: C901, PLR0911 - one line a write
         case Park() | Reattach() | DeleteReplicaSet() | OrphanPods():
             rs = sets.get(action.name)
             return (kind, ranks[rs.uid] if rs else 99, is_fresh(action.resource_version, rs))
-        case StripMark():
+        case StripOwnershipMark():
             rs = sets.get(action.name)
             return (kind, ranks[rs.uid] if rs else 99)
         case ApplyTwin():

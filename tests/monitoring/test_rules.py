@@ -125,9 +125,9 @@ class TestRunbooks:
 
     def test_each_alert_has_one(self) -> None:
         """The address in the alert is that of its page."""
-        told = {name: alert["annotations"]["runbook_url"] for name, alert in alerts().items()}
-        assert told == {name: f"docs/runbooks/{name}.md" for name in alerts()}
-        assert all((ROOT / path).is_file() for path in told.values())
+        reported = {name: alert["annotations"]["runbook_url"] for name, alert in alerts().items()}
+        assert reported == {name: f"docs/runbooks/{name}.md" for name in alerts()}
+        assert all((ROOT / path).is_file() for path in reported.values())
 
     def test_each_is_about_an_alert(self) -> None:
         """No page has outlived its alert."""

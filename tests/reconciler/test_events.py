@@ -40,12 +40,12 @@ class _Cluster:
         self.takes = takes
         self.tried: list[Action] = []
         self.events: list[str] = []
-        self.passes = asyncio.Semaphore(0)
+        self.reconciles = asyncio.Semaphore(0)
 
-    async def observe(self, key: Key, now: datetime, promised: int) -> Observation:
+    async def observe(self, key: Key, now: datetime, reserved: int) -> Observation:
         """Return what there is to see."""
-        del key, promised
-        self.passes.release()
+        del key, reserved
+        self.reconciles.release()
         return replace(SCALED_IN, now=now)
 
     async def apply(self, observed: Observation, actions: tuple[Action, ...], written: list[Action]) -> None:
@@ -69,14 +69,14 @@ class _Cluster:
 
 
 @pytest.mark.parametrize(
-    ("takes", "told"),
+    ("takes", "reported"),
     [
         (0, []),
         (1, ["scale on-demand 5 -> 2 (-3)"]),
         (2, ["scale on-demand 5 -> 2 (-3)", "scale spot 5 -> 2 (-3)"]),
     ],
 )
-async def test_a_lost_race_is_no_news(takes: int, told: list[str]) -> None:
+async def test_a_lost_race_is_no_news(takes: int, reported: list[str]) -> None:
     """Two twins are lowered in one batch: so many Events of moves as there were answers."""
     cluster, queue = _Cluster(takes), WorkQueue()
     reconciler = Reconciler(
@@ -91,10 +91,10 @@ async def test_a_lost_race_is_no_news(takes: int, told: list[str]) -> None:
     queue.add(KEY)
     running = asyncio.create_task(reconciler.run(1, 0))
     async with asyncio.timeout(20):
-        await cluster.passes.acquire()
-        await cluster.passes.acquire()  # the first pass is through
+        await cluster.reconciles.acquire()
+        await cluster.reconciles.acquire()  # the first reconcile is through
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running
     assert [type(one) for one in cluster.tried[:2]] == [Scale, Scale]
-    assert [event.partition(":")[0] for event in cluster.events if event.startswith("scale")] == told
+    assert [event.partition(":")[0] for event in cluster.events if event.startswith("scale")] == reported

@@ -3,7 +3,7 @@
 import pytest
 
 from splitter.core.names import Key
-from splitter.reconciler.others import KEPT_S, PROMISE_S, TURN_S, Others
+from splitter.reconciler.others import KEPT_S, RESERVED_S, TURN_S, Others
 
 A, B, C = (Key("Deployment", "shop", name) for name in "abc")
 
@@ -57,19 +57,19 @@ def test_who_waits_is_woken_by_namespace(clock: Clock) -> None:
         others.moves(key, still=True)
     for key in (*many, few, many[0]):  # who asks again keeps its place
         others.moves(key, still=False, waits=True)
-    assert others.wake() == []
+    assert others.grant_turns() == []
     others.moves(A, still=False)
-    assert others.wake() == [many[0]]
-    assert others.wake() == []
+    assert others.grant_turns() == [many[0]]
+    assert others.grant_turns() == []
     assert others.moving(C) == 2  # it is kept for the one that was woken
     others.moves(many[0], still=True)
     others.moves(B, still=False)
-    assert others.wake() == [few]
+    assert others.grant_turns() == [few]
     assert others.next_turn() == (many[1], KEPT_S)
 
 
 def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
-    """Whose pass fails, and whose move does not get on: the next one's turn comes by time."""
+    """Whose reconcile fails, and whose move does not get on: the next one's turn comes by time."""
     others = Others(1, clock)
     others.moves(A, still=True)
     others.moves(B, still=False, waits=True)
@@ -77,10 +77,10 @@ def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
     clock.now_s += TURN_S - 5
     assert others.next_turn() == (B, 5)
     clock.now_s += 5
-    assert others.wake() == [B]
+    assert others.grant_turns() == [B]
     assert others.next_turn() == (C, KEPT_S)
     clock.now_s += KEPT_S
-    assert others.wake() == [C]
+    assert others.grant_turns() == [C]
 
 
 def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
@@ -88,31 +88,31 @@ def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
     others = Others(1, clock)
     others.moves(A, still=False, waits=True)
     others.moves(A, still=False)
-    assert (others.wake(), others.next_turn()) == ([], None)
+    assert (others.grant_turns(), others.next_turn()) == ([], None)
 
 
-def test_promises(clock: Clock) -> None:
+def test_reservations(clock: Clock) -> None:
     """What was given away counts for others, for as long as its pods may not be bound."""
     others = Others(10, clock)
-    others.promise(A, 3, fits=10)
-    others.promise(B, 2, fits=10)
-    others.promise(B, -4, fits=10)
-    assert [others.promised(key) for key in (A, B, C)] == [2, 3, 5]
-    clock.now_s += PROMISE_S + 1
-    assert others.promised(C) == 0
+    others.reserve_spot(A, 3, fits=10)
+    others.reserve_spot(B, 2, fits=10)
+    others.reserve_spot(B, -4, fits=10)
+    assert [others.reserved(key) for key in (A, B, C)] == [2, 3, 5]
+    clock.now_s += RESERVED_S + 1
+    assert others.reserved(C) == 0
 
 
-def test_promises_are_bounded_by_the_room(clock: Clock) -> None:
+def test_reservations_are_bounded_by_the_headroom(clock: Clock) -> None:
     """Whoever asks for more than fits, or up and down again and again, takes what fits and no more."""
     others = Others(10, clock)
-    others.promise(A, 2_000_000_000, fits=5)
-    assert others.promised(B) == 5
+    others.reserve_spot(A, 2_000_000_000, fits=5)
+    assert others.reserved(B) == 5
     for _ in range(100):
-        clock.now_s += PROMISE_S / 1000
-        others.promise(A, 1000, fits=5)
-    assert others.promised(B) == 5
-    others.promise(A, 1000, fits=7)
-    assert others.promised(B) == 7
-    clock.now_s += PROMISE_S + 1
-    others.promise(A, 1000, fits=4)
-    assert others.promised(B) == 4
+        clock.now_s += RESERVED_S / 1000
+        others.reserve_spot(A, 1000, fits=5)
+    assert others.reserved(B) == 5
+    others.reserve_spot(A, 1000, fits=7)
+    assert others.reserved(B) == 7
+    clock.now_s += RESERVED_S + 1
+    others.reserve_spot(A, 1000, fits=4)
+    assert others.reserved(B) == 4

@@ -244,7 +244,7 @@ class TestTimers:
             queue.done(A)
 
     async def test_due_while_worked_on(self) -> None:
-        """A timer that ends during a pass makes another pass afterwards."""
+        """A timer that ends during a reconcile makes another reconcile afterwards."""
         queue = WorkQueue()
         queue.add(A)
         await take(queue)
@@ -268,7 +268,7 @@ class TestBursts:
         assert await drain(queue) == [A, B]
 
     async def test_others_are_one(self) -> None:
-        """Of ten more in the same burst there is one more pass, when the burst is over."""
+        """Of ten more in the same burst there is one more reconcile, when the burst is over."""
         queue = WorkQueue(self.SHORT_S)
         queue.add(A, urgent=True)
         assert await drain(queue) == [A]
@@ -301,7 +301,7 @@ class TestBursts:
         queue.add(A, urgent=True)
         queue.add(A, urgent=True)
         assert await drain(queue) == [A]
-        assert await take(queue) == A  # the burst is over, and with its pass another begins
+        assert await take(queue) == A  # the burst is over, and with its reconcile another begins
         queue.done(A)
         queue.add(A, urgent=True)
         assert len(queue) == 0
@@ -312,16 +312,16 @@ class TestBursts:
         assert await drain(queue) == [A]
 
     async def test_endless_swarm(self) -> None:
-        """However many notices come, there is one pass in each `coalesce_s`, and the first at once."""
-        queue, passes = WorkQueue(0.05), 0
+        """However many notices come, there is one reconcile in each `coalesce_s`, and the first at once."""
+        queue, reconciles = WorkQueue(0.05), 0
         for _ in range(100):
             queue.add(A, urgent=True)
-            passes += len(await drain(queue))
+            reconciles += len(await drain(queue))
             await moment(0.007)
-        assert passes <= 100 * 0.007 / 0.05 + 1
+        assert reconciles <= 100 * 0.007 / 0.05 + 1
 
     async def test_during_the_pass(self) -> None:
-        """Notices during the pass that the first one caused are seen by another pass."""
+        """Notices during the reconcile that the first one caused are seen by another reconcile."""
         queue = WorkQueue(self.SHORT_S)
         queue.add(A, urgent=True)
         await take(queue)
@@ -333,7 +333,7 @@ class TestBursts:
 
 
 class TestRest:
-    """A key rests after its pass: what echoes its own writes is one more pass, not one for each answer."""
+    """A key rests after its reconcile: the echo of its own writes is one more, not one for each answer."""
 
     SHORT_S, LONG_S = 0.02, 3600.0
 
@@ -359,7 +359,7 @@ class TestRest:
         assert len(queue) == 0
 
     async def test_asked_for_during_the_pass(self) -> None:
-        """What a pass itself sets off, by its writes, waits until the key has rested."""
+        """What a reconcile itself sets off, by its writes, waits until the key has rested."""
         queue = WorkQueue(rest_s=self.SHORT_S)
         queue.add(A)
         await take(queue)
@@ -388,7 +388,7 @@ class TestRest:
         assert len(queue) == 1
 
     async def test_urgent_never_rests(self) -> None:
-        """An urgent call is there at once, and its pass answers what was asked for before."""
+        """An urgent call is there at once, and its reconcile answers what was asked for before."""
         queue = WorkQueue(rest_s=self.LONG_S)
         queue.add(A)
         assert await drain(queue) == [A]
@@ -397,7 +397,7 @@ class TestRest:
         assert await drain(queue) == [A]
 
     async def test_answers_what_was_due(self) -> None:
-        """After the urgent pass of a key that was due nothing is left to do for it."""
+        """After the urgent reconcile of a key that was due nothing is left to do for it."""
         queue = WorkQueue(rest_s=self.SHORT_S)
         queue.add(A)
         assert await drain(queue) == [A]
@@ -409,7 +409,7 @@ class TestRest:
         assert len(queue) == 0
 
     async def test_urgent_during_the_pass(self) -> None:
-        """A notice that comes while a key is worked on is seen by the next pass, at once."""
+        """A notice that comes while a key is worked on is seen by the next reconcile, at once."""
         queue = WorkQueue(rest_s=self.LONG_S)
         queue.add(A)
         await take(queue)
@@ -419,7 +419,7 @@ class TestRest:
         assert await drain(queue) == [A]
 
     async def test_no_rest_after_an_urgent_pass(self) -> None:
-        """What the pass of an urgent call sets off is looked at without delay, and rests only then."""
+        """What the reconcile of an urgent call sets off is looked at without delay, and rests only then."""
         queue = WorkQueue(rest_s=self.LONG_S)
         queue.add(A, urgent=True)
         queue.answered(await take(queue))
@@ -430,7 +430,7 @@ class TestRest:
         assert len(queue) == 0
 
     async def test_no_rest_before_the_answer(self) -> None:
-        """While an urgent call is unanswered, as its passes fail, the key comes whenever it is asked for."""
+        """While an urgent call is unanswered, since its reconciles fail, the key comes whenever asked for."""
         queue = WorkQueue(rest_s=self.LONG_S)
         queue.add(A, urgent=True)
         for _ in range(3):
@@ -469,7 +469,7 @@ class TestRest:
         assert await take(queue) == B
 
     async def test_briefly(self) -> None:
-        """Who asks during the pass to come again sooner rests so long and no longer, once."""
+        """Who asks during the reconcile to come again sooner rests so long and no longer, once."""
         queue = WorkQueue(rest_s=self.LONG_S)
         queue.add(A)
         assert await take(queue) == A
@@ -496,7 +496,7 @@ class TestRest:
 
     @pytest.mark.parametrize("seed", range(5))
     async def test_nothing_is_lost(self, seed: int) -> None:
-        """Whatever is asked for, in whatever order, is seen by a pass that began afterwards."""
+        """Whatever is asked for, in whatever order, is seen by a reconcile that began afterwards."""
         queue, chance = WorkQueue(0.001, rest_s=0.002), Random(seed)
         asked, seen = dict.fromkeys((A, B, C), 0), dict.fromkeys((A, B, C), 0)
         looked = asyncio.Event()
@@ -526,11 +526,11 @@ class TestRest:
 
 
 class TestCalls:
-    """How long an urgent call waits for the pass that answers it: the reaction that metrics show."""
+    """How long an urgent call waits for the reconcile that answers it: the reaction that metrics show."""
 
     @staticmethod
     async def finish(queue: WorkQueue, *, well: bool = True) -> float | None:
-        """Take the next key, and return how long it had waited when its pass was over."""
+        """Take the next key, and return how long it had waited when its reconcile was over."""
         key = await take(queue)
         waited_s = queue.waited_s(key)
         if well:
@@ -539,7 +539,7 @@ class TestCalls:
         return waited_s
 
     async def test_counted_from_the_first(self) -> None:
-        """The first of several calls counts, for one pass answers all of them."""
+        """The first of several calls counts, for one reconcile answers all of them."""
         queue = WorkQueue()
         queue.add(A, urgent=True)
         elsewhere = WorkQueue()
@@ -551,13 +551,13 @@ class TestCalls:
         assert 0.02 <= waited_s < DEADLINE_S
 
     async def test_nobody_called(self) -> None:
-        """A pass that nobody called for urgently has answered nothing."""
+        """A reconcile that nobody called for urgently has answered nothing."""
         queue = WorkQueue()
         queue.add(A)
         assert await self.finish(queue) is None
 
     async def test_answered_once(self) -> None:
-        """The next pass of the workload answers no call of before."""
+        """The next reconcile of the workload answers no call of before."""
         queue = WorkQueue()
         queue.add(A, urgent=True)
         assert await self.finish(queue) is not None
@@ -565,7 +565,7 @@ class TestCalls:
         assert await self.finish(queue) is None
 
     async def test_a_pass_that_failed_has_not_answered(self) -> None:
-        """The call waits on until a pass has succeeded."""
+        """The call waits on until a reconcile has succeeded."""
         queue = WorkQueue()
         queue.add(A, urgent=True)
         first_s = await self.finish(queue, well=False)
@@ -576,7 +576,7 @@ class TestCalls:
         assert second_s >= first_s
 
     async def test_called_again_meanwhile(self) -> None:
-        """What comes while a pass is under way is for the next one to answer."""
+        """What comes while a reconcile is under way is for the next one to answer."""
         queue = WorkQueue()
         queue.add(A, urgent=True)
         key = await take(queue)
@@ -586,7 +586,7 @@ class TestCalls:
         assert await self.finish(queue) is not None
 
     async def test_of_a_burst(self) -> None:
-        """A call that is held back to make one pass of a swarm counts from when it came."""
+        """A call that is held back to make one reconcile of a swarm counts from when it came."""
         queue = WorkQueue(coalesce_s=0.05)
         queue.add(A, urgent=True)
         await self.finish(queue)
@@ -602,7 +602,7 @@ def many(namespace: str, count: int) -> list[Key]:
 
 
 class TestNamespaces:
-    """Who has much to do delays the others by one pass of each worker at most, in either lane."""
+    """Who has much to do delays the others by one reconcile of each worker at most, in either lane."""
 
     WORKERS = 8
 
@@ -633,7 +633,7 @@ class TestNamespaces:
 
     @pytest.mark.parametrize("urgent", [False, True])
     async def test_leave_a_worker(self, urgent: bool) -> None:
-        """However long the passes of one namespace take, a worker is there when another's key comes."""
+        """However long the reconciles of one namespace take, a worker is there when another's key comes."""
         queue = self.queue()
         for key in many("evil", 100):
             queue.add(key, urgent=urgent)
@@ -646,7 +646,7 @@ class TestNamespaces:
         assert taken.count(A) == 1
 
     async def test_get_half_while_another_waits(self) -> None:
-        """As its passes end, a namespace is given no more workers than half until the others are served."""
+        """As its reconciles end, a namespace gets at most half of the workers until others are served."""
         queue, crowd, others = self.queue(), many("evil", 100), many("shop", 100)
         for key in crowd:
             queue.add(key)
@@ -654,7 +654,7 @@ class TestNamespaces:
         for key in others:
             queue.add(key)
         held.append(await take(queue))
-        for _ in range(50):  # it is always a pass of the greater one that ends, if it has more than half
+        for _ in range(50):  # it is always a reconcile of the greater one that ends, if it has more than half
             shares = {name: [key for key in held if key.namespace == name] for name in ("evil", "shop")}
             ends = max(shares.values(), key=len)[0]
             held.remove(ends)
@@ -664,7 +664,7 @@ class TestNamespaces:
         assert sum(key.namespace == "evil" for key in held) == self.WORKERS // 2
 
     async def test_take_up_where_they_were_held_back(self) -> None:
-        """The worker that was left for others takes the next key when a pass of the namespace ends."""
+        """The worker that was left for others takes the next key when a reconcile of the namespace ends."""
         queue, crowd = WorkQueue(workers=2, emergency_workers=1), many("evil", 2)
         for key in crowd:
             queue.add(key)

@@ -13,7 +13,7 @@ import pytest
 from builders import free_source, observation, pod, replica_set, split
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
-from splitter.core.model import Observation, Standing, Tie
+from splitter.core.model import Attachment, NodeStatus, Observation
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.packed import packed
 from splitter.core.stateful import StatefulView
@@ -30,9 +30,9 @@ MANIFEST = {"spec": {"template": {"spec": {"containers": [{"name": "db"}]}}}}
 class Doomed:
     """An observer: `db-4` stands on a spot node that goes, again and again, and the Split never changes."""
 
-    async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
+    async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
         """Return what is seen."""
-        del promised
+        del reserved
         source = replace(
             free_source(5),
             key=key,
@@ -41,11 +41,13 @@ class Doomed:
             stateful=StatefulView(5, 5, 5, now),
         )
         members = [pod(f"db-{k}", ordinal=k) for k in range(4)]
-        doomed = pod("db-4", Standing.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True, created=now)
-        itself = replace(replica_set("db", of=(*members, doomed), tie=Tie.PARKED), first_ordinal=0)
+        doomed = pod("db-4", NodeStatus.DOOMED, uid=f"uid-{now}", ordinal=4, on_spot=True, created=now)
+        itself = replace(
+            replica_set("db", of=(*members, doomed), attachment=Attachment.PARKED), first_ordinal=0
+        )
         ours = split(owner_uids=("uid-db",), ordinals=(0, 1, 2, 4))
         seen = observation(source, [itself], key=key, now=now, split=ours)
-        return replace(seen, told=((0, 2), (4, 4)))
+        return replace(seen, published=((0, 2), (4, 4)))
 
 
 class Answering:
@@ -93,7 +95,7 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
     """What may have ended a pod counts; what surely has not, does not."""
     writer = Answering(error)
 
-    async def passes() -> None:
+    async def reconciles() -> None:
         queue = WorkQueue()
         reconciler = Reconciler(
             queue,
@@ -105,12 +107,12 @@ def test_it_is_kept(renderer: BoundedRenderer, error: ApiError | None, asked: in
         )
         for _ in range(12):
             try:
-                await reconciler._pass(KEY)  # noqa: SLF001 - what a worker does
+                await reconciler._reconcile(KEY)  # noqa: SLF001 - what a worker does
             except ApiError as raised:
                 assert raised is error  # noqa: PT017 - it is the writer's own
-            reconciler._board._posted.clear()  # noqa: SLF001 - as when the status cannot be written
+            reconciler._status_writer._posted.clear()  # noqa: SLF001 - as when the status cannot be written
 
-    asyncio.run(passes())
+    asyncio.run(reconciles())
     assert writer.evictions == asked
 
 
@@ -120,13 +122,13 @@ class Shared:
     def __init__(self) -> None:
         self.status: dict[str, Any] = {}
         self.ends = self.written = 0
-        self.made: datetime | None = None  # the member's pod, if it is to be the same in every pass
+        self.made: datetime | None = None  # the member's pod, if it is to be the same in every reconcile
         self.taken_over = False  # another leader writes between what this one sees and what it writes
         self.answer: ApiError | None = None  # to an eviction, which is done all the same
 
-    async def observe(self, key: Key, now: datetime, promised: int = 0) -> Observation:
+    async def observe(self, key: Key, now: datetime, reserved: int = 0) -> Observation:
         """Return what is seen, with the Split as it was written last."""
-        seen = await Doomed().observe(key, now, promised)
+        seen = await Doomed().observe(key, now, reserved)
         if self.made is not None:
             [itself] = seen.replica_sets
             same = replace(itself.pods[-1], created=self.made, uid="uid-same")
@@ -155,8 +157,8 @@ class Shared:
             raise self.answer
 
 
-def led(renderer: BoundedRenderer, shared: Shared, passes: int = 1, *, flushes: bool = False) -> None:
-    """Lead for some passes, and stop: without a word, so that what is not written by then is lost."""
+def led(renderer: BoundedRenderer, shared: Shared, reconciles: int = 1, *, flushes: bool = False) -> None:
+    """Lead for some reconciles, and stop: without a word, so that what is not written by then is lost."""
 
     async def term() -> None:
         reconciler = Reconciler(
@@ -167,11 +169,11 @@ def led(renderer: BoundedRenderer, shared: Shared, passes: int = 1, *, flushes: 
             rules=rules_of(Settings()),
             resync_s=300.0,
         )
-        for _ in range(passes):
+        for _ in range(reconciles):
             with suppress(ApiError):
-                await reconciler._pass(KEY)  # noqa: SLF001 - what a worker does
+                await reconciler._reconcile(KEY)  # noqa: SLF001 - what a worker does
         if flushes:
-            await reconciler._board.flush()  # noqa: SLF001 - as at the end of a term
+            await reconciler._status_writer.flush()  # noqa: SLF001 - as at the end of a term
 
     asyncio.run(term())
 
@@ -193,7 +195,7 @@ def test_who_was_overtaken_ends_nobody(renderer: BoundedRenderer) -> None:
     """One who decides by a Split that another has written since: paused, say, and woken too late."""
     shared = Shared()
     shared.taken_over = True
-    led(renderer, shared, passes=3)
+    led(renderer, shared, reconciles=3)
     assert shared.ends == 0
     shared.taken_over = False
     led(renderer, shared)

@@ -33,7 +33,7 @@ def section(text: str, name: str) -> str:
     raise ReleaseError(f"{FILE} has no section '## [{name}]': add it, with what changes for users.")
 
 
-def told(text: str) -> str:
+def reported(text: str) -> str:
     """Return what is not released yet. Raises ReleaseError when that is nothing."""
     said = section(text, "Unreleased")
     if not any(line.strip() and not line.startswith("#") for line in said.splitlines()):
@@ -45,6 +45,6 @@ def told(text: str) -> str:
 
 def released(text: str, version: Version, day: date) -> str:
     """Return the change log in which what was not released is this version, below a new, empty section."""
-    told(text)
+    reported(text)
     title = f"## [Unreleased]\n\n## [{version}] - {day.isoformat()}"
     return _UNRELEASED.sub(lambda _: title, text, count=1)

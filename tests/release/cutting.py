@@ -35,7 +35,7 @@ def check(repository: Repository, name: str) -> Version:
     repository.check_identity()
     text = (repository.root / changelog.FILE).read_text(encoding="utf-8")
     _check_newer(version, versions.current(repository.root), _released(repository, text))
-    changelog.told(text)
+    changelog.reported(text)
     return version
 
 

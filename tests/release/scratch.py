@@ -12,7 +12,7 @@ from release import changelog
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_S = 120.0
 # Its change log has something to tell, also when this one's has just been released.
-TOLD = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n"
+REPORTED = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n"
 _LEFT_OUT = ("tests/", "docs/", "benchmarks/")
 _TAKEN = ("tests/release/", "docs/how-to/install.md")
 # Nothing of the user's own git, and the same commit wherever and whenever it is made.
@@ -47,7 +47,7 @@ def repository(folder: Path) -> Path:
         if (ROOT / name).is_symlink() or (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    (folder / changelog.FILE).write_text(TOLD, encoding="utf-8")
+    (folder / changelog.FILE).write_text(REPORTED, encoding="utf-8")
     git(folder, "init", "--quiet", "--initial-branch", "main")
     git(folder, "config", "user.name", "A. Maintainer")
     git(folder, "config", "user.email", "maintainer@example.org")

@@ -232,8 +232,8 @@ class TestArtifacts:
         with zipfile.ZipFile(io.BytesIO(dist[f"splitter-{VERSION}-py3-none-any.whl"])) as wheel:
             assert f"\nVersion: {VERSION}\n" in wheel.read(f"splitter-{VERSION}.dist-info/METADATA").decode()
         chart = members(dist[f"splitter-chart-{VERSION}.tgz"])
-        told = yaml.safe_load(chart["splitter/Chart.yaml"])
-        assert told["version"] == told["appVersion"] == VERSION
+        reported = yaml.safe_load(chart["splitter/Chart.yaml"])
+        assert reported["version"] == reported["appVersion"] == VERSION
         assert yaml.safe_load(chart["splitter/values.yaml"])["image"]["repository"] == IMAGE
         assert chart["splitter/files/crd.yaml"] == dist[f"splitter-crds-{VERSION}.yaml"]
         found = list(yaml.safe_load_all(dist[f"splitter-manifests-{VERSION}.yaml"]))

@@ -154,10 +154,10 @@ def found() -> dict[str, Any]:
 class TestFiles:
     def test_have_no_value_of_a_users(self) -> None:
         """Not one of the planted secrets is anywhere."""
-        told = files(OBJECTS, Settings.model_fields)
+        reported = files(OBJECTS, Settings.model_fields)
         assert json.dumps(OBJECTS).count(PLANTED) > 50
-        assert [name for name, text in told.items() if PLANTED in text] == []
-        assert set(told) == {f"{name}.json" for name in OBJECTS}
+        assert [name for name, text in reported.items() if PLANTED in text] == []
+        assert set(reported) == {f"{name}.json" for name in OBJECTS}
 
     def test_count_the_twins(self, found: dict[str, Any]) -> None:
         """Names, labels, owners, counts, conditions without quotations, annotations of splitter's own."""
@@ -198,12 +198,13 @@ class TestFiles:
         ]
 
     @pytest.mark.parametrize(
-        ("text", "told"), [("a: [", [{"unreadable": "settings.yaml is no YAML"}]), ("[]", [{}]), ("", [{}])]
+        ("text", "reported"),
+        [("a: [", [{"unreadable": "settings.yaml is no YAML"}]), ("[]", [{}]), ("", [{}])],
     )
-    def test_take_any_settings_file(self, text: str, told: list[object]) -> None:
+    def test_take_any_settings_file(self, text: str, reported: list[object]) -> None:
         """One that cannot be read is said to be so."""
         made = files({"settings": [{"data": {"settings.yaml": text}}]}, ())
-        assert json.loads(made["settings.json"]) == told
+        assert json.loads(made["settings.json"]) == reported
 
     def test_tell_how_the_pods_ended(self, found: dict[str, Any]) -> None:
         """The code and the reason, and not the last words."""
@@ -232,8 +233,8 @@ class TestFiles:
 class TestOverview:
     def test_says_what_is_missing_and_why(self) -> None:
         """Each part with its reason, which quotes nothing."""
-        told = overview("0.1.0", ["a.json"], {"splits": f'refused: "{PLANTED}"'}, "")
-        assert "leader: unknown" in told
-        assert "  a.json" in told
-        assert "  splits: refused: …" in told
-        assert PLANTED not in told
+        reported = overview("0.1.0", ["a.json"], {"splits": f'refused: "{PLANTED}"'}, "")
+        assert "leader: unknown" in reported
+        assert "  a.json" in reported
+        assert "  splits: refused: …" in reported
+        assert PLANTED not in reported

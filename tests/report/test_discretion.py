@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.report.discretion import EXCEPTION_MAX, Told, traceback_of, without_values
+from splitter.report.discretion import EXCEPTION_MAX, WithoutValues, traceback_of, without_values
 
 SECRET = "hunter2"
 INVALID = 'Deployment.apps "web-spot" is invalid: spec.template.spec.containers[0].'
@@ -142,13 +142,13 @@ class TestWithoutValues:
         assert time.process_time() - began_s < 1
 
 
-class TestTold:
+class TestReported:
     def test_an_exception(self) -> None:
         """An exception is its words without values, cut; asked for itself, with its type."""
-        assert str(Told(ValueError(f"bad value: '{SECRET}'"))) == "bad value: …"
-        assert repr(Told(KeyError(SECRET))) == "KeyError(…)"
-        assert len(str(Told(ValueError("x" * 5000)))) == EXCEPTION_MAX
-        assert str(Told(TimeoutError())) == "TimeoutError"
+        assert str(WithoutValues(ValueError(f"bad value: '{SECRET}'"))) == "bad value: …"
+        assert repr(WithoutValues(KeyError(SECRET))) == "KeyError(…)"
+        assert len(str(WithoutValues(ValueError("x" * 5000)))) == EXCEPTION_MAX
+        assert str(WithoutValues(TimeoutError())) == "TimeoutError"
 
     def test_an_exception_that_cannot_be_told(self) -> None:
         """One whose own words fail is told by its type alone."""
@@ -157,7 +157,7 @@ class TestTold:
             def __str__(self) -> str:
                 raise RuntimeError(SECRET)
 
-        assert str(Told(OddError())) == "OddError"
+        assert str(WithoutValues(OddError())) == "OddError"
 
 
 def fail_for_a_cause() -> None:

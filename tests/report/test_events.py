@@ -1,4 +1,4 @@
-"""Events: what is said about a source, and that it is not said in each pass."""
+"""Events: what is said about a source, and that it is not said in each reconcile."""
 
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ class TestRepeats:
 
     @pytest.mark.parametrize(("after_s", "again"), [(0, False), (59, False), (60, True)])
     def test_what_was_done(self, after_s: float, again: bool) -> None:
-        """A second loss with the numbers of the first is news, a second pass over the same one is not."""
+        """A second loss with the numbers of the first is news, a second reconcile of the same one is not."""
         said = Said()
         said.due(KEY, [SCALED], NOW, DONE_S)
         due = said.due(KEY, [SCALED], NOW + timedelta(seconds=after_s), DONE_S)
@@ -49,14 +49,14 @@ class TestRepeats:
         assert said.due(KEY, [two, other], NOW) == [other]
 
     def test_counted_from_when_it_was_said(self) -> None:
-        """A pass in which it was not said does not put it off any further."""
+        """A reconcile in which it was not said does not put it off any further."""
         said = Said()
         said.due(KEY, [REFUSED], NOW)
         said.due(KEY, [REFUSED], NOW + timedelta(seconds=900))
         assert said.due(KEY, [REFUSED], NOW + timedelta(seconds=1801)) == [REFUSED]
 
     def test_twice_in_one_pass(self) -> None:
-        """Said twice in one pass, it is said once."""
+        """Said twice in one reconcile, it is said once."""
         assert Said().due(KEY, [SCALED, SCALED], NOW) == [SCALED]
 
     @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from splitter.core.model import Note
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
 from splitter.kube.client import ApiError
-from splitter.report.log import handler, pass_fields
+from splitter.report.log import handler, reconcile_fields
 
 MOVED = Plan(
     Step.RUN,
@@ -43,14 +43,14 @@ def written(form: str, words: object = "reconciled", /, **fields: Any) -> str:  
     return handler(form).format(record)
 
 
-class TestPass:
+class TestReconcile:
     def test_fields(self) -> None:
-        """A pass has the same fields always, and they are words and numbers."""
-        assert pass_fields(KEY, MOVED, 0.0412) == FIELDS
+        """A reconcile has the same fields always, and they are words and numbers."""
+        assert reconcile_fields(KEY, MOVED, 0.0412) == FIELDS
 
     def test_as_text(self) -> None:
         """One line that a person reads and a machine can split."""
-        assert written("text", **pass_fields(KEY, MOVED, 0.0412)) == (
+        assert written("text", **reconcile_fields(KEY, MOVED, 0.0412)) == (
             "2026-01-05T10:00:00.123Z INFO    splitter.reconciler reconciled workload=shop/web"
             " kind=Deployment state=Moving reason=SpotLost actions=1 took_ms=41"
             ' because="scale on-demand 3 -> 6 (+3): 3 of 7 replicas are gone"'
@@ -58,7 +58,7 @@ class TestPass:
 
     def test_as_json(self) -> None:
         """The same fields, each by itself."""
-        line = written("json", **pass_fields(KEY, MOVED, 0.0412))
+        line = written("json", **reconcile_fields(KEY, MOVED, 0.0412))
         assert json.loads(line) == {
             "time": "2026-01-05T10:00:00.123Z",
             "level": "INFO",
@@ -70,14 +70,14 @@ class TestPass:
     def test_is_cut(self) -> None:
         """A sentence with the words of a foreign webhook in it does not fill the log."""
         long = Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, "x" * 5000))
-        assert len(str(pass_fields(KEY, long, 0)["because"])) == 1024
+        assert len(str(reconcile_fields(KEY, long, 0)["because"])) == 1024
 
     @pytest.mark.parametrize("form", ["text", "json"])
     @pytest.mark.parametrize("sign", ["\n", "\r", "\x1b", "\x9b", "\u2028", "\u202e", "\x00"])
     def test_is_one_line_that_moves_no_cursor(self, form: str, sign: str) -> None:
         """Whatever stands in the words of others: a line of the log is one, and reads as it stands."""
         sentence = f"calm{sign}2026-01-05T10:00:00.123Z INFO shop/web Balanced"
-        found = pass_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, sentence)), 0)
+        found = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, sentence)), 0)
         for line in (written(form, **found), written(form, sentence), written(form, "%s", args=(sentence,))):
             assert line.isprintable()
             assert "calm" in line
@@ -96,7 +96,7 @@ class TestPass:
         said = (
             'the API server would refuse to write the spot twin: a.image: Invalid value: "hunter2": must not'
         )
-        found = pass_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, said)), 0)
+        found = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, said)), 0)
         assert found["because"] == said.replace('"hunter2"', "…")
 
 
@@ -131,8 +131,8 @@ class TestLines:
             written(form, "failed", why=error),
             written(form, error),
         ):
-            told = "\n".join(map(str, json.loads(line).values())) if form == "json" else line
-            assert "422 Invalid: spec.a: Invalid value: …: wrong" in told
+            reported = "\n".join(map(str, json.loads(line).values())) if form == "json" else line
+            assert "422 Invalid: spec.a: Invalid value: …: wrong" in reported
             assert "hunter2" not in line
 
     def test_traceback(self) -> None:
@@ -140,7 +140,7 @@ class TestLines:
         try:
             int("hunter2")
         except ValueError as error:
-            line = written("text", "a pass failed", exc_info=(type(error), error, error.__traceback__))
+            line = written("text", "a reconcile failed", exc_info=(type(error), error, error.__traceback__))
         assert "Traceback" in line
         assert "ValueError: invalid literal" in line
         assert "base 10: 'hunter2'" not in line

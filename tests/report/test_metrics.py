@@ -1,4 +1,4 @@
-"""Metrics: what a pass leaves there, and that the reference tells the truth about all of them."""
+"""Metrics: what a reconcile leaves there, and that the reference tells the truth about all of them."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def _alone() -> Iterator[None]:
 
 
 def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
-    """Show one pass, and return some of what a scrape reads then."""
+    """Show one reconcile, and return some of what a scrape reads then."""
     plan = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "all is well"), **wanted)  # type: ignore[arg-type]
     status: dict[str, Any] = build(observed, plan, IN_FORCE, written=True)
     metrics.show(observed, status)
@@ -47,7 +47,7 @@ def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
     }
 
 
-class TestPass:
+class TestReconcile:
     def test_counts_by_the_node(self) -> None:
         """The share on spot is counted by the nodes: a pod of the spot twin may stand on on-demand."""
         found = shown(observation(spot=twin(Pool.SPOT, pods(3, doomed=2))), wanted_spot=7)
@@ -113,8 +113,8 @@ class TestReference:
 
     def test_names_each(self) -> None:
         """Every metric has one row with its type and its labels, and no row is about anything else."""
-        told = {name: row[:2] for name, row in self.rows().items()}
-        assert told == served()
+        reported = {name: row[:2] for name, row in self.rows().items()}
+        assert reported == served()
 
     def test_says_more_than_the_name(self) -> None:
         """Every row has a meaning; a unit is the one in the name."""

@@ -9,7 +9,7 @@ import yaml
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, PodView, Policy, Pool, SplitView, Standing
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, SplitView
 from splitter.core.packed import packed
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
@@ -27,14 +27,14 @@ AT_NOW = "2026-01-05T10:00:00Z"
 
 
 def steady(*notes: Note, **fields: Any) -> Plan:  # noqa: ANN401 (fields of a plan)
-    """Return the plan of a quiet pass, with something to say."""
+    """Return the plan of a quiet reconcile, with something to say."""
     return replace(Plan(Step.RUN, State.STEADY, BALANCED, notes=notes), **fields)
 
 
 def after(status: dict[str, Any]) -> SplitView:
     """Return a Split that has this status."""
-    fights = tuple(ago(60) for _ in status.get("fights", ()))
-    return split(status=packed(status), fights=fights)
+    write_conflicts = tuple(ago(60) for _ in status.get("fights", ()))
+    return split(status=packed(status), write_conflicts=write_conflicts)
 
 
 def show(
@@ -44,7 +44,7 @@ def show(
     *,
     written: bool = True,
 ) -> dict[str, Any]:
-    """Build the status of a quiet pass, or of the one given."""
+    """Build the status of a quiet reconcile, or of the one given."""
     return build(observed or observation(), plan or steady(), in_force, written=written)
 
 
@@ -53,9 +53,9 @@ def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {condition["type"]: condition for condition in status["conditions"]}
 
 
-def on(name: str, number: int, standing: Standing, **fields: Any) -> list[PodView]:  # noqa: ANN401 (a pod's)
+def on(name: str, number: int, node_status: NodeStatus, **fields: Any) -> list[PodView]:  # noqa: ANN401 (a pod's)
     """Return so many pods on a node."""
-    return [pod(f"{name}-{one}", standing, node=name, on_spot=True, **fields) for one in range(number)]
+    return [pod(f"{name}-{one}", node_status, node=name, on_spot=True, **fields) for one in range(number)]
 
 
 class TestNodes:
@@ -63,8 +63,8 @@ class TestNodes:
 
     def test_that_go_are_named(self) -> None:
         """With the replicas that stand there, the signal and the deadline, the most urgent first."""
-        doomed = on("spot-b", 3, Standing.DOOMED, signal="taint a", deadline=ago(-120))
-        lost = on("spot-a", 1, Standing.LOST, signal="the Node object is gone")
+        doomed = on("spot-b", 3, NodeStatus.DOOMED, signal="taint a", deadline=ago(-120))
+        lost = on("spot-a", 1, NodeStatus.LOST, signal="the Node object is gone")
         found = show(None, observation(spot=twin(Pool.SPOT, [*lost, *doomed, *pods(4)])))
         assert found["nodes"] == [
             {
@@ -79,18 +79,18 @@ class TestNodes:
 
     def test_that_stay_are_not(self) -> None:
         """Nothing is shown while nothing goes; terminating pods are past caring."""
-        going = on("spot-b", 1, Standing.DOOMED, terminating=True)
+        going = on("spot-b", 1, NodeStatus.DOOMED, terminating=True)
         assert "nodes" not in show(None, observation(spot=twin(Pool.SPOT, [*going, *pods(4)])))
 
     def test_are_counted_for_the_parked_too(self) -> None:
         """In the middle of a hand-over a node holds pods of several holders."""
-        sets = [replica_set(of=on("spot-a", 2, Standing.DOOMED))]
-        observed = observation(sets=sets, spot=twin(Pool.SPOT, on("spot-a", 1, Standing.DOOMED)))
+        sets = [replica_set(of=on("spot-a", 2, NodeStatus.DOOMED))]
+        observed = observation(sets=sets, spot=twin(Pool.SPOT, on("spot-a", 1, NodeStatus.DOOMED)))
         assert [node["replicas"] for node in show(None, observed)["nodes"]] == [3]
 
     def test_are_ten_at_most(self) -> None:
         """All spot nodes may go at once."""
-        every = [one for number in range(40) for one in on(f"spot-{number:02}", 1, Standing.DOOMED)]
+        every = [one for number in range(40) for one in on(f"spot-{number:02}", 1, NodeStatus.DOOMED)]
         found = show(None, observation(spot=twin(Pool.SPOT, every)))["nodes"]
         assert [node["name"] for node in found] == [f"spot-{number:02}" for number in range(10)]
 
@@ -269,7 +269,7 @@ class TestDecisions:
 
 class TestMemory:
     def test_rebalance(self) -> None:
-        """The rebalancing state goes into the status, and stays when a pass has none of its own."""
+        """The rebalancing state goes into the status, and stays when a reconcile has none of its own."""
         state = RebalanceState(lost=True, window=4)
         found = show(steady(rebalance=state))
         assert found["rebalance"] == state.to_json()
@@ -325,7 +325,7 @@ class TestPolicy:
     """The policy in force, and where each of its values comes from."""
 
     @staticmethod
-    def told(in_force: PolicyInForce) -> tuple[dict[str, Any], dict[str, str]]:
+    def reported(in_force: PolicyInForce) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the policy and its origins."""
         status = show(None, None, in_force)
         return status["policy"], status["policyFrom"]
@@ -334,19 +334,21 @@ class TestPolicy:
         """A value is the source's, its namespace's or the default, and says which."""
         written = source(annotations={"splitter.io/spot-percent": "80", "splitter.io/on-demand-max": "9"})
         observed = observation(written, namespace_annotations={"splitter.io/soak": "5m"})
-        policy, origins = self.told(policy_in_force(observed, Policy()))
+        policy, origins = self.reported(policy_in_force(observed, Policy()))
         assert (policy["spotPercent"], policy["soak"], policy["onDemandMax"]) == (80, "300s", 9)
         assert set(origins) == set(policy)
-        told = {origin: {name for name in origins if origins[name] == origin} for origin in origins.values()}
-        assert told.pop("Source") == {"spotPercent", "onDemandMax"}
-        assert told.pop("Namespace") == {"soak"}
-        assert told.keys() == {"Default"}
+        reported = {
+            origin: {name for name in origins if origins[name] == origin} for origin in origins.values()
+        }
+        assert reported.pop("Source") == {"spotPercent", "onDemandMax"}
+        assert reported.pop("Namespace") == {"soak"}
+        assert reported.keys() == {"Default"}
 
     def test_last_good(self) -> None:
         """While what is written cannot be read, what was written before says so."""
         bad = source(annotations={"splitter.io/spot-percent": "80%"})
         before = split(good_annotations={"splitter.io/spot-percent": "70"})
-        policy, origins = self.told(policy_in_force(observation(bad, split=before), Policy()))
+        policy, origins = self.reported(policy_in_force(observation(bad, split=before), Policy()))
         assert (policy["spotPercent"], origins["spotPercent"]) == (70, "LastGood")
         assert origins["soak"] == "Default"
 
@@ -355,12 +357,20 @@ class TestPolicy:
         [crd, _] = yaml.safe_load_all(bundled_path("manifests/crd.yaml").read_text(encoding="utf-8"))
         schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
         bounded = replace(IN_FORCE, policy=Policy(on_demand_max=4, spot_max=0))
-        going = on("spot-b", 1, Standing.DOOMED, signal="taint a", deadline=ago(-120))
-        fought = split(fights=(ago(500), ago(100)), fighter="argocd", status=packed({"fighter": "argocd"}))
+        going = on("spot-b", 1, NodeStatus.DOOMED, signal="taint a", deadline=ago(-120))
+        conflicted = split(
+            write_conflicts=(ago(500), ago(100)),
+            conflicting_writer="argocd",
+            status=packed({"fighter": "argocd"}),
+        )
         stateful = source(stateful=StatefulView(0, 0, 0, ago(500)), selector="app=web")
-        two = observation(stateful, split=fought, spot=twin(Pool.SPOT, going))
+        two = observation(stateful, split=conflicted, spot=twin(Pool.SPOT, going))
         plan = steady(
-            SCALED, fight=True, fighter="argocd", rebalance=RebalanceState(lost=True), guard="web-guard"
+            SCALED,
+            write_conflict=True,
+            conflicting_writer="argocd",
+            rebalance=RebalanceState(lost=True),
+            guard="web-guard",
         )
         status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}))
 
@@ -382,30 +392,30 @@ class TestPolicy:
         assert set(schema) - set(status) == set()
 
 
-class TestFights:
+class TestWriteConflicts:
     def test_counted_after_the_write(self) -> None:
         """A foreign unpause is counted once we have paused again, and not when that failed."""
-        fight = steady(fight=True)
-        assert show(fight)["fights"] == [AT_NOW]
-        assert "fights" not in show(fight, written=False)
+        write_conflict = steady(write_conflict=True)
+        assert show(write_conflict)["fights"] == [AT_NOW]
+        assert "fights" not in show(write_conflict, written=False)
 
     def test_third_is_a_conflict(self) -> None:
         """With the third within ten minutes we give way."""
-        two = observation(split=split(fights=(ago(500), ago(100))))
-        found = show(steady(fight=True), two)
+        two = observation(split=split(write_conflicts=(ago(500), ago(100))))
+        found = show(steady(write_conflict=True), two)
         assert len(found["fights"]) == 3
         assert found["conflict"] is True
         assert conditions(found)["Conflict"]["status"] == "True"
 
     def test_old_ones_are_forgotten(self) -> None:
-        """What is longer ago than ten minutes is no part of this fight."""
-        old = observation(split=split(fights=(ago(900), ago(700), ago(100))))
-        found = show(steady(fight=True), old)
+        """What is longer ago than ten minutes is no part of this write conflict."""
+        old = observation(split=split(write_conflicts=(ago(900), ago(700), ago(100))))
+        found = show(steady(write_conflict=True), old)
         assert len(found["fights"]) == 2
         assert "conflict" not in found
 
     def test_conflict_stays(self) -> None:
-        """A conflict stays, however long ago the fights, until the label goes."""
+        """A conflict stays, however long ago the write conflicts, until the label goes."""
         given_way = after({"conflict": True})
         assert show(None, observation(split=given_way, now=NOW))["conflict"] is True
 
@@ -416,7 +426,7 @@ class TestPlacement:
     def test_counts_members_by_their_nodes(self) -> None:
         """One stands in for spot, one waits for a node and may start on spot."""
         members = [pod(f"db-{k}", ordinal=k, on_spot=k == 3) for k in range(4)]
-        members.append(pod("db-4", Standing.UNBOUND, ordinal=4))
+        members.append(pod("db-4", NodeStatus.UNBOUND, ordinal=4))
         only = StatefulView(5, 5, 4, ago(3600))
         observed = observation(
             source(5, stateful=only),

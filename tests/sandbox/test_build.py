@@ -101,11 +101,11 @@ class TestTheCache:
         )
         go.chmod(0o755)
         monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
-        told: list[str] = []
+        reported: list[str] = []
         with pytest.raises(SandboxError, match=r"ended with code 1(.|\n)*the whole log is") as caught:
-            programs(told.append, {"XDG_CACHE_HOME": str(tmp_path)})
+            programs(reported.append, {"XDG_CACHE_HOME": str(tmp_path)})
         assert 'Get "https://(host)/x": broken' in str(caught.value)
-        assert "about 6 minutes" in told[0]
+        assert "about 6 minutes" in reported[0]
         left = {path.name for path in (tmp_path / "splitter" / "sandbox").iterdir()}
         assert left == {"build.lock", f"kubernetes-{versions.PINNED}-build.log"}
 

@@ -55,8 +55,8 @@ class TestCheck:
         monkeypatch.setenv("GOPROXY", "off")
         monkeypatch.setenv("PIP_NO_INDEX", "1")
         assert main(["check"]) == 1
-        told = capsys.readouterr()
-        assert told.out.startswith("The programs of Kubernetes are taken from KUBEBUILDER_ASSETS")
-        first, second, *_ = told.err.splitlines()
+        reported = capsys.readouterr()
+        assert reported.out.startswith("The programs of Kubernetes are taken from KUBEBUILDER_ASSETS")
+        first, second, *_ = reported.err.splitlines()
         assert first.startswith("error: SPLITTER_KUBERNETES='new' is no version of Kubernetes.")
         assert second.startswith(f"error: {tmp_path} has no etcd, ")

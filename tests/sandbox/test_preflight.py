@@ -357,10 +357,10 @@ class TestDisk:
     """Each file system needs room for all that goes there."""
 
     WANTS = (
-        Want("TMPDIR", Path("/tmp"), GIB, passes=True),  # noqa: S108 - only a name
+        Want("TMPDIR", Path("/tmp"), GIB, temporary=True),  # noqa: S108 - only a name
         Want("XDG_CACHE_HOME", Path("/cache"), 300 * MIB),
         Want("GOCACHE", Path("/cache/go"), 4 * GIB),
-        Want("TMPDIR", Path("/tmp"), 3 * GIB, passes=True),  # noqa: S108 - only a name
+        Want("TMPDIR", Path("/tmp"), 3 * GIB, temporary=True),  # noqa: S108 - only a name
     )
 
     def test_enough(self) -> None:

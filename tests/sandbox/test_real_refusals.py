@@ -79,8 +79,8 @@ class TestTheSystem:
             home = {"XDG_CACHE_HOME": str(tmp_path)}
             return check(home, real=real, memory=lambda: 64 * GIB, disk=lambda _: (1, 64 * GIB))
 
-        [told] = set(look(real=True).notes) - set(look(real=False).notes)
-        assert told.startswith("Tests with real nodes are skipped: real nodes need unshare")
+        [reported] = set(look(real=True).notes) - set(look(real=False).notes)
+        assert reported.startswith("Tests with real nodes are skipped: real nodes need unshare")
 
 
 class TestPrograms:
@@ -95,9 +95,9 @@ class TestPrograms:
     @pytest.mark.usefixtures("path")
     def test_are_nowhere(self, tmp_path: Path, cache: Path) -> None:
         """What is missing is named, and the package to install; nothing is left in the cache."""
-        told: list[str] = []
+        reported: list[str] = []
         with pytest.raises(SandboxError, match=r"need nft, and PATH has none.*Install the package nftables"):
-            build.real_nodes(told.append, {"XDG_CACHE_HOME": str(tmp_path)})
+            build.real_nodes(reported.append, {"XDG_CACHE_HOME": str(tmp_path)})
         assert [one.name for one in cache.iterdir()] == ["build.lock"]
 
     def test_have_gone(self, tmp_path: Path, cache: Path) -> None:

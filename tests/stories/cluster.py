@@ -1,6 +1,6 @@
 """A cluster in memory: the objects that splitter sees, the writes it may do, and what the world does to them.
 
-`controllers` plays what Kubernetes does with these objects, `splitter_in_world` the passes of splitter,
+`controllers` plays what Kubernetes does with these objects, `splitter_in_world` the reconciles of splitter,
 `promises` judges after every step. Time is whole seconds since the start of the story. A template is a
 word: `v1`, or `v1|spot` for a twin's; one with `broken` in it never becomes ready.
 """

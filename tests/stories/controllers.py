@@ -8,9 +8,9 @@ go: adoption, scaling by a paused Deployment, proportional scaling in a roll, de
 from collections.abc import Callable, Sequence
 
 from splitter.core.causes import of_refusal
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
 from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_TAKEN_OVER
 from stories.cluster import APP, LOST_PODS_STAY_S, Cluster, Deployment, Pod, ReplicaSet
 
 NO_CLAIM = Trouble(Reason.VOLUME_UNAVAILABLE, 'persistentvolumeclaim "data" not found')
@@ -20,7 +20,7 @@ EVICTED_AFTER_S = 70  # with tolerationSeconds 30
 
 
 def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
-    """Do one pass of the Deployment controller."""
+    """Do one reconcile of the Deployment controller."""
     changed = deployment.pool is None and _adopt(cluster)
     owned = cluster.owned_by(deployment)
     new = _new_replica_set(owned, deployment)
@@ -204,7 +204,7 @@ def deletion_order(cluster: Cluster, pods: Sequence[Pod]) -> list[Pod]:
 
 
 def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
-    """Do one pass of the ReplicaSet controller: status of what it found, then make or delete pods."""
+    """Do one reconcile of the ReplicaSet controller: status of what it found, then make or delete pods."""
     if rs.deleting:
         return False
     adopted = [pod for pod in cluster.orphans() if pod.hash in rs.hashes and rs.selects in {None, pod.label}]

@@ -7,6 +7,8 @@ from splitter.core.actions import (
     Action,
     AdoptPods,
     ApplyTwin,
+    CreatePlaceholder,
+    DeletePlaceholder,
     DeleteReplicaSet,
     DeleteSplit,
     DeleteTwin,
@@ -14,10 +16,8 @@ from splitter.core.actions import (
     DeleteVanishedPod,
     EnsureSplit,
     EvictPod,
-    HoldRoom,
     KeepRevision,
     LabelPod,
-    LetRoomGo,
     OrphanPods,
     Park,
     PauseTwin,
@@ -29,18 +29,18 @@ from splitter.core.actions import (
     Scale,
     SetBudget,
     SetDeletionCost,
-    SetMark,
+    SetOwnershipMark,
     SetPaused,
     ShowReplicas,
-    StripMark,
+    StripOwnershipMark,
     describe,
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
 from stories.cluster import Cluster, Deployment, ReplicaSet
 from stories.controllers import actors, next_due
-from stories.passes import Splitter
 from stories.promises import CONTROLLER, Promises, check_action
+from stories.reconciles import Splitter
 
 TURNS_MAX = 2_000  # at one instant; more is a livelock
 
@@ -295,7 +295,7 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"write the Split ({'takes over' if action.takes_over else 'reports only'})"
         case DeleteSplit():
             return "delete the Split"
-        case SetMark():
+        case SetOwnershipMark():
             return "mark the source" if action.value else "remove the mark"
         case SetBudget():
             return describe(action)
@@ -322,11 +322,11 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             return f"{said}{rolled if verb == 'update' else ''}"
         case DeleteUnboundPod():
             return f"delete {action.pod}, which has no node"
-        case PlaceOrdinals() | EvictPod() | HoldRoom() | LetRoomGo():
+        case PlaceOrdinals() | EvictPod() | CreatePlaceholder() | DeletePlaceholder():
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
-        case StripMark():
+        case StripOwnershipMark():
             return f"take the mark off {action.name}"
         case DeleteTwin():
             return f"delete {action.name}"

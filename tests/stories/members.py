@@ -12,10 +12,10 @@ from random import Random
 from splitter.core.actions import Action, ApplyTwin, Scale, describe
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT
 from splitter.core.model import Observation, Policy, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.surface import ANNOTATION_REPLICAS, LABEL_SPLIT
 from splitter.report.status import build
 from stories.cluster import LostRaceError
 from stories.quorum import (
@@ -176,8 +176,8 @@ def pods(quorum: Quorum) -> list[Member]:
 def unsettled(quorum: Quorum) -> list[str]:
     """Name what keeps it from rest: split as its policy says, or its user's own again."""
     split = quorum.split
-    fought = split is not None and bool(split.status.get("conflict"))
-    if LABEL_SPLIT in quorum.source.labels and not fought:
+    conflicted = split is not None and bool(split.status.get("conflict"))
+    if LABEL_SPLIT in quorum.source.labels and not conflicted:
         share = base_replicas(quorum.wanted, POLICY)
         wanted = {Pool.ON_DEMAND: share, Pool.SPOT: quorum.wanted - share}
         found = [f"source at {quorum.source.replicas}"] if quorum.source.replicas else []
@@ -190,7 +190,7 @@ def unsettled(quorum: Quorum) -> list[str]:
                 found.append(f"{pool} runs {twin.template}")
         shown = split.replicas if split is not None else None
         return found if shown == quorum.wanted else [*found, f"the Split shows {shown}"]
-    found = [trace for trace in leftovers(quorum) if trace != "Split" or not fought]
+    found = [trace for trace in leftovers(quorum) if trace != "Split" or not conflicted]
     ready = sum(quorum.available(pod) for pod in quorum.of(quorum.source))
     return found if ready == quorum.source.replicas else [*found, f"source {quorum.source.replicas}/{ready}"]
 
@@ -321,7 +321,7 @@ class Life:
         self._say(f"--- {name}")
 
 
-class Told:
+class Reported:
     """A story: the world acts, everybody answers in the fixed order, and it is written down."""
 
     def __init__(self, title: str, replicas: int, *, ordered: bool = False) -> None:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.handover import Step
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
 from stories.controllers import deletion_order, rescale
 
@@ -29,14 +29,14 @@ class BrokenPromiseError(AssertionError):
 
 
 @dataclass(frozen=True)
-class Standing:
+class NodeStatus:
     """What is left once every controller has done what is written by now (all counts: replicas)."""
 
     available: int
     serving: int  # the doomed, too
 
 
-def check_told(observed: Observation, found: Plan) -> None:
+def check_reported(observed: Observation, found: Plan) -> None:
     """Raise when a plan tells of a move that it does not write, calls steady what is not, or wants not N."""
     pods = [
         (twin, rs, pod)
@@ -56,8 +56,8 @@ def check_told(observed: Observation, found: Plan) -> None:
         raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
     written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
     for note in (*found.notes, found.verdict):
-        told = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
-        if told and (f"web-{told[1]}", int(told[2]), int(told[3])) not in written:
+        reported = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
+        if reported and (f"web-{reported[1]}", int(reported[2]), int(reported[3])) not in written:
             raise BrokenPromiseError(f"told, and not among the writes {sorted(written)}: {note.message}")
 
 
@@ -77,7 +77,7 @@ def _is_rolling(cluster: Cluster, deployment: Deployment) -> bool:
     )
 
 
-def destined(cluster: Cluster) -> Standing:
+def destined(cluster: Cluster) -> NodeStatus:
     """Return what survives of what answers now."""
     orphans = cluster.orphans()
     available, serving = sum(map(cluster.available, orphans)), sum(map(cluster.serves, orphans))
@@ -104,7 +104,7 @@ def destined(cluster: Cluster) -> Standing:
             left = _left(cluster, rs, min(rs.spec, wanted) if len(active) == 1 else rs.spec)
             available += sum(cluster.available(pod) for pod in left)
             serving += sum(cluster.serves(pod) for pod in left)
-    return Standing(available, serving)
+    return NodeStatus(available, serving)
 
 
 def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
@@ -192,14 +192,14 @@ class Promises:
         self.world_turns = 0
         self.excused = False
         """Splitter cannot know yet what the world has just done: its cache lags."""
-        self.seen: Standing | None = None
-        """What splitter saw when it planned the writes of this pass."""
+        self.seen: NodeStatus | None = None
+        """What splitter saw when it planned the writes of this reconcile."""
         self.seen_ceiling = 0
         self.most_placed = 0
         self.least_available = 10**9
 
     def look(self) -> None:
-        """Remember what splitter sees as it plans a pass."""
+        """Remember what splitter sees as it plans a reconcile."""
         self.seen, self.seen_ceiling = destined(self.cluster), self._ceiling()
 
     @contextmanager
@@ -216,7 +216,7 @@ class Promises:
         before, replicas = destined(self.cluster), self.cluster.source.replicas
         if who != CONTROLLER and self.seen is not None:
             # What became ready after it looked is not its to know.
-            before = Standing(
+            before = NodeStatus(
                 min(before.available, self.seen.available), min(before.serving, self.seen.serving)
             )
         bound = floor(self.cluster)

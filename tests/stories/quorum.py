@@ -21,25 +21,11 @@ from splitter.core.actions import (
     RestoreTemplate,
     SaveReplicas,
     Scale,
-    SetMark,
+    SetOwnershipMark,
     ShowReplicas,
 )
 from splitter.core.desired import withdrawn
-from splitter.core.model import (
-    Observation,
-    PodView,
-    Policy,
-    Pool,
-    Rendered,
-    ReplicaSetView,
-    SourceView,
-    Standing,
-    Tie,
-    TwinView,
-)
-from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.stateful import StatefulView
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
@@ -47,6 +33,20 @@ from splitter.core.surface import (
     parse_saved,
     saved_value,
 )
+from splitter.core.model import (
+    Attachment,
+    NodeStatus,
+    Observation,
+    PodView,
+    Policy,
+    Pool,
+    Rendered,
+    ReplicaSetView,
+    SourceView,
+    TwinView,
+)
+from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.stateful import StatefulView
 from stories.cluster import START, LostRaceError, Node, Split
 from stories.sight import split_view
 
@@ -319,7 +319,7 @@ def is_startable(quorum: Quorum, pod: Member) -> bool:
 
 
 def observe(quorum: Quorum) -> Observation:
-    """Return everything that one pass may know."""
+    """Return everything that one reconcile may know."""
     source, split = quorum.source, quorum.split
     return Observation(
         unguardable="nobody may write budgets here",
@@ -382,7 +382,7 @@ def _itself(quorum: Quorum) -> ReplicaSetView:
         status_replicas=counted if seen else max(counted, source.status_replicas),
         available_replicas=source.status_available,
         created=quorum.instant(0),
-        tie=Tie.PARKED,
+        attachment=Attachment.PARKED,
         first_ordinal=source.first,
         rolls=not seen
         or any(
@@ -459,7 +459,7 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
     return PodView(
         name=f"{member.owner}-{member.ordinal}",
         uid=member.uid,
-        standing=_standing(quorum, member),
+        node_status=_node_status(quorum, member),
         node=member.node,
         node_uid=ever.uid if ever else None,
         on_spot=ever is not None and ever.spot,
@@ -473,13 +473,13 @@ def _pod(quorum: Quorum, member: Member) -> PodView:
     )
 
 
-def _standing(quorum: Quorum, member: Member) -> Standing:
+def _node_status(quorum: Quorum, member: Member) -> NodeStatus:
     if member.node is None:
-        return Standing.UNBOUND
+        return NodeStatus.UNBOUND
     node = quorum.nodes.get(member.node)
     if node is None or not node.ready:
-        return Standing.LOST
-    return Standing.DOOMED if node.doomed else Standing.SOUND
+        return NodeStatus.LOST
+    return NodeStatus.DOOMED if node.doomed else NodeStatus.SOUND
 
 
 def render(observed: Observation, _: Policy) -> dict[Pool, Rendered]:
@@ -498,7 +498,7 @@ def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noq
     """Do one write, or raise LostRaceError."""
     source, split = quorum.source, quorum.split
     ours = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & source.annotations.keys()
-    on_source = isinstance(action, SetMark | SaveReplicas | ReleaseSource) or (
+    on_source = isinstance(action, SetOwnershipMark | SaveReplicas | ReleaseSource) or (
         isinstance(action, Scale) and action.name == source.name
     )
     if on_source and not ours and LABEL_SPLIT not in source.labels:
@@ -516,7 +516,7 @@ def write(quorum: Quorum, action: Action, observed: Observation) -> None:  # noq
             if split is None:
                 raise LostRaceError("the Split is gone")
             split.replicas = action.replicas
-        case SetMark():
+        case SetOwnershipMark():
             source.annotations[ANNOTATION_TAKEN_OVER] = action.value or ""
             source.version = quorum.version()
         case SaveReplicas():

@@ -5,15 +5,15 @@ from datetime import datetime
 from typing import cast
 
 from splitter.core.model import (
+    Attachment,
     Edit,
+    NodeStatus,
     Observation,
     PodView,
     Pool,
     ReplicaSetView,
     SourceView,
     SplitView,
-    Standing,
-    Tie,
     Trouble,
     TwinView,
 )
@@ -26,10 +26,10 @@ KEY = Key("Deployment", "shop", "web")
 
 
 def observe(cluster: Cluster) -> Observation:
-    """Return everything that one pass may know."""
+    """Return everything that one reconcile may know."""
     source = cluster.source
     sets = [rs for rs in cluster.replica_sets.values() if rs.owner in {source.uid, ""} and not rs.deleting]
-    views = [_replica_set(cluster, rs, _tie(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
+    views = [_replica_set(cluster, rs, _attachment(rs)) for rs in sorted(sets, key=lambda rs: rs.name)]
     on_demand = [node for node in cluster.nodes.values() if not node.spot]
     lost = sum(1 for node in on_demand if not node.ready)
     spot = cluster.twins.get(Pool.SPOT)
@@ -50,10 +50,10 @@ def observe(cluster: Cluster) -> Observation:
     )
 
 
-def _tie(rs: ReplicaSet) -> Tie:
+def _attachment(rs: ReplicaSet) -> Attachment:
     if rs.controlled:
-        return Tie.ATTACHED
-    return Tie.RETURNING if APP in rs.labels else Tie.PARKED
+        return Attachment.ATTACHED
+    return Attachment.RETURNING if APP in rs.labels else Attachment.PARKED
 
 
 def _fit(cluster: Cluster) -> int:
@@ -100,8 +100,10 @@ def split_view(split: Split | None) -> SplitView | None:
         takes_over=split.takes_over,
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
-        fights=tuple(datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))),
-        fighter=str(status.get("fighter", "")),
+        write_conflicts=tuple(
+            datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))
+        ),
+        conflicting_writer=str(status.get("fighter", "")),
         replicas=split.replicas,
         rebalance=cast("dict[str, object]", status.get("rebalance", {})),
         good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
@@ -131,7 +133,7 @@ def _twin(cluster: Cluster, twin: Deployment | None) -> TwinView | None:
         edits=(Edit(("template",), twin.template),) if twin.edited else (),
         excluded=_excluded(cluster, twin.pool),
         replica_sets=tuple(
-            _replica_set(cluster, rs, Tie.ATTACHED) for rs in cluster.owned_by(twin) if not rs.deleting
+            _replica_set(cluster, rs, Attachment.ATTACHED) for rs in cluster.owned_by(twin) if not rs.deleting
         ),
     )
 
@@ -145,7 +147,7 @@ def _excluded(cluster: Cluster, pool: Pool) -> Trouble | None:
     return Trouble(Reason.TAINT_NOT_TOLERATED, detail)
 
 
-def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
+def _replica_set(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> ReplicaSetView:
     return ReplicaSetView(
         name=rs.name,
         uid=rs.uid,
@@ -157,23 +159,23 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, tie: Tie) -> ReplicaSetView:
         created=cluster.instant(rs.created),
         template_labels=dict(rs.template_labels),
         hashes=rs.hashes,
-        tie=tie,
-        orphaned=tie is Tie.PARKED and not rs.owner,
+        attachment=attachment,
+        orphaned=attachment is Attachment.PARKED and not rs.owner,
         marked=rs.marked,
         refusal=rs.refusal,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )
 
 
-def _standing(cluster: Cluster, pod: Pod) -> Standing:
+def _node_status(cluster: Cluster, pod: Pod) -> NodeStatus:
     if pod.node is None:
-        return Standing.UNBOUND
+        return NodeStatus.UNBOUND
     node = cluster.nodes.get(pod.node)
     if node is None:
-        return Standing.LOST if pod.node in cluster.seen_nodes else Standing.UNSEEN
+        return NodeStatus.LOST if pod.node in cluster.seen_nodes else NodeStatus.UNSEEN
     if not node.ready:
-        return Standing.LOST
-    return Standing.DOOMED if node.doomed else Standing.SOUND
+        return NodeStatus.LOST
+    return NodeStatus.DOOMED if node.doomed else NodeStatus.SOUND
 
 
 def _unready_since(cluster: Cluster, pod: Pod) -> datetime | None:
@@ -188,7 +190,7 @@ def _pod(cluster: Cluster, pod: Pod) -> PodView:
     return PodView(
         name=pod.name,
         uid=pod.uid,
-        standing=_standing(cluster, pod),
+        node_status=_node_status(cluster, pod),
         node=pod.node,
         node_uid=ever.uid if ever else None,
         on_spot=ever is not None and ever.spot,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from splitter.core.model import Pool
-from stories.members import Life, Told, unsettled
+from stories.members import Life, Reported, unsettled
 from stories.quorum import BrokenPromiseError
 
 FOLDER = Path(__file__).parent
@@ -26,11 +26,11 @@ def test_the_promises_hold(first: int) -> None:
         try:
             life.run()
         except BrokenPromiseError as broken:
-            told = "\n".join(list(life.log)[-40:])
-            pytest.fail(f"seed {seed}: {broken}\n{told}")
+            reported = "\n".join(list(life.log)[-40:])
+            pytest.fail(f"seed {seed}: {broken}\n{reported}")
 
 
-def keep(story: Told, name: str) -> None:
+def keep(story: Reported, name: str) -> None:
     """Compare a story with its golden file, or write that anew."""
     path = FOLDER / f"{name}.golden"
     text = "\n".join(story.lines) + "\n"
@@ -45,7 +45,7 @@ class TestTakingOverAndGivingBack:
     def test_there_and_back(self, ordered: bool) -> None:
         """5 members become 3 + 2 and 5 again: never fewer than 5 ready, never more than 6."""
         kind = "OrderedReady" if ordered else "Parallel"
-        story = Told(f"Taking over 5 members and giving them back, {kind}", 5, ordered=ordered)
+        story = Reported(f"Taking over 5 members and giving them back, {kind}", 5, ordered=ordered)
         story.label()
         story.wait(120)
         assert not unsettled(story.quorum)
@@ -59,7 +59,7 @@ class TestTakingOverAndGivingBack:
 
     def test_one_member(self) -> None:
         """A single member stays on on-demand, and is never missing."""
-        story = Told("Taking over a single member", 1)
+        story = Reported("Taking over a single member", 1)
         story.label()
         story.wait(60)
         assert not unsettled(story.quorum)
@@ -102,7 +102,7 @@ class TestForeignWrites:
         assert story.least >= 5
         keep(story, "quorum-conflict")
 
-    def test_new_counts_are_no_fight(self) -> None:
+    def test_new_counts_are_no_write_conflict(self) -> None:
         """An impatient user who scales to 4, 6 and 5 within a minute is followed each time."""
         story = split("Somebody scales the source three times within a minute")
         for count in (4, 6, 5):
@@ -141,9 +141,9 @@ class TestOutages:
         assert sum(story.ready().values()) == 4
 
 
-def split(title: str, replicas: int = 5) -> Told:
+def split(title: str, replicas: int = 5) -> Reported:
     """Return a story of a StatefulSet that is already split, told from there on."""
-    story = Told(title, replicas)
+    story = Reported(title, replicas)
     story.label()
     story.wait(600)
     story.restart()

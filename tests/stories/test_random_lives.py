@@ -24,5 +24,5 @@ def test_the_promises_hold(first: int) -> None:
         try:
             life.run()
         except (BrokenPromiseError, LostRaceError) as broken:
-            told = "\n".join(list(life.log)[-40:])
-            pytest.fail(f"seed {seed}: {broken}\n{told}")
+            reported = "\n".join(list(life.log)[-40:])
+            pytest.fail(f"seed {seed}: {broken}\n{reported}")

@@ -32,18 +32,18 @@ def made_of(cluster: Cluster) -> set[str]:
 @pytest.fixture(params=["v1", "v1 again", "v2", "v2 again"])
 def story(request: pytest.FixtureRequest) -> Story:
     """Return a story of a split workload: its pods are its own or made by twins, adopted once or twice."""
-    told = Story("An image, in the moment in which the pods change their owner")
-    told.label(on_demand_base="2", spot_percent="80")
-    told.wait(600)
+    reported = Story("An image, in the moment in which the pods change their owner")
+    reported.label(on_demand_base="2", spot_percent="80")
+    reported.wait(600)
     if "v2" in request.param:
-        told.set_image("v2")
-        told.wait(600)
+        reported.set_image("v2")
+        reported.wait(600)
     if "again" in request.param:
-        told.unlabel()
-        told.wait(60)
-        told.label()
-        told.wait(600)
-    return told
+        reported.unlabel()
+        reported.wait(60)
+        reported.label()
+        reported.wait(600)
+    return reported
 
 
 class TestAnImage:

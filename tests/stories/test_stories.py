@@ -9,8 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from splitter.core.labels_annotations import (
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    SPLIT_PARKED,
+    ownership_mark_value,
+)
 from splitter.core.model import Pool
-from splitter.core.surface import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED, mark_value
 from stories.cluster import TEMPLATE_HASH, Deployment, Split
 from stories.director import Story
 from stories.promises import traces, unsettled
@@ -217,7 +222,7 @@ class TestUpgrade:
         parked.spec, parked.controlled, parked.desired_replicas = left, False, None
         parked.labels = {TEMPLATE_HASH: parked.hashes[0], LABEL_SPLIT: SPLIT_PARKED}
         cluster.change_spec(source, paused=True, paused_by_us=True)
-        source.annotations[ANNOTATION_TAKEN_OVER] = mark_value(source.uid, cluster.instant(0))
+        source.annotations[ANNOTATION_TAKEN_OVER] = ownership_mark_value(source.uid, cluster.instant(0))
         cluster.split = Split("uid-split", source.uid, takes_over=True)
         cluster.split.status = {"state": "TakingOver" if left else "Steady"}
         before = {pod.name for pod in moved}
@@ -488,7 +493,7 @@ class TestCreatedAnew:
             keep(story, "created-anew-without-label")
 
 
-class TestFights:
+class TestWriteConflicts:
     """Somebody else has an opinion about the pause."""
 
     def test_unpaused_once(self) -> None:

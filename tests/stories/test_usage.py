@@ -10,7 +10,7 @@ from splitter.core.plan import Rules
 from splitter.core.usage import Usage, Use
 from stories.cluster import START
 from stories.director import Story
-from stories.passes import Splitter
+from stories.reconciles import Splitter
 
 HOUR_S = 3600
 
@@ -21,7 +21,7 @@ class Billed(Story):
     def __init__(self, title: str) -> None:
         self.pod_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
         self.desired_s = 0
-        self._standing = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
+        self._node_status = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}
         self._desired = self._billed_until = self._away_until = 0
         super().__init__(title)
 
@@ -49,14 +49,14 @@ class Billed(Story):
     def _settle(self) -> None:
         passed_s = self.cluster.now - self._billed_until
         for pool in Pool:
-            self.pod_s[pool] += self._standing[pool] * passed_s
+            self.pod_s[pool] += self._node_status[pool] * passed_s
         self.desired_s += self._desired * passed_s
         super()._settle()
         self._billed_until = self.cluster.now
         nodes = [self.cluster.nodes.get(pod.node or "") for pod in self.cluster.pods.values()]
-        self._standing[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
+        self._node_status[Pool.SPOT] = sum(1 for node in nodes if node is not None and node.spot)
         self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
-        self._standing[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
+        self._node_status[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
 
     def _pass(self) -> bool:
         return self.cluster.now >= self._away_until and super()._pass()
@@ -104,10 +104,10 @@ class TestADay:
     def test_tells_the_overhead(self, day: Billed) -> None:
         """What stood in for spot and what was beyond the replicas asked for add up with them."""
         used = day.used().at(START + timedelta(seconds=day.cluster.now))
-        standing = used[Use.ON_DEMAND].replicas + used[Use.SPOT].replicas
+        node_status = used[Use.ON_DEMAND].replicas + used[Use.SPOT].replicas
         assert used[Use.COVER].replicas > 0
-        assert 0 < used[Use.SURGE].replicas < 0.1 * standing
-        assert standing - used[Use.SURGE].replicas <= used[Use.DESIRED].replicas
+        assert 0 < used[Use.SURGE].replicas < 0.1 * node_status
+        assert node_status - used[Use.SURGE].replicas <= used[Use.DESIRED].replicas
 
 
 def test_idle_writes_nothing() -> None:

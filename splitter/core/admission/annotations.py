@@ -1,16 +1,16 @@
 """The policies that look at labels and annotations when they are written: `kubectl apply` says what is wrong.
 
-One refuses what the parser (`core.surface`) could not read, in the parser's own sentence; the other warns of
-what the parser would ignore. Both look only at values that change, so that a bad one that is there already
-is in nobody's way, and both let everything pass when they cannot be evaluated. `splitter admission` prints
-them; tests/e2e/test_annotation_policies.py holds them in step with the parser, case by case, on a real API
-server. They must never be needed: the controller reads everything anew.
+One refuses what the parser (`core.labels_annotations`) could not read, in the parser's own sentence; the
+other warns of what the parser would ignore. Both look only at values that change, so that a bad one that is
+there already is in nobody's way, and both let everything pass when they cannot be evaluated. `splitter
+admission` prints them; tests/e2e/test_annotation_policies.py holds them in step with the parser, case by
+case, on a real API server. They must never be needed: the controller reads everything anew.
 """
 
 from typing import Final
 
 from splitter.core.admission.expressions import Manifest, lines, literal, policy, variables
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
@@ -22,7 +22,7 @@ from splitter.core.surface import (
     USER_ANNOTATIONS,
     words,
 )
-from splitter.core.surface.reference import ROWS
+from splitter.core.labels_annotations.reference import ROWS
 
 FORMS: Final[dict[str, words.Form[object]]] = {row.annotation: row.form for row in ROWS}
 """How each annotation of the user's is written, in the order in which the parser reads them."""

@@ -4,7 +4,8 @@
 one Placement of its namespace, if there is one; where that names the pod's own StatefulSet, the pod gets what
 a twin's pod would get from the templates: on-demand ordinals are *required* to stay off spot nodes, all the
 others *prefer* spot and tolerate its taints, so that they start somewhere when spot is gone and nobody is
-there to decide. Which ordinals, the planner decides; `kube.placing` makes the Placement of the Splits.
+there to decide. Which ordinals, the planner decides; `kube.placement_writer` makes the Placement of the
+Splits.
 
 It must never refuse a pod nor look at one of anything but a StatefulSet. Source: design, "Placement mode".
 """
@@ -15,8 +16,8 @@ from typing import Final
 from splitter.core.admission.expressions import Manifest, lines, literal, policy, variables
 from splitter.core.desired import Manifest as Term
 from splitter.core.desired import NodePresets
+from splitter.core.labels_annotations import LABEL_POOL
 from splitter.core.model import Pool
-from splitter.core.surface import LABEL_POOL
 
 # Of the policy, its binding, and the one Placement of each namespace that has something to say.
 NAME: Final = "splitter-placement"
@@ -125,11 +126,11 @@ def _preferred(terms: Sequence[Term]) -> str:
 
 def _by_label(terms: Sequence[Term]) -> dict[str, list[Term]]:
     """Return our wishes by the label that each is about: the first of its expressions."""
-    found: dict[str, list[Term]] = {}
+    by_label: dict[str, list[Term]] = {}
     for term in terms:
         label = _expressions(term)[0]["key"]
-        found.setdefault(label, []).append({"weight": _WEIGHT, "preference": dict(term)})
-    return found
+        by_label.setdefault(label, []).append({"weight": _WEIGHT, "preference": dict(term)})
+    return by_label
 
 
 def _patch() -> str:

@@ -21,7 +21,7 @@ from splitter.core.desired.manifest import (
     merge,
     without,
 )
-from splitter.core.desired.placing import (
+from splitter.core.desired.scheduling import (
     MAX_REQUIREMENTS,
     NodePresets,
     add_tolerations,

@@ -5,7 +5,7 @@ import json
 from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, without
-from splitter.core.surface import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, PREFIX
+from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, PREFIX
 
 # 64 bits: two manifests of one twin meet by chance once in 10^19; and people compare them by eye.
 _HASH_LENGTH: Final = 16

@@ -3,7 +3,7 @@
 from typing import Final
 
 from splitter.core.desired.manifest import Manifest
-from splitter.core.surface import PREFIX
+from splitter.core.labels_annotations import PREFIX
 
 # Labels of a Deployment that describe it to people. Everything else with a prefix may belong to a
 # tool that takes what carries its label for its own, and prunes it: so this is what is copied.

@@ -4,8 +4,7 @@ from typing import Final
 
 from splitter.core.desired.manifest import Manifest, mapping_at, mappings, without
 from splitter.core.desired.tracking import untracked
-from splitter.core.model import Pool
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     LABEL_POOL,
     LABEL_SOURCE,
     LABEL_SPLIT,
@@ -15,6 +14,7 @@ from splitter.core.surface import (
     short_name,
     twin_name,
 )
+from splitter.core.model import Pool
 
 _NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet
 

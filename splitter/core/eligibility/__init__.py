@@ -3,7 +3,7 @@
 The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
 the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
 workload that is split: it is kept as it is, and the objection is reported. `advice` says what is allowed,
-but better known. Source of the rules: handover.md, "Eligibility" and "Neighbours".
+but better known. Source of the rules: handover.md, "Eligibility" and "RelatedObjects".
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from splitter.core.eligibility import deployments, placement, statefulsets
 from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
+from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.mode import mode_of
 from splitter.core.model import (
     Mode,
@@ -23,7 +24,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason
-from splitter.core.surface import SPOT_ORDINALS, split_name, twin_name
 
 __all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
 
@@ -38,7 +38,7 @@ def refusal(
             " change excluded_namespaces in its settings"
         )
         return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True)
-    if (other := observed.neighbours.split_of) != "":
+    if (other := observed.related.split_of) != "":
         message = (
             f"{other} has a Split of the name that this one's would have, {split_name(source.key)};"
             " split only one of them, or rename one"
@@ -75,22 +75,22 @@ def _checks_while_split(observed: Observation, source: SourceView) -> Sequence[C
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
     """Return what people should know about a workload that is being taken over."""
-    found = []
+    notes = []
     if source.stateful is not None:
-        found.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
+        notes.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
     if source.one_a_node and source.max_surge:
         message = (
             f"{source.one_a_node} lets one pod stand on a node: where nodes are few, surge replicas stay"
             " Pending and moves wait for the grace; they are never forced"
         )
-        found.append(Note(Reason.SURGE_MAY_PEND, message))
-    if who := observed.neighbours.untolerant_autoscaler:
+        notes.append(Note(Reason.SURGE_MAY_PEND, message))
+    if who := observed.related.untolerant_autoscaler:
         message = (
             f"{who} scales by the average of an external or object metric, and does so without the usual 10 %"
             " tolerance while the Deployment is split; set behavior.scaleUp.stabilizationWindowSeconds"
         )
-        found.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
-    return tuple(found)
+        notes.append(Note(Reason.AUTOSCALER_WITHOUT_TOLERANCE, message))
+    return tuple(notes)
 
 
 def _identities(source: SourceView, service: str, first: int) -> Note:

@@ -35,9 +35,9 @@ def controlled_by_another(_: Observation, source: SourceView, __: Policy) -> Not
 
 def name_taken(observed: Observation, source: SourceView, _: Policy) -> Note | None:
     """Object to an object of somebody else under a twin's name."""
-    if not observed.neighbours.taken_names:
+    if not observed.related.taken_names:
         return None
-    names = ", ".join(observed.neighbours.taken_names)
+    names = ", ".join(observed.related.taken_names)
     return objection(
         Reason.TWIN_NAME_TAKEN,
         f"{source.key.kind} {names} exists and is not splitter's; rename or delete it",
@@ -46,12 +46,12 @@ def name_taken(observed: Observation, source: SourceView, _: Policy) -> Note | N
 
 def autoscaler_on_twin(observed: Observation, source: SourceView, _: Policy) -> Note | None:
     """Object to an autoscaler that is aimed at a twin."""
-    if not observed.neighbours.autoscaled_twin:
+    if not observed.related.autoscaled_twin:
         return None
     handle = "source" if source.key.kind == DEPLOYMENT else "Split"
     return objection(
         Reason.AUTOSCALER_ON_TWIN,
-        f"{observed.neighbours.autoscaled_twin} is aimed at a twin; autoscalers belong on the {handle}, the"
+        f"{observed.related.autoscaled_twin} is aimed at a twin; autoscalers belong on the {handle}, the"
         f" one handle of the count (two whose pods overlap disable each other): aim it at the {handle}, or"
         " delete it",
     )
@@ -59,7 +59,7 @@ def autoscaler_on_twin(observed: Observation, source: SourceView, _: Policy) -> 
 
 def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Note | None:
     """Object to a volume that pods on a second node would wait for."""
-    claim = observed.neighbours.one_node_claim
+    claim = observed.related.one_node_claim
     if not claim or (source.replicas <= 1 and not source.max_surge):
         return None
     return objection(
@@ -82,5 +82,5 @@ def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note 
 
 
 def denied(observed: Observation, _: SourceView, __: Policy) -> Note | None:
-    """Object with what the rehearsal was answered."""
+    """Object with what the dry run was answered."""
     return observed.denied

@@ -10,10 +10,10 @@ from splitter.core.eligibility.checks import (
     one_node_volume,
     rollout_in_progress,
 )
+from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import Note, Observation, Policy, SourceView, Tie
+from splitter.core.model import Attachment, Note, Observation, Policy, SourceView
 from splitter.core.reasons import Reason
-from splitter.core.surface import LABEL_POOL, LABEL_SOURCE
 
 _HASH = "pod-template-hash"
 
@@ -59,7 +59,7 @@ def _selector_not_releasable(_: Observation, source: SourceView, __: Policy) -> 
 
 def _without_hash(observed: Observation, _: SourceView, __: Policy) -> Note | None:
     """Object to a ReplicaSet with pods that does not select them by pod-template-hash."""
-    for rs in observed.tied(Tie.ATTACHED):
+    for rs in observed.attached_as(Attachment.ATTACHED):
         if (rs.spec_replicas or rs.status_replicas) and not rs.hashes:
             return objection(
                 Reason.SELECTOR_NOT_RELEASABLE,

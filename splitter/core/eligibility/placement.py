@@ -9,16 +9,16 @@ import json
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
+from splitter.core.labels_annotations import LABEL_POOL
 from splitter.core.model import Note, Observation, Policy, SourceView
 from splitter.core.nodes import CapacityClass, classify, spot_labels
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.reasons import Reason
-from splitter.core.surface import LABEL_POOL
 
 
 def why_unplaceable(observed: Observation, source: SourceView) -> str:
     """Say why a new pod of this StatefulSet would not be placed; empty when it would."""
-    return observed.neighbours.unplaceable or _kept_by_template(source)
+    return observed.related.unplaceable or _kept_by_template(source)
 
 
 def _kept_by_template(source: SourceView) -> str:
@@ -45,7 +45,7 @@ def _unsupported(observed: Observation, source: SourceView, _: Policy) -> Note |
 
 def _no_volume_can_move(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
     """Object when not one of the members can be on on-demand; fewer are a matter of advice."""
-    reach = observed.neighbours.reach
+    reach = observed.related.reach
     wanted = base_replicas(source.replicas, policy)
     kept = [k for k in _reached(observed, source) if not reach[k].on_demand]
     if not wanted or len(kept) < source.replicas:
@@ -59,7 +59,7 @@ def _no_volume_can_move(observed: Observation, source: SourceView, policy: Polic
 
 def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
     """Say which members stay where they are: because of their volumes, or because they are too few."""
-    reach = observed.neighbours.reach
+    reach = observed.related.reach
     few = (
         Note(
             Reason.QUORUM_HELD,
@@ -83,7 +83,7 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
 def _reached(observed: Observation, source: SourceView) -> list[int]:
     """Return the members of which it is known where their volumes reach, lowest first."""
     first = source.stateful.first_ordinal if source.stateful is not None else 0
-    return [k for k in sorted(observed.neighbours.reach) if first <= k < first + source.replicas]
+    return [k for k in sorted(observed.related.reach) if first <= k < first + source.replicas]
 
 
 CHECKS: tuple[Check, ...] = (_unsupported, _no_volume_can_move)

@@ -14,10 +14,10 @@ from splitter.core.eligibility.checks import (
     one_node_volume,
     rollout_in_progress,
 )
+from splitter.core.labels_annotations import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, Policy, SourceView
 from splitter.core.reasons import Reason
-from splitter.core.surface import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
 
 
 def _not_by_twins(_: Observation, source: SourceView, policy: Policy) -> Note | None:
@@ -62,9 +62,9 @@ def _has_volumes(_: Observation, source: SourceView, policy: Policy) -> Note | N
 
 
 def _claim_taken(observed: Observation, _: SourceView, __: Policy) -> Note | None:
-    if not observed.neighbours.taken_claims:
+    if not observed.related.taken_claims:
         return None
-    names = ", ".join(name for _, name in observed.neighbours.taken_claims.values())
+    names = ", ".join(name for _, name in observed.related.taken_claims.values())
     return objection(
         Reason.CLAIM_NAME_TAKEN,
         f"volume claim {names} exists and is not splitter's: a twin's pod would mount it, and it would be"
@@ -73,7 +73,7 @@ def _claim_taken(observed: Observation, _: SourceView, __: Policy) -> Note | Non
 
 
 def _autoscaled(observed: Observation, source: SourceView, _: Policy) -> Note | None:
-    who = observed.neighbours.scaled_by
+    who = observed.related.scaled_by
     if not who:
         return None
     split = split_name(source.key)

@@ -158,7 +158,7 @@ REFUSALS: Final = {
     Reason.WRITE_DENIED: Meaning(
         "Warning",
         (
-            "The API server refused a write, already in the rehearsal before the first one: a policy, "
+            "The API server refused a write, already in the dry run before the first one: a policy, "
             "a webhook, a missing right."
         ),
         "The sentence has its own words.",

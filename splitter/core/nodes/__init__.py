@@ -3,22 +3,11 @@
 `kube.observe` parses a Node into `NodeFacts` and keeps the `NodeState` that `assess` returns; the
 planner counts pods by it. The same preset table that classifies nodes (`capacity`) also yields the
 node affinity and the tolerations of the twins, so that what we ask for and what we recognise cannot
-drift apart. `signals` reads the notices, `fit` counts free room, `autoscalers` says whether more could be
+drift apart. `signals` reads the notices, `fit` counts free room, `spot_supply` says whether more could be
 had. Nothing here decides about replicas.
 Source: design, "Rebalancing", sections 1 and 2.
 """
 
-from splitter.core.nodes.autoscalers import (
-    INSUFFICIENT_CAPACITY,
-    AutoscalerStatus,
-    Blocked,
-    Claim,
-    NodeGroup,
-    Refusal,
-    kind_of,
-    lasts,
-    spot_blocked,
-)
 from splitter.core.nodes.capacity import (
     PRESETS,
     LabelMatch,
@@ -43,12 +32,12 @@ from splitter.core.nodes.facts import (
 )
 from splitter.core.nodes.fit import (
     MatchExpression,
+    NodeHeadroom,
     NodeTerm,
     PodRequest,
-    Room,
     Toleration,
-    free_room,
-    free_room_on,
+    count_headroom,
+    count_headroom_on,
     may_run_on,
 )
 from splitter.core.nodes.signals import (
@@ -60,6 +49,17 @@ from splitter.core.nodes.signals import (
     is_same_machine,
     slim,
     stale_at,
+)
+from splitter.core.nodes.spot_supply import (
+    INSUFFICIENT_CAPACITY,
+    AutoscalerStatus,
+    Blocked,
+    Claim,
+    NodeGroup,
+    Refusal,
+    kind_of,
+    lasts,
+    spot_blocked,
 )
 
 __all__ = [
@@ -79,19 +79,19 @@ __all__ = [
     "NodeEvent",
     "NodeFacts",
     "NodeGroup",
+    "NodeHeadroom",
     "NodeState",
     "NodeTerm",
     "PodRequest",
     "Preset",
     "Refusal",
-    "Room",
     "Taint",
     "Tier",
     "Toleration",
     "assess",
     "classify",
-    "free_room",
-    "free_room_on",
+    "count_headroom",
+    "count_headroom_on",
     "gone",
     "is_same_machine",
     "kind_of",

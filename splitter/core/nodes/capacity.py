@@ -28,7 +28,7 @@ class LabelMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CapacityEvidence:
     """What one label or taint of a node says about how it is paid for."""
 
     capacity: CapacityClass
@@ -57,10 +57,10 @@ class Preset:
     each node is unlike any other (docs/how-to/karpenter.md).
     """
 
-    def marks(self, labels: Mapping[str, str], taint_keys: Iterable[str]) -> tuple[Mark, ...]:
+    def marks(self, labels: Mapping[str, str], taint_keys: Iterable[str]) -> tuple[CapacityEvidence, ...]:
         """Return what a node carries of this row, on-demand first."""
-        found = [
-            Mark(capacity, f"{label.key}={labels[label.key]}")
+        evidence = [
+            CapacityEvidence(capacity, f"{label.key}={labels[label.key]}")
             for capacity, row in (
                 (CapacityClass.ON_DEMAND, self.on_demand),
                 (CapacityClass.SPOT, self.spot),
@@ -69,8 +69,8 @@ class Preset:
             if label.matches(labels)
         ]
         if self.spot_taint_key is not None and self.spot_taint_key in taint_keys:
-            found.append(Mark(CapacityClass.SPOT, f"taint {self.spot_taint_key}"))
-        return tuple(found)
+            evidence.append(CapacityEvidence(CapacityClass.SPOT, f"taint {self.spot_taint_key}"))
+        return tuple(evidence)
 
 
 PRESETS: tuple[Preset, ...] = (
@@ -208,8 +208,8 @@ def spot_labels(labels: Mapping[str, str], presets: tuple[Preset, ...] = PRESETS
     >>> spot_labels({"karpenter.sh/capacity-type": "spot", "team": "a"})
     ('karpenter.sh/capacity-type',)
     """
-    found = (label.key for preset in presets for label in preset.spot if label.matches(labels))
-    return tuple(dict.fromkeys(found))
+    keys = (label.key for preset in presets for label in preset.spot if label.matches(labels))
+    return tuple(dict.fromkeys(keys))
 
 
 def contradiction(
@@ -220,7 +220,7 @@ def contradiction(
     >>> contradiction({"karpenter.sh/capacity-type": "on-demand", "lifecycle": "Ec2Spot"})
     'karpenter.sh/capacity-type=on-demand says on-demand, lifecycle=Ec2Spot says spot'
     """
-    first: dict[CapacityClass, Mark] = {}
+    first: dict[CapacityClass, CapacityEvidence] = {}
     for mark in _marks(labels, taints, presets):
         first.setdefault(mark.capacity, mark)
     if len(first) == 1:
@@ -230,16 +230,16 @@ def contradiction(
 
 def _marks(
     labels: Mapping[str, str], taints: Iterable[Taint], presets: tuple[Preset, ...]
-) -> tuple[Mark, ...]:
+) -> tuple[CapacityEvidence, ...]:
     """Return all that a node carries of the table; the first mark of an overriding row is the only one."""
     taint_keys = {taint.key for taint in taints}
-    found: list[Mark] = []
+    evidence: list[CapacityEvidence] = []
     for preset in presets:
         marks = preset.marks(labels, taint_keys)
         if marks and preset.overrides:
             return marks[:1]
-        found.extend(marks)
-    return tuple(found)
+        evidence.extend(marks)
+    return tuple(evidence)
 
 
 def spot_node_selector_terms(presets: tuple[Preset, ...] = PRESETS) -> list[dict[str, object]]:

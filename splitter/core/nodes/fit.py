@@ -1,6 +1,6 @@
 """How many more replicas the healthy spot nodes have room for, node by node.
 
-The observer calls `free_room` with what each node holds; the result is `RebalanceInput.fit_spot`, which
+The observer calls `count_headroom` with what each node holds; the result is `RebalanceInput.fit_spot`, which
 opens the window in which spot is asked for replicas after a loss. It is counted per node, never as a
 cluster-wide sum: 16 nodes with half a replica of room each have room for none. It does not know about
 anti-affinity, topology spread, host ports or volumes, so it may be too high: such a replica stays
@@ -107,36 +107,38 @@ class PodRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class NodeHeadroom:
     """A node and what is promised on it already: the sum of its pods' requests, and `pods` itself."""
 
     node: NodeState
     used: Mapping[str, int] = field(default_factory=dict)
 
 
-def free_room(pod: PodRequest, rooms: Iterable[Room], promised: int = 0, enough: int | None = None) -> int:
+def count_headroom(
+    pod: PodRequest, nodes: Iterable[NodeHeadroom], reserved: int = 0, enough: int | None = None
+) -> int:
     """Return how many more such replicas the healthy spot nodes can hold.
 
-    `promised` is what other workloads were given in the last seconds and is not bound yet: two workloads
+    `reserved` is what other workloads were given in the last seconds and is not bound yet: two workloads
     that see the same hole must not both jump into it. The walk over the rooms ends when `enough` fit, or
     after `most_nodes`: then there may be more room than it says. Never negative, never raises.
 
     Example: two nodes with 1 CPU free each have 2 CPU in sum, and room for no replica of 1.5 CPU.
     """
-    fits = -promised
-    healthy = (room for room in rooms if room.node.is_spot and room.node.health is Health.HEALTHY)
-    for room in islice(healthy, pod.most_nodes):
-        if may_run_on(pod, room.node):
-            fits += free_room_on(pod, room)
+    fits = -reserved
+    healthy = (one for one in nodes if one.node.is_spot and one.node.health is Health.HEALTHY)
+    for one in islice(healthy, pod.most_nodes):
+        if may_run_on(pod, one.node):
+            fits += count_headroom_on(pod, one)
             if enough is not None and fits >= enough:
                 break
     return max(0, fits)
 
 
-def free_room_on(pod: PodRequest, room: Room) -> int:
+def count_headroom_on(pod: PodRequest, one: NodeHeadroom) -> int:
     """Return how many such replicas one node's free resources hold; the pod slots are one of them."""
     wanted = {**{name: amount for name, amount in pod.requests.items() if amount > 0}, "pods": 1}
-    free = {name: room.node.allocatable.get(name, 0) - room.used.get(name, 0) for name in wanted}
+    free = {name: one.node.allocatable.get(name, 0) - one.used.get(name, 0) for name in wanted}
     return max(0, min(free[name] // amount for name, amount in wanted.items()))
 
 

@@ -81,7 +81,7 @@ _HEALTH = {
 }
 
 
-_TOLD_BY_CONDITION = (
+_SIGNALLED_BY_CONDITION = (
     NOTICE_CONDITIONS
     | CORDON_CONDITIONS
     | HINT_CONDITIONS
@@ -96,7 +96,9 @@ def slim(facts: NodeFacts) -> NodeFacts:
         annotations={
             name: text for name, text in facts.annotations.items() if name == TERMINATION_ANNOTATION
         },
-        conditions=tuple(condition for condition in facts.conditions if condition.type in _TOLD_BY_CONDITION),
+        conditions=tuple(
+            condition for condition in facts.conditions if condition.type in _SIGNALLED_BY_CONDITION
+        ),
     )
 
 
@@ -121,7 +123,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
     """
     capacity = classify(facts.labels, facts.taints, presets)
     signals = _signals(facts, capacity, now)
-    found = sorted(signals, key=lambda signal: list(_HEALTH).index(signal.tier))
+    notices = sorted(signals, key=lambda signal: list(_HEALTH).index(signal.tier))
     state = NodeState(
         name=facts.name,
         uid=facts.uid,
@@ -133,17 +135,17 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         taints=facts.taints,
         allocatable=facts.allocatable,
     )
-    if not found:
+    if not notices:
         return state
-    gravest = found[0]
+    gravest = notices[0]
     health = _HEALTH[gravest.tier]
-    voluntary = (facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in found)
+    voluntary = (facts.voluntary or _is_chosen(facts)) and not any(signal.reclaim for signal in notices)
     return replace(
         state,
         health=health,
         tier=gravest.tier,
         signal=gravest.text,
-        deadline=min((signal.deadline for signal in found if signal.deadline), default=None),
+        deadline=min((signal.deadline for signal in notices if signal.deadline), default=None),
         notice_s=_notice_s(facts) if _is_noticed(facts, health, gravest) and not voluntary else None,
         voluntary=voluntary,
     )

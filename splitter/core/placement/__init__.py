@@ -3,7 +3,7 @@
 The admission policy gives each new pod its node affinity by its ordinal, as `Split.spec.onDemandOrdinals`
 says; here is decided which ordinals these are (`ordinals`) and which pod, if any, is moved next (`mover`).
 Whether a pod may be ended at all is decided in one place (`disruption`). `place` puts them together, once a
-pass; the planner turns its answer into writes. Nothing here makes a replica before another one ends: an
+reconcile; the planner turns its answer into writes. Nothing here makes a replica before another one ends: an
 identity is unique, so a move is a pod's restart, and every rule is there to keep more than half of the
 members ready meanwhile. Soak, back-off and the memory of losses are `rebalance`'s. Source: design,
 "Placement mode".
@@ -11,9 +11,9 @@ members ready meanwhile. Soak, back-off and the memory of losses are `rebalance`
 
 from splitter.core.placement.disruption import Hold
 from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
-from splitter.core.placement.mover import Eviction, Room
+from splitter.core.placement.mover import Eviction, Reservation
 from splitter.core.placement.place import Placed, place
-from splitter.core.placement.room import RoomRules, placeholder_manifest, room_hash
+from splitter.core.placement.reservations import ReservationRules, placeholder_manifest, reservation_hash
 
 __all__ = [
     "Eviction",
@@ -22,10 +22,10 @@ __all__ = [
     "Placed",
     "Placeholder",
     "PlacementInput",
-    "Room",
-    "RoomRules",
+    "Reservation",
+    "ReservationRules",
     "place",
     "placeholder_manifest",
-    "room_hash",
+    "reservation_hash",
     "spoken",
 ]

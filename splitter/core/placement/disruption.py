@@ -3,8 +3,8 @@
 It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
 often, whatever the cluster answers. The count is kept in the Split (`RebalanceState.restarts`), and by the
-reconciler while that cannot be written (`Observation.restarts`). `place` calls it last, with all that a pass
-would end; `mover` asks `hindrance` before, to say what a member waits for.
+reconciler while that cannot be written (`Observation.restarts`). `place` calls it last, with all that a
+reconcile would end; `mover` asks `hindrance` before, to say what a member waits for.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ class Hold:
     """Why nothing moves, and the seconds after which time alone may change that."""
 
     note: Note
-    wake_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def permitted(
@@ -66,11 +66,11 @@ def permitted(
 ) -> tuple[tuple[End, ...], tuple[Hold, ...], RebalanceState]:
     """Return the ends that may be now, why the others may not, and the state that has counted the first.
 
-    Only one eviction a pass, and none beside other ends: the quorum was counted before, and what the API
-    server refuses must not take the count of what it did along. No more than one pass writes: what is counted
-    is done. Nobody is ended before the admission policy is told. Never raises.
+    Only one eviction a reconcile, and none beside other ends: the quorum was counted before, and what the API
+    server refuses must not take the count of what it did along. No more than one reconcile writes: what is
+    counted is done. Nobody is ended before the admission policy is told. Never raises.
     """
-    if not observed.told:
+    if not observed.published:
         return (), (), state
     granted: list[End] = []
     held: list[Hold] = []

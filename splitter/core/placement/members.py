@@ -1,6 +1,6 @@
 """The members of a StatefulSet in one moment: who stands where, who counts, who is on the way.
 
-Built by `kube.observe` in every pass (and by tests). A member is counted by its pod and that pod's node,
+Built by `kube.observe` in every reconcile (and by tests). A member is counted by its pod and that pod's node,
 never by the StatefulSet's status. Nothing here decides. Counts are replicas, instants aware UTC datetimes.
 """
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from splitter.core.model import PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.model import NodeStatus, PodView, Policy, Pool, seconds_between
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.placement.clock import left_s
 from splitter.core.rebalance import RebalanceInput
 
 TRANSIT_S = 60.0
 """So long a member that restarts holds up the doomed: they go anyway, half a notice later."""
-_UP = frozenset({Standing.SOUND, Standing.DOOMED, Standing.UNSEEN})
+_UP = frozenset({NodeStatus.SOUND, NodeStatus.DOOMED, NodeStatus.UNSEEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Member:
     def serves(self) -> bool:
         """Ready, and on a node that has not gone: it may be doomed."""
         pod = self.pod
-        return pod is not None and pod.counts and pod.ready_since is not None and pod.standing in _UP
+        return pod is not None and pod.counts and pod.ready_since is not None and pod.node_status in _UP
 
     def may_stand_on(self, pool: Pool) -> bool:
         """Whether some node of the pool can have its volumes."""
@@ -53,7 +53,7 @@ class Member:
     @property
     def is_lost(self) -> bool:
         """Its node has gone, or says nothing any more."""
-        return self.pod is not None and self.pod.standing is Standing.LOST
+        return self.pod is not None and self.pod.node_status is NodeStatus.LOST
 
     def transit_s(self, now: datetime, ended: datetime | None, grace_s: float, min_ready_s: float) -> float:
         """Return the seconds for which it counts as being between two lives; 0 when it does not.
@@ -90,7 +90,7 @@ class Member:
     def pool(self) -> Pool | None:
         """Where it stands: the pool of its node; None while that is not known, or the node goes."""
         pod = self.pod
-        if pod is None or not pod.counts or pod.standing is not Standing.SOUND:
+        if pod is None or not pod.counts or pod.node_status is not NodeStatus.SOUND:
             return None
         return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
@@ -128,7 +128,7 @@ class PlacementInput:
     """So many members that update takes at a time."""
     min_ready_s: float = 0.0
     """The StatefulSet's `minReadySeconds`."""
-    told: bool = True
+    published: bool = True
     """The admission policy goes by what the Split says; else nobody is ended."""
     unplaceable: str = ""
     """Why the API server would not place a new pod, if that is known."""
@@ -153,7 +153,9 @@ class PlacementInput:
         """Return the pods of members on spot nodes."""
         pods = (member.pod for member in self.members)
         return tuple(
-            pod for pod in pods if pod is not None and pod.on_spot and pod.standing is not Standing.UNBOUND
+            pod
+            for pod in pods
+            if pod is not None and pod.on_spot and pod.node_status is not NodeStatus.UNBOUND
         )
 
     @property
@@ -186,7 +188,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
     ]
     on_demand = sum(member.ordinal in in_force for member in observed.members)
     starting = sum(
-        1 for pod in on_spot if pod.counts and pod.standing is Standing.SOUND and pod.ready_since is None
+        1 for pod in on_spot if pod.counts and pod.node_status is NodeStatus.SOUND and pod.ready_since is None
     )
     losing = [
         pod for pod in (*on_spot, *proof) if pod.node_uid is not None and not pod.voluntary and pod.going
@@ -203,7 +205,7 @@ def rebalance_input(observed: PlacementInput, policy: Policy) -> RebalanceInput:
         spot_starting=starting,
         spot_doomed=sum(pod.serves_but_doomed for pod in on_spot),
         lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
-        lost_nodes_live=not any(pod.standing is Standing.LOST for pod in losing),
+        lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),
         blocked=observed.blocked,
         view_broken=observed.view_broken,
         cover=policy.on_demand_max != 0,

@@ -1,9 +1,9 @@
 """Which pod is moved next: at most one. Whether it may be is for `disruption` to say.
 
-`place` asks once a pass. A doomed pod is moved at once, while its node still lives; one that merely stands in
-the wrong pool only when every other member is ready, nothing else is under way, and a placeholder holds
-the room that it will need. Pods whose nodes have gone are not moved but deleted (`place`), and those of a
-node that only says nothing are left alone: a StatefulSet promises at most one pod for each name.
+`place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
+stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder
+holds the room that it will need. Pods whose nodes have gone are not moved but deleted (`place`), and those of
+a node that only says nothing are left alone: a StatefulSet promises at most one pod for each name.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from splitter.core.rebalance import RebalanceState, Tuning
 
 # A move to on-demand that is further away holds no room meanwhile: a node may be kept for it. On spot a
 # placeholder stands for the soak.
-_HOLDS_ROOM_S = 300.0
+_RESERVES_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Reservation:
     """Hold room in a pool for one member's move."""
 
     pool: Pool
@@ -48,7 +48,7 @@ class Move:
     """The next eviction or what it waits for, and the room to hold meanwhile; all None: nothing to move."""
 
     step: Eviction | Hold | None = None
-    room: Room | None = None
+    reservation: Reservation | None = None
     note: Note | None = None
 
 
@@ -91,16 +91,16 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
         observed, candidate, Cause.ORDER, state, tuning
     )
     others = _waits_for_others(observed, candidate, to)
-    far = to is Pool.ON_DEMAND and barred is not None and (barred.wake_s or 0.0) > _HOLDS_ROOM_S
+    far = to is Pool.ON_DEMAND and barred is not None and (barred.requeue_after_s or 0.0) > _RESERVES_S
     if far or observed.unplaceable:
         return Move(others or barred)
-    room = Room(to, candidate.ordinal)
-    hold = others or _waits_for_room(observed, candidate, to, held)
+    reservation = Reservation(to, candidate.ordinal)
+    hold = others or _waits_for_reservation(observed, candidate, to, held)
     if hold is None and to is Pool.SPOT and held is not None:
         hold = _earns(observed, candidate, held, policy, state, tuning)
     if (hold := hold or barred) is not None:
-        return Move(hold, room)
-    return Move(_evicted(candidate, to), room, _moves(observed, where, candidate, to))
+        return Move(hold, reservation)
+    return Move(_evicted(candidate, to), reservation, _moves(observed, where, candidate, to))
 
 
 def _barred(
@@ -259,14 +259,14 @@ def _too_early(
             (Reason.SPOT_INTERRUPTED, "had a notice") if state.interrupted else (Reason.SPOT_LOST, "was lost")
         )
         return Hold(Note(reason, f"{name} waits on on-demand: spot {what} a moment ago"), settles_s)
-    standing = held is not None and held.pool is Pool.SPOT and held.pod.available
-    if not observed.blocked or observed.fit_spot or standing:
+    node_status = held is not None and held.pool is Pool.SPOT and held.pod.available
+    if not observed.blocked or observed.fit_spot or node_status:
         return None
     message = f"{name} stays on on-demand, and no room on spot is asked for: {observed.blocked}"
     return Hold(Note(Reason.SPOT_BLOCKED, message))
 
 
-def _waits_for_room(
+def _waits_for_reservation(
     observed: PlacementInput, candidate: Member, to: Pool, held: Placeholder | None
 ) -> Hold | None:
     name = _name(observed, candidate)

@@ -49,13 +49,13 @@ def ordinals(
     """
     base = base_ordinals(observed, policy)
     doomed = frozenset(m.ordinal for m in observed.members if m.is_doomed and m.reach.on_demand)
-    stuck = frozenset(m.ordinal for m in observed.members if _has_no_room(m, observed, policy))
+    stuck = frozenset(m.ordinal for m in observed.members if _has_no_headroom(m, observed, policy))
     yielded = frozenset(
         member.ordinal
         for member in observed.members
         if member.ordinal in (base & (stuck | set(state.yielded))) - doomed
         and member.pool is not Pool.ON_DEMAND
-        and not _has_room_held(member, observed)
+        and not _has_reservation(member, observed)
         # Of too few to move nobody's room is ever held: who has started on spot is born on on-demand again.
         and not (observed.desired < FEWEST and member.pool is Pool.SPOT)
     )
@@ -71,13 +71,13 @@ def ordinals(
     return Ordinals(wanted, base, yielded, notes)
 
 
-def _has_no_room(member: Member, observed: PlacementInput, policy: Policy) -> bool:
+def _has_no_headroom(member: Member, observed: PlacementInput, policy: Policy) -> bool:
     """Whether it was born for on-demand, and no node has taken it for the whole grace."""
     stuck = member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
     return stuck and member.ordinal in observed.in_force
 
 
-def _has_room_held(member: Member, observed: PlacementInput) -> bool:
+def _has_reservation(member: Member, observed: PlacementInput) -> bool:
     held = observed.placeholder
     return (
         held is not None
@@ -90,8 +90,8 @@ def _has_room_held(member: Member, observed: PlacementInput) -> bool:
 def _capped(added: frozenset[int], base: frozenset[int], policy: Policy) -> frozenset[int]:
     if policy.on_demand_max is None:
         return added
-    room = max(0, policy.on_demand_max - len(base))
-    return frozenset(sorted(added - base)[:room])
+    headroom = max(0, policy.on_demand_max - len(base))
+    return frozenset(sorted(added - base)[:headroom])
 
 
 def _notes(

@@ -1,11 +1,11 @@
 """How a move ended, and how long the next one waits for that.
 
-`place` asks at the beginning of each pass, before anything is moved; `mover` asks how long to rest.
+`place` asks at the beginning of each reconcile, before anything is moved; `mover` asks how long to rest.
 """
 
 from dataclasses import replace
 
-from splitter.core.model import Note, Policy, Pool, Standing
+from splitter.core.model import NodeStatus, Note, Policy, Pool
 from splitter.core.placement.disruption import doubled
 from splitter.core.placement.members import PlacementInput
 from splitter.core.reasons import Reason
@@ -40,7 +40,10 @@ def judged(
     if pod is None or pod.uid == state.moved_uid:
         return state, None
     to, elsewhere = (Pool.ON_DEMAND, Pool.SPOT) if state.moved_up else (Pool.SPOT, Pool.ON_DEMAND)
-    name, is_bound = f"{observed.name}-{moved.ordinal}", pod.standing in {Standing.SOUND, Standing.DOOMED}
+    name, is_bound = (
+        f"{observed.name}-{moved.ordinal}",
+        pod.node_status in {NodeStatus.SOUND, NodeStatus.DOOMED},
+    )
     if moved.born is None:
         message = f"{name} was to start on {to}, and was born without the label of policy splitter-placement"
     elif is_bound and pod.on_spot is state.moved_up:

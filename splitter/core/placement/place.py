@@ -1,18 +1,18 @@
-"""One pass of placement: the ordinals, the pods to remove, at most one to move, the room to hold, and why.
+"""One reconcile of placement: ordinals, pods to remove, at most one to move, the room to hold, and why.
 
-The planner calls `place` in every pass of a workload in placement mode and turns the answer into writes. When
-the ordinals change, they are all that is written in that pass: a pod that ended in the same breath could be
-born by the old ones. It must never see a clock: the same input gives the same answer.
+The planner calls `place` in every reconcile of a workload in placement mode and turns the answer into writes.
+When the ordinals change, they are all that is written in that reconcile: a pod that ended in the same breath
+could be born by the old ones. It must never see a clock: the same input gives the same answer.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from splitter.core.model import Note, PodView, Policy, Pool, Standing, seconds_between
+from splitter.core.model import NodeStatus, Note, PodView, Policy, Pool, seconds_between
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
-from splitter.core.placement.mover import Eviction, Move, Room, next_move
+from splitter.core.placement.mover import Eviction, Move, Reservation, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.placement.outcome import judged
 from splitter.core.reasons import Reason
@@ -34,12 +34,12 @@ class Placed:
     """Pods whose Node objects are gone: nothing of them runs, and only their deletion makes them anew."""
     unbound: tuple[PodView, ...] = ()
     """Pods that have never run, and wait for a pool that they are no longer meant for."""
-    room: Room | None = None
+    reservation: Reservation | None = None
     notes: tuple[Note, ...] = ()
     moving: bool = False
     outlook: tuple[str, ...] = ()
     """What each member would do next, one sentence each."""
-    next_wake_s: float | None = None
+    requeue_after_s: float | None = None
 
 
 def place(
@@ -65,13 +65,13 @@ def place(
     placed = Placed(
         ordinals=in_force,
         base=where.base,
-        verdict=_standing(observed, where),
+        verdict=_at_rest(observed, where),
         state=state,
-        room=move.room,
+        reservation=move.reservation,
         notes=() if undone is None else (undone,),
         outlook=tuple(_outlook(observed, where, move)),
     )
-    if set(in_force) != set(observed.in_force) or not observed.told:
+    if set(in_force) != set(observed.in_force) or not observed.published:
         notes = (*placed.notes, *where.notes)
         return replace(
             placed, verdict=where.notes[0] if where.notes else placed.verdict, notes=notes, moving=True
@@ -105,14 +105,16 @@ def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move,
     if vanished:
         note = _removal(observed, vanished)
         # The others are looked at again, those of nodes that went later too.
-        wake_s = _AT_ONCE_S if len(granted) < len(asked) else None
-        return replace(placed, verdict=note, notes=(*placed.notes, note), moving=True, next_wake_s=wake_s)
+        requeue_after_s = _AT_ONCE_S if len(granted) < len(asked) else None
+        return replace(
+            placed, verdict=note, notes=(*placed.notes, note), moving=True, requeue_after_s=requeue_after_s
+        )
     holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
-    wakes = [_earliest(observed, policy), *(one.wake_s for one in holds)]
-    wake_s = min((one for one in wakes if one is not None), default=None)
+    requeues = [_earliest(observed, policy), *(one.requeue_after_s for one in holds)]
+    requeue_after_s = min((one for one in requeues if one is not None), default=None)
     warned = tuple(one.note for one in holds if one.note.warning)
     verdict = holds[0].note if holds else placed.verdict
-    return replace(placed, verdict=verdict, notes=(*placed.notes, *warned), next_wake_s=wake_s)
+    return replace(placed, verdict=verdict, notes=(*placed.notes, *warned), requeue_after_s=requeue_after_s)
 
 
 def _to_evict(observed: PlacementInput, move: Move) -> Iterator[End]:
@@ -138,7 +140,9 @@ def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tunin
     """Leave the ordinals and the pods as they are; only what no node has any more is removed."""
     granted, held, state = permitted(observed, _vanished(observed), state, tuning)
     vanished = tuple(one.pod for one in granted)
-    wake_s = min((one.wake_s for one in held if one.wake_s is not None), default=None)
+    requeue_after_s = min(
+        (one.requeue_after_s for one in held if one.requeue_after_s is not None), default=None
+    )
     kept = tuple(sorted(observed.in_force))
     if observed.desired == 0:
         note = Note(Reason.BALANCED, "no replica is asked for")
@@ -153,7 +157,9 @@ def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tunin
         )
     where = replace(ordinals(observed, policy, state), in_force=frozenset(kept))
     outlook = tuple(_outlook(observed, where, Move(Hold(note))))
-    return Placed(kept, where.base, note, state, vanished=vanished, outlook=outlook, next_wake_s=wake_s)
+    return Placed(
+        kept, where.base, note, state, vanished=vanished, outlook=outlook, requeue_after_s=requeue_after_s
+    )
 
 
 def _vanished(observed: PlacementInput) -> Iterator[End]:
@@ -192,12 +198,12 @@ def _misborn(observed: PlacementInput) -> tuple[End, ...]:
         and member.born is Pool.ON_DEMAND
         and member.ordinal not in observed.in_force
         and member.pod.counts
-        and member.pod.standing is Standing.UNBOUND
+        and member.pod.node_status is NodeStatus.UNBOUND
         and member.pod.unschedulable_since is not None
     )
 
 
-def _standing(observed: PlacementInput, where: Ordinals) -> Note:
+def _at_rest(observed: PlacementInput, where: Ordinals) -> Note:
     """Say how it stands when nothing is to be moved."""
     unready = [member.ordinal for member in observed.members if not member.is_sound]
     if unready:
@@ -241,12 +247,12 @@ def _stands(member: Member) -> str:
         return "not there now"
     if pod.terminating:
         return f"ending on node {pod.node}" if pod.node else "ending"
-    match pod.standing:
-        case Standing.UNBOUND:
+    match pod.node_status:
+        case NodeStatus.UNBOUND:
             return "waits for a node"
-        case Standing.LOST:
+        case NodeStatus.LOST:
             return f"on node {pod.node}, which has gone or says nothing"
-        case Standing.DOOMED:
+        case NodeStatus.DOOMED:
             return f"on doomed node {pod.node}"
         case _:
             pool = f"{member.pool} " if member.pool is not None else ""
@@ -263,10 +269,12 @@ def _next(member: Member, wanted: Pool, move: Move) -> str:
         return ""
     if not member.may_stand_on(wanted):
         return f": stays ({member.reach.why})"
-    holds = isinstance(move.step, Hold) and (move.room is None or move.room.ordinal == member.ordinal)
+    holds = isinstance(move.step, Hold) and (
+        move.reservation is None or move.reservation.ordinal == member.ordinal
+    )
     if not isinstance(move.step, Hold) or not holds:
         return ": moves later"
-    return f": {'waits' if move.room is None else 'moves next'} ({move.step.note.reason})"
+    return f": {'waits' if move.reservation is None else 'moves next'} ({move.step.note.reason})"
 
 
 def _by_itself(member: Member) -> str | None:
@@ -278,6 +286,6 @@ def _by_itself(member: Member) -> str | None:
         if pod.successor:
             return f": the kubelet of the new node {pod.node} starts it"
         return ": removed, and made anew" if pod.vanished else f": made anew when Node {pod.node} is gone"
-    if pod.standing is Standing.DOOMED and not member.is_doomed:
+    if pod.node_status is NodeStatus.DOOMED and not member.is_doomed:
         return ": left to whoever drains the node"
     return None

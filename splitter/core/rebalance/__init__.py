@@ -1,6 +1,6 @@
 """How replicas move between the pools: to on-demand at once, back to spot carefully.
 
-The planner calls `decide` once a pass, after everything parked is at 0, with what `kube.observe`
+The planner calls `decide` once a reconcile, after everything parked is at 0, with what `kube.observe`
 counted (`RebalanceInput`) and what the Split remembered (`RebalanceState`); it gets the two counts to
 write, the state to persist, the sentences for people and the time of the next look (`Decision`).
 Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts. `placement` has

@@ -1,6 +1,6 @@
 """One decision about one workload: two counts, what to remember, why, and when to look again.
 
-The planner calls `decide` in every pass in which nothing is parked, and applies the result in this
+The planner calls `decide` in every reconcile in which nothing is parked, and applies the result in this
 order: on-demand, deletion costs of the doomed, spot, state. `decide` is final: its raises are bounded
 and its lowerings guarded inside. It must never see a clock: the same input gives the same answer.
 """
@@ -29,7 +29,7 @@ class Decision:
     spot: int
     state: RebalanceState
     notes: tuple[Note, ...]
-    next_wake_s: float | None
+    requeue_after_s: float | None
     """When time alone may change the answer; None when only an event can."""
 
 
@@ -41,7 +41,7 @@ def decide(
 ) -> Decision:
     """Return what both twins should hold now.
 
-    Counts in replicas; `next_wake_s` in seconds. Never raises: inputs that contradict each other (more
+    Counts in replicas; `requeue_after_s` in seconds. Never raises: inputs that contradict each other (more
     ready replicas than asked for, instants of the future) are read the safe way.
     Source: design, "Rebalancing", section 3; deviations from its pseudo-code: docs/adr/0010.
 
@@ -60,7 +60,7 @@ def decide(
         spot=spot,
         state=figures.state,
         notes=explain(figures, on_demand, spot),
-        next_wake_s=_next_wake_s(figures, on_demand),
+        requeue_after_s=_requeue_after_s(figures, on_demand),
     )
 
 
@@ -74,7 +74,7 @@ def _replicas(figures: Figures) -> tuple[int, int]:
     return on_demand, spot_replicas(figures, on_demand)
 
 
-def _next_wake_s(figures: Figures, on_demand: int) -> float | None:
+def _requeue_after_s(figures: Figures, on_demand: int) -> float | None:
     """Return the seconds until the first timer that may change the counts; None when there is none."""
     observed, policy, state, tuning = figures.observed, figures.policy, figures.state, figures.tuning
     if policy.freeze or observed.desired == 0:

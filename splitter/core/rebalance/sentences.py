@@ -1,7 +1,7 @@
 """What people read about a decision: one sentence with its numbers for each move and each hold.
 
 Called by `decide` after the counts are settled; it changes none of them. Sentences name instants, not
-countdowns, so that the same state says the same thing in every pass and one Event stays one Event.
+countdowns, so that the same state says the same thing in every reconcile and one Event stays one Event.
 """
 
 from collections.abc import Iterator

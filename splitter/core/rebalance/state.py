@@ -1,6 +1,6 @@
 """What a decision is made from: the counts of the moment, the memory of the past, the time constants.
 
-`RebalanceInput` is built by the observer in every pass, `RebalanceState` comes from the Split's status
+`RebalanceInput` is built by the observer in every reconcile, `RebalanceState` comes from the Split's status
 and goes back there, `Tuning` comes from the settings. Nothing here decides. Counts are replicas,
 durations seconds, instants aware UTC datetimes.
 """
@@ -33,7 +33,7 @@ class Tuning:
     """Losses closer together than this are one event (AWS reclaims in bursts of minutes)."""
     settle_s: float = 10.0
     """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
-    probe_replicas: int = 1
+    capacity_probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
     step_fraction: float = 0.25
     """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
@@ -106,7 +106,7 @@ class RebalanceInput:
     surging: int = 0
     """Beside both specs: what rollouts hold or may hold, replicas that wait for a node left out."""
     fit_spot: int = 0
-    """Replicas that the healthy spot nodes have room for now (`nodes.free_room`)."""
+    """Replicas that the healthy spot nodes have room for now (`nodes.count_headroom`)."""
     blocked: str = ""
     """Why no more spot can be counted on now: an autoscaler says so, or a node hints that it may go."""
     view_broken: bool = False
@@ -142,7 +142,7 @@ class RebalanceInput:
         """Count only what will still be there when the controllers have caught up with the specs.
 
         For a moment after a scale-down more pods exist than are asked for. Counting those would let
-        two passes in a row spend the same surplus. What goes first is what a ReplicaSet deletes first:
+        two reconciles in a row spend the same surplus. What goes first is what a ReplicaSet deletes first:
         the unready, the doomed (their deletion cost is -1000), then the youngest.
         """
         on_demand_ready = min(self.on_demand_ready, self.on_demand_spec)
@@ -166,7 +166,7 @@ class RebalanceInput:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceState:
-    """What must outlive a pass and a restart; kept in the Split's status (`to_json`, `from_json`).
+    """What must outlive a reconcile and a restart; kept in the Split's status (`to_json`, `from_json`).
 
     >>> RebalanceState.from_json(RebalanceState(lost=True, window=4).to_json())
     RebalanceState(soak_s=None, last_loss=None, lost=True, window=4, ...)
@@ -255,12 +255,12 @@ class RebalanceState:
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the default, in JSON's own types, camelCase as in the CRD."""
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value != field.default:
-                found[_WIRE[field.name]] = _plain(value)
-        return found
+                values[_WIRE[field.name]] = _plain(value)
+        return values
 
     @staticmethod
     def from_json(status: object) -> "RebalanceState":

@@ -140,8 +140,8 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             state,
             lost=True,
             interrupted=True,
-            window=tuning.probe_replicas,
-            asked=observed.spot_ready + tuning.probe_replicas,
+            window=tuning.capacity_probe_replicas,
+            asked=observed.spot_ready + tuning.capacity_probe_replicas,
         )
     charged = (*sorted(known), *sorted(unknown))[:CHARGED_MAX]
     return replace(
@@ -212,16 +212,16 @@ def on_demand_replicas(figures: Figures) -> int:
     if spec < target:
         missing = observed.desired - figures.up - serving
         spot_serving = observed.spot_spec - observed.spot_doomed
-        room = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
-        return spec + min(target - spec, max(missing, room, 0))
+        headroom = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
+        return spec + min(target - spec, max(missing, headroom, 0))
 
     surplus = spec - figures.need_down - doomed
     stepped = observed.age_s(figures.state.last_step)
     resting = figures.state.last_step is not None and stepped < tuning.step_interval_s
     if surplus <= 0 or observed.view_broken:
         return spec
-    room = observed.desired + max(1, observed.max_surge)
-    above = max(0, serving + observed.spot_spec - observed.spot_doomed - room)
+    headroom = observed.desired + max(1, observed.max_surge)
+    above = max(0, serving + observed.spot_spec - observed.spot_doomed - headroom)
     step = above if resting else max(above, step_replicas(observed.desired, tuning))
     free = spec - observed.on_demand_ready - observed.on_demand_doomed
     spare = max(0, observed.spot_ready + observed.on_demand_ready - observed.desired)
@@ -231,7 +231,7 @@ def on_demand_replicas(figures: Figures) -> int:
 def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
     """Step 4a: double the window when everything last asked for is ready; forget it after the loss."""
     if not state.lost:
-        return replace(state, window=tuning.probe_replicas, asked=None)
+        return replace(state, window=tuning.capacity_probe_replicas, asked=None)
     ready, window = observed.spot_ready, state.window
     if state.asked is not None and ready < state.asked:
         return state
@@ -243,7 +243,7 @@ def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> Re
 def spot_replicas(figures: Figures, on_demand: int) -> int:
     """Step 4: ask for what is wanted, within N + S, and give back only what is spare.
 
-    `on_demand` is what step 3 decided: the two lowerings of one pass share one surplus.
+    `on_demand` is what step 3 decided: the two lowerings of one reconcile share one surplus.
     """
     observed, keep = figures.observed, figures.keep
     spec = observed.spot_spec
@@ -254,7 +254,7 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     target = min(live, top)
     if not figures.releasing:
         # While the doomed are let go nothing is asked for: a ReplicaSet deletes Pending pods first, and
-        # a doomed one would live on in the place of the probe. The next pass asks again.
+        # a doomed one would live on in the place of the probe. The next reconcile asks again.
         target = max(min(_ask(figures, top), spot_cap(figures, on_demand)), target)
     if target >= spec:
         return target
@@ -273,10 +273,10 @@ def spot_cap(figures: Figures, on_demand: int) -> int:
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
     # With S = 0 the probe is still one more: without it nothing would ever return.
-    room = max(1, observed.max_surge)
+    headroom = max(1, observed.max_surge)
     if not figures.probing:  # else it would not return for as long as a rollout stands still
-        room = max(0, room - observed.surging)
-    return observed.desired + room - (on_demand - stuck) + figures.keep
+        headroom = max(0, headroom - observed.surging)
+    return observed.desired + headroom - (on_demand - stuck) + figures.keep
 
 
 def step_replicas(desired: int, tuning: Tuning) -> int:
@@ -304,8 +304,8 @@ def _ask(figures: Figures, top: int) -> int:
     # let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
     blind = not figures.keep and not observed.on_demand_over_quota
-    probe = figures.tuning.probe_replicas if blind else 0
-    window = max(probe, believed)
+    capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0
+    window = max(capacity_probe, believed)
     if blind and not (observed.blocked or settling):
         window = max(window, figures.state.window)
     return min(top, observed.spot_ready + figures.keep + window)

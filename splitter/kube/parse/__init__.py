@@ -5,12 +5,7 @@ Kubernetes itself defaults them; nothing here judges. A module a kind; `fields` 
 """
 
 from splitter.kube.parse.edits import owned
-from splitter.kube.parse.fields import Raw, instant, quantity
-from splitter.kube.parse.nodes import node_facts
-from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
-from splitter.kube.parse.splits import namespace, placement, split
-from splitter.kube.parse.template_sets import template_set
-from splitter.kube.parse.voices import (
+from splitter.kube.parse.external_signals import (
     autoscaler,
     autoscaler_status,
     claim,
@@ -18,6 +13,11 @@ from splitter.kube.parse.voices import (
     node_event,
     refusal,
 )
+from splitter.kube.parse.fields import Raw, instant, quantity
+from splitter.kube.parse.nodes import node_facts
+from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
+from splitter.kube.parse.splits import namespace, placement, split
+from splitter.kube.parse.template_sets import template_set
 from splitter.kube.parse.workloads import replica_set, source, twin
 
 __all__ = [

@@ -26,16 +26,16 @@ def edits(raw: Raw) -> tuple[Edit, ...]:
     Lists and maps that are owned as a whole are left out: the server's defaults are in them. At most
     MAX_EDITS are told.
     """
-    found: dict[tuple[str, ...], Edit] = {}
+    edited: dict[tuple[str, ...], Edit] = {}
     lists = KeyedLists()
     for entry in raw["metadata"].get("managedFields", ()):
         owned = (entry.get("fieldsV1") or {}).get("f:spec", {}).get("f:template")
         if owned and entry.get("manager") != FIELD_MANAGER:
             for edit in _values(owned, raw["spec"]["template"], ("spec", "template"), lists):
-                if len(found) == MAX_EDITS:
+                if len(edited) == MAX_EDITS:
                     break
-                found[edit.path] = edit
-    return tuple(found[path] for path in sorted(found))
+                edited[edit.path] = edit
+    return tuple(edited[path] for path in sorted(edited))
 
 
 def owned(raw: Raw) -> str:

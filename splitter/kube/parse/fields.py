@@ -24,24 +24,24 @@ _SUFFIXES |= {f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("K
 @lru_cache(maxsize=4096)
 def instant(text: str) -> datetime:
     """Parse an RFC 3339 time as the API writes it; always aware, UTC. Pods often share one."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    parsed = datetime.fromisoformat(text)
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
 def texts(written: Raw | None) -> Raw:
     """Return labels or annotations. Raises UnreadableError when a value is no text: then none is believed."""
-    found = written or {}
-    if not all(isinstance(text, str) for text in found.values()):
+    values = written or {}
+    if not all(isinstance(text, str) for text in values.values()):
         raise UnreadableError("a label or an annotation is no text")
-    return found
+    return values
 
 
 def count(holder: Raw, name: str, default: int = 0) -> int:
     """Return a whole number of an object. Raises UnreadableError for anything else: then none is believed."""
-    found = holder.get(name, default)
-    if not isinstance(found, int) or isinstance(found, bool):
+    value = holder.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool):
         raise UnreadableError(f"{name} is no whole number")
-    return found
+    return value
 
 
 def maybe_instant(text: str | None) -> datetime | None:
@@ -70,10 +70,10 @@ def quantity(resource: str, text: str | float) -> int:
 
 def owners(metadata: Raw) -> tuple[Raw, ...]:
     """Return the owners. Raises UnreadableError when what names one is no text: then none is believed."""
-    found = tuple(metadata.get("ownerReferences", ()))
-    if not all(isinstance(ref[name], str) for ref in found for name in ("kind", "name", "uid")):
+    references = tuple(metadata.get("ownerReferences", ()))
+    if not all(isinstance(ref[name], str) for ref in references for name in ("kind", "name", "uid")):
         raise UnreadableError("what names an owner is no text")
-    return found
+    return references
 
 
 def controller(metadata: Raw) -> Raw | None:
@@ -83,4 +83,4 @@ def controller(metadata: Raw) -> Raw | None:
 
 def condition(status: Raw, kind: str) -> Raw | None:
     """Return the condition of one type."""
-    return next((found for found in status.get("conditions", ()) if found["type"] == kind), None)
+    return next((condition for condition in status.get("conditions", ()) if condition["type"] == kind), None)

@@ -9,11 +9,11 @@ from sys import intern
 import orjson
 
 from splitter.core.causes import ContainerFacts, of_containers, of_scheduling
-from splitter.core.desired.placing import MAX_REQUIREMENTS
+from splitter.core.desired.scheduling import MAX_REQUIREMENTS
+from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_POOL, LABEL_SOURCE
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
 from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
-from splitter.core.surface import ANNOTATION_HELD_FOR, LABEL_POOL, LABEL_SOURCE
 from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
 from splitter.kube.records import PodRecord
 
@@ -73,8 +73,8 @@ def pod(raw: Raw) -> PodRecord:
 
 def _template_hash(labels: Mapping[str, str]) -> str:
     """Return the label by which a ReplicaSet selects, if a name may have it: anybody may write any text."""
-    found = labels.get(TEMPLATE_HASH, "")
-    return found if is_name(found) else ""
+    template_hash = labels.get(TEMPLATE_HASH, "")
+    return template_hash if is_name(template_hash) else ""
 
 
 def _asked_to_end(metadata: Raw) -> datetime | None:
@@ -85,9 +85,9 @@ def _asked_to_end(metadata: Raw) -> datetime | None:
     return instant(metadata["deletionTimestamp"]) - grace
 
 
-def _since(found: Raw, metadata: Raw) -> datetime:
+def _since(condition: Raw, metadata: Raw) -> datetime:
     """Return when a condition became so; some kubelets leave it out."""
-    return instant(found.get("lastTransitionTime") or metadata["creationTimestamp"])
+    return instant(condition.get("lastTransitionTime") or metadata["creationTimestamp"])
 
 
 def _unready_since(ready: Raw | None, scheduled: Raw | None, metadata: Raw) -> datetime | None:

@@ -1,10 +1,10 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
+from splitter.core.labels_annotations import source_of_split
 from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
 from splitter.core.packed import packed
-from splitter.core.surface import source_of_split
 from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
@@ -27,8 +27,8 @@ def split(raw: Raw) -> SplitRecord:
         takes_over=bool(spec.get("takeOver")),
         state=str(status.get("state", "")),
         conflict=bool(status.get("conflict")),
-        fights=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
-        fighter=str(status.get("fighter", "")),
+        write_conflicts=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
+        conflicting_writer=str(status.get("fighter", "")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
         rebalance=remembered if isinstance(remembered, dict) else {},

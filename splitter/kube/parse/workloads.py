@@ -8,9 +8,7 @@ import orjson
 
 from splitter.core.causes import of_refusal
 from splitter.core.desired import template_hash
-from splitter.core.model import Pool, SourceView, Trouble
-from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
-from splitter.core.surface import (
+from splitter.core.labels_annotations import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_SOURCE,
@@ -22,6 +20,8 @@ from splitter.core.surface import (
     SPLIT_TWIN,
     twin_name,
 )
+from splitter.core.model import Pool, SourceView, Trouble
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
 from splitter.kube.parse.fields import (

@@ -90,8 +90,8 @@ def real_nodes(progress: Callable[[str], None], environment: Mapping[str, str] =
 def _find(name: str, packages: tuple[str, ...], into: Path) -> None:
     """Link a program of the system's into the build, or take it from Debian's packages."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_PATHS))
-    if (found := shutil.which(name, path=path)) is not None:
-        (into / name).symlink_to(found)
+    if (program := shutil.which(name, path=path)) is not None:
+        (into / name).symlink_to(program)
         return
     try:
         debian.unpack(into / f"debian-{name}", *packages)

@@ -202,12 +202,12 @@ class RealFleet(Nodes):
         on-demand ones unless told otherwise, that must not die meanwhile. The Service has one port, and
         answers at / with status 200.
         """
-        found = self._api.get(f"/api/v1/namespaces/{namespace}/services/{service}")["spec"]
+        raw = self._api.get(f"/api/v1/namespaces/{namespace}/services/{service}")["spec"]
         source = machine or self.names("on-demand")[0]
         log = self._world.logs / f"traffic-{next(self._runs)}.log"
         command = [
             "/run/programs/load",
-            f"-service={found['clusterIP']}:{found['ports'][0]['port']}",
+            f"-service={raw['clusterIP']}:{raw['ports'][0]['port']}",
             f"-endpoints={namespace}/{service}",
             f"-api={API_URL}",
             f"-called={LOOPBACK}",
@@ -226,10 +226,10 @@ class RealFleet(Nodes):
         try:
             self._wait_until_usable(names)
         except SandboxError as fault:
-            told = "\n".join(
+            end = "\n".join(
                 f"{name}/{log}:\n{last_lines(self._home(name) / log, 5)}" for name in names for log in _LOGS
             )
-            raise SandboxError(f"{fault} The logs end:\n{told}") from fault
+            raise SandboxError(f"{fault} The logs end:\n{end}") from fault
         return tuple(names)
 
     def _start(self, name: str) -> None:

@@ -33,7 +33,7 @@ SLOW = Workload("slow", 60)
 # What a splitter with its default settings is told about each workload.
 ANNOTATIONS = {"splitter.io/spot-percent": "80", "splitter.io/soak": f"{SOAK_S}s"}
 
-_TOLD = ", ".join(f"{key}={text}" for key, text in ANNOTATIONS.items())
+_REPORTED = ", ".join(f"{key}={text}" for key, text in ANNOTATIONS.items())
 
 TEXT = f"""\
 One control plane (etcd, kube-apiserver, kube-controller-manager, kube-scheduler; KWOK plays the kubelets),
@@ -48,7 +48,7 @@ notice      the taint karpenter.sh/disrupted:NoSchedule on all spot nodes
 gone        the Node objects of all spot nodes are deleted, and right after that the pods on them, with grace
             0; a pod is lost from the moment its Node is gone
 outage      gone, and {OUTAGE_S:g} s later new nodes of the same names; the next comes {GAP_S:g} s after that
-splitter    all settings at their defaults; annotations {_TOLD}.
+splitter    all settings at their defaults; annotations {_REPORTED}.
             Spot that is lost after less than an hour doubles the soak: {2 * SOAK_S} s after the first outage
             of a round, {4 * SOAK_S} s after the second
 

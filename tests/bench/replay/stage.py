@@ -124,9 +124,9 @@ def _split(shop: Shop, cast: Cast, tell: Callable[[str], None]) -> list[str]:
     shop.kubectl("apply", "-f", str(cast.manifest))
     shop.kubectl("scale", "deployment", "--all", f"--replicas={cast.replicas}")
     names = sorted(shop.deployments())
-    told = {"metadata": {"annotations": {READY_AFTER: f"{cast.start_s:g}s"}}}
+    published = {"metadata": {"annotations": {READY_AFTER: f"{cast.start_s:g}s"}}}
     for name in names:
-        patch = json.dumps({"spec": {"template": told}})
+        patch = json.dumps({"spec": {"template": published}})
         shop.kubectl("patch", "deployment", name, "--type=merge", "-p", patch)
     for name in names:
         shop.wait_rolled_out(name)

@@ -30,7 +30,7 @@ class TestCompression:
         assert tuning.soak_max_s == Tuning().soak_max_s / 60
         assert tuning.release_s == 1.0
         assert tuning.step_fraction == Tuning().step_fraction
-        assert tuning.probe_replicas == Tuning().probe_replicas
+        assert tuning.capacity_probe_replicas == Tuning().capacity_probe_replicas
 
     def test_changes_no_prediction(self) -> None:
         """A trace at sixty times the speed costs a sixtieth of the replica-seconds, with the same moves."""

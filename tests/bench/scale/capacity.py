@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from bench.scale.tables import Figures, number, piped, told
+from bench.scale.tables import Figures, number, piped, published
 
 TARGETS = (3_000, 10_000, 100_000)
 PODS_A_CLUSTER = 150_000
@@ -111,7 +111,7 @@ def measured_table(runs: Sequence[Measured]) -> str:
     """Return what one process was seen to need."""
     head = ["one process", *(_title(run) for run in runs)]
     rows = [
-        [title, *(told(run.figure(measure, name), unit) for run in runs)]
+        [title, *(published(run.figure(measure, name), unit) for run in runs)]
         for title, measure, name, unit in _SHOWN
     ]
     return piped(head, rows)
@@ -146,10 +146,10 @@ def _needs(target: int, run: Measured, memory: Growth, start: Growth) -> list[st
         f"{pods:,}",
         f"{clusters:,}",
         f"{installs:,} of {each:,}",
-        told(memory.of(each, run.replicas), "MB"),
-        told(memory.of(each, run.replicas) * installs / 1000, "GB"),
-        told(start.of(each, run.replicas), "s"),
-        told(storm_s * target / clusters, "s"),
+        published(memory.of(each, run.replicas), "MB"),
+        published(memory.of(each, run.replicas) * installs / 1000, "GB"),
+        published(start.of(each, run.replicas), "s"),
+        published(storm_s * target / clusters, "s"),
     ]
 
 

@@ -373,12 +373,12 @@ def events(run: Run, controller: Controller) -> None:
     here = run.here
     at_rest(controller, run.pace.calm_s)
     paths = [f"{PODS}/{pod['metadata']['name']}" for pod in here.sandbox.api.list(PODS)][:_EVENTS]
-    with _cost_of_events(run, "event", controller) as heard:
-        heard.append(_annotate(here, paths))
-    with _cost_of_events(run, "events_at_once", controller) as heard:
+    with _cost_of_events(run, "event", controller) as sent:
+        sent.append(_annotate(here, paths))
+    with _cost_of_events(run, "events_at_once", controller) as sent:
         for begin in range(0, len(paths), _AT_ONCE):
             controller.pause()  # so that they wait in its sockets
-            heard.append(_annotate(here, paths[begin : begin + _AT_ONCE]))
+            sent.append(_annotate(here, paths[begin : begin + _AT_ONCE]))
             controller.resume()
             let_pass(_READ_S)
 
@@ -410,13 +410,13 @@ def _annotate(here: Crowd, paths: Sequence[str]) -> int:
 @contextmanager
 def _cost_of_events(run: Run, name: str, controller: Controller) -> Iterator[list[int]]:
     """Note what each of the events cost whose numbers are put into the list, a second later."""
-    heard: list[int] = []
+    sent: list[int] = []
     with run.measured(name, controller.process_id) as found:
         before_s = cpu_seconds(controller.process_id)
-        yield heard
+        yield sent
         let_pass(_READ_S)
         used_s = cpu_seconds(controller.process_id) - before_s
-        found |= {"events": sum(heard), "microseconds": round(used_s / sum(heard) * 1e6)}
+        found |= {"events": sum(sent), "microseconds": round(used_s / sum(sent) * 1e6)}
 
 
 def _fail_over(run: Run) -> None:

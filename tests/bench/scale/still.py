@@ -36,10 +36,10 @@ from bench.scale.rounds import (
 )
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
+from splitter.core.labels_annotations import ownership_mark_value
 from splitter.core.model import Policy, Pool
-from splitter.core.surface import mark_value
 from splitter.demo.watching import ScaleLog, Watch
-from splitter.kube import bodies, parse
+from splitter.kube import parse, payloads
 from splitter.render import Renderer
 from splitter.sandbox import Api, Instant, PatchKind, Sandbox
 from splitter.sandbox.errors import SandboxError
@@ -168,7 +168,9 @@ def _write(api: Api, size: Size, on_demand: Sequence[str], spot: Sequence[str]) 
 
 def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[Pool, list[str]]) -> None:
     source = api.create(DEPLOYMENTS, _new(source_deployment(NAMESPACE, name, sum(map(len, nodes.values())))))
-    mark = mark_value(source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"]))
+    mark = ownership_mark_value(
+        source["metadata"]["uid"], parse.instant(source["metadata"]["creationTimestamp"])
+    )
     path = f"{DEPLOYMENTS}/{name}"
     annotated = {"metadata": {"annotations": {_MARK: mark, "splitter.io/on-demand-base": str(base)}}}
     source = api.patch(path, annotated, field_manager="splitter")
@@ -176,7 +178,7 @@ def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[P
     view = parse.source(source).view
     for pool, places in nodes.items():
         rendered = renderer.render(orjson.loads(view.manifest_json), pool, Policy(on_demand_base=base))
-        body = bodies.twin(ApplyTwin(pool, rendered.manifest_json, rendered.hash, len(places), 1, 0, None))
+        body = payloads.twin(ApplyTwin(pool, rendered.manifest_json, rendered.hash, len(places), 1, 0, None))
         twin_path = f"{DEPLOYMENTS}/{name}-{pool.value}"
         twin = api.patch(twin_path, body, kind=PatchKind.APPLY, field_manager="splitter")
         _is_done(api, twin_path, twin)
@@ -184,7 +186,7 @@ def _write_one(api: Api, renderer: Renderer, name: str, base: int, nodes: dict[P
     parked = replica_set_of(NAMESPACE, source, source["spec"]["template"], 0)
     park(parked)
     api.create(_REPLICA_SETS, _selecting(_new(parked)))
-    split = bodies.reporting_split(view, takes_over=True)
+    split = payloads.reporting_split(view, takes_over=True)
     api.patch(f"{SPLITS}/{name}", split, kind=PatchKind.APPLY, field_manager="splitter")
 
 

@@ -159,7 +159,7 @@ def lines(sizes: Sizes, replicas: int = REPLICAS) -> Iterator[tuple[str, ...]]:
     for row in ROWS:
         found = {size: row.figure(sizes[size]) for size in ordered}
         known = {size: figure for size, figure in found.items() if figure is not None}
-        cells = tuple(told(found[size], row.unit) for size in ordered)
+        cells = tuple(published(found[size], row.unit) for size in ordered)
         yield (row.title, *cells, *_beside(row, sizes, known, replicas))
 
 
@@ -175,7 +175,7 @@ def _beside(row: Row, sizes: Sizes, known: Mapping[int, float], replicas: int) -
     seen = sizes[size][row.measure]
     busy = _NONE if "machine_percent" not in seen else f"{seen['machine_percent']} %, {seen['load_average']}"
     return (
-        told(floor, row.unit),
+        published(floor, row.unit),
         _NONE if not floor else f"{figure / floor:.2f}",
         goal,
         met,
@@ -185,7 +185,7 @@ def _beside(row: Row, sizes: Sizes, known: Mapping[int, float], replicas: int) -
     )
 
 
-def told(figure: float | None, unit: str) -> str:
+def published(figure: float | None, unit: str) -> str:
     """Return a figure with three digits or so and its unit, a dash for one that is missing."""
     if figure is None:
         return _NONE
@@ -258,5 +258,7 @@ def _fitted(sizes: Sizes, replicas: int) -> tuple[str, ...]:
     if found is None:
         return ()
     base_mb, pod_kb = found
-    told = f"- (j) by a line through all sizes: {base_mb:g} MB without a workload, and {pod_kb:g} KB for each"
-    return told, "  pod with its share of a workload."
+    published = (
+        f"- (j) by a line through all sizes: {base_mb:g} MB without a workload, and {pod_kb:g} KB for each"
+    )
+    return published, "  pod with its share of a workload."

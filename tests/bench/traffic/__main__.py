@@ -53,10 +53,10 @@ def _play(keys: Sequence[str], segments: Segments) -> int:
             for scene in (scene for scene in SCENES if scene.key in keys):
                 story = (scene.play.__doc__ or "").strip()
                 tell(f"{scene.key}, load average {os.getloadavg()[0]:.1f}: {story}")
-                told = len(segments)
+                published = len(segments)
                 with here.shops(scene.key) as shops:
                     scene.play(shops, segments)
-                for segment in segments[told:]:
+                for segment in segments[published:]:
                     for system, seen in segment.seen.items():
                         tell(f"  {segment.name}, {system}: {report.Figures.of(segment, seen)}")
     except KeyboardInterrupt:

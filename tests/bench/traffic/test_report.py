@@ -98,8 +98,8 @@ class TestTargets:
 
     def test_of_the_test_itself(self) -> None:
         """Where the plain Deployment loses nothing, nothing is proven."""
-        [told] = misses([segment("lost, Nodes left", seen(), seen())])
-        assert "proves nothing" in told
+        [published] = misses([segment("lost, Nodes left", seen(), seen())])
+        assert "proves nothing" in published
 
 
 class TestPicture:

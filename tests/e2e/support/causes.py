@@ -15,7 +15,7 @@ def healthy(shop: Shop) -> tuple[str, str, str]:
     return condition(shop, "PodsHealthy")
 
 
-def told(shop: Shop, reason: str, words: str) -> None:
+def reported(shop: Shop, reason: str, words: str) -> None:
     """Wait until the Split says it in these words, and an Event in the same one."""
 
     def is_said() -> bool:
@@ -23,7 +23,7 @@ def told(shop: Shop, reason: str, words: str) -> None:
         return (status, said) == ("False", reason) and words in message
 
     shop.until(is_said, f"the condition {reason} with {words!r}")
-    shop.told(reason)
+    shop.reported(reason)
 
 
 def outlast_grace(shop: Shop) -> None:

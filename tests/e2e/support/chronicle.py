@@ -78,7 +78,7 @@ class Chronicle:
         assert found, f"nothing like {fact!r} was written on {subject!r}"
         return found[0].at
 
-    def told(self, since: Instant) -> str:
+    def reported(self, since: Instant) -> str:
         """Return all since a moment, a line each, in seconds after it."""
         return "\n".join(
             f"{entry.at.monotonic_s - since.monotonic_s:8.2f} s  {entry.subject:52} {entry.fact}"

@@ -67,7 +67,7 @@ def install(sandbox: Sandbox) -> Path:
 class Controller:
     """One controller process at a time; it can be stopped, killed and started again.
 
-    `launcher` is a file that is started instead of `splitter run`, with `told` in its environment. With
+    `launcher` is a file that is started instead of `splitter run`, with `reported` in its environment. With
     `cold` it is started from nothing, as a container is: for whoever measures it.
     """
 
@@ -79,10 +79,10 @@ class Controller:
         *,
         launcher: Path | None = None,
         cold: bool = False,
-        told: Mapping[str, str] | None = None,
+        reported: Mapping[str, str] | None = None,
     ) -> None:
         self.log = home / "splitter.log"
-        self._environment = {**environment(home, kubeconfig, **settings), **(told or {})}
+        self._environment = {**environment(home, kubeconfig, **settings), **(reported or {})}
         self._launcher = launcher
         self._cold = cold or launcher is not None
         self._nursery = Nursery()

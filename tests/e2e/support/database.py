@@ -108,9 +108,9 @@ class Database:
 
     # --- waiting ----------------------------------------------------------------------------------
 
-    def told(self, reason: str, text: str = "") -> str:
+    def reported(self, reason: str, text: str = "") -> str:
         """Wait for an Event of splitter's about it with this text in its note; return the note."""
-        return self.shop.told(reason, text, NAME)
+        return self.shop.reported(reason, text, NAME)
 
     def says(self, reason: str, text: str = "") -> JsonObject:
         """Wait until the Split says this reason with this text in its message; return its status."""
@@ -195,7 +195,7 @@ def manifest(
         "terminationGracePeriodSeconds": 5,
         "containers": [{"name": "db", "image": image, "resources": {"requests": requests}, **in_container()}],
     }
-    told = {
+    reported = {
         "sandbox.splitter.io/ready-after": ready_after,
         "sandbox.splitter.io/ends-after": "500ms",
         **ANNOTATIONS,
@@ -213,7 +213,7 @@ def manifest(
             "serviceName": NAME,
             "podManagementPolicy": "OrderedReady" if ordered else "Parallel",
             "selector": {"matchLabels": {"app": NAME}},
-            "template": {"metadata": {"labels": {"app": NAME}, "annotations": told}, "spec": pod},
+            "template": {"metadata": {"labels": {"app": NAME}, "annotations": reported}, "spec": pod},
             **spec,
         },
     }

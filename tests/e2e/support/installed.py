@@ -40,12 +40,12 @@ def running(sandbox: Sandbox, home: Path, namespace: str = NAMESPACE) -> Iterato
     account = pod_template(sandbox, namespace)["spec"]["serviceAccountName"]
     kubeconfig = sandbox.service_account_kubeconfig(namespace, account)
     found = yaml.safe_load(settings(sandbox, namespace)) or {}
-    told = {
+    reported = {
         name.upper(): ",".join(value) if isinstance(value, list) else str(value)
         for name, value in found.items()
     }
     controller = Controller(
-        kubeconfig, home, {"OWN_NAMESPACE": namespace, "LEADER_ELECTION": "on", **SHORT, **told}
+        kubeconfig, home, {"OWN_NAMESPACE": namespace, "LEADER_ELECTION": "on", **SHORT, **reported}
     )
     try:
         controller.start()

@@ -141,8 +141,8 @@ class MetricsApi:
         nodes = {raw["metadata"]["name"] for raw in api.list(NODES) if _is_ready(raw)}
         pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labels=selector)
         # A kubelet that is gone tells nobody what its pods use.
-        heard = [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
-        running = [pod for pod in heard if pod["status"].get("phase") == "Running"]
+        received = [pod for pod in pods if pod["spec"].get("nodeName") in nodes]
+        running = [pod for pod in received if pod["status"].get("phase") == "Running"]
         serving = [pod for pod in running if _is_ready(pod) and "deletionTimestamp" not in pod["metadata"]]
         share_m = self._loads.get(namespace, 0) / max(1, len(serving))
         items = [_pod_metrics(pod, share_m if pod in serving else 0) for pod in running]

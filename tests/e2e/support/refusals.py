@@ -49,7 +49,7 @@ def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
 def refused(shop: Shop, reason: str) -> str:
     """Wait until Split and Event say that web is refused for a reason, alike, and return their sentence."""
     shop.until(lambda: condition(shop, "Eligible")[:2] == ("False", reason), f"the condition {reason}")
-    message: str = shop.told(reason)
+    message: str = shop.reported(reason)
     status = shop.status()
     assert (status["state"], status["reason"], status["message"]) == ("Refused", reason, message)
     assert condition(shop, "Eligible")[2] == message

@@ -265,14 +265,14 @@ class Shop:
         """Tell what each Split says, and of each pod that is not ready what it and KWOK have said."""
         kwok = (self.sandbox.logs / "kwok.log").read_text(errors="replace").splitlines()
         splits = self.sandbox.api.list(f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/splits")
-        told = [f"{split['metadata']['name']}: {split.get('status')}" for split in splits]
+        reported = [f"{split['metadata']['name']}: {split.get('status')}" for split in splits]
         for raw in self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
             conditions = raw["status"].get("conditions", [])
             if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
                 name, node = raw["metadata"]["name"], raw["spec"].get("nodeName", "no node")
                 about = [line for line in kwok if name in line or f"node={node}" in line]
-                told += [f"{name} on {node}: {raw['metadata']} {raw['status']}", *about[-20:]]
-        return "\n".join(told) or "all pods are ready"
+                reported += [f"{name} on {node}: {raw['metadata']} {raw['status']}", *about[-20:]]
+        return "\n".join(reported) or "all pods are ready"
 
     # --- waiting ----------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class Shop:
             lambda: bool(look()), what=f"{what} in {self.namespace}", deadline_s=deadline_s, check=self.check
         )
 
-    def told(self, reason: str, text: str = "", name: str = "web") -> str:
+    def reported(self, reason: str, text: str = "", name: str = "web") -> str:
         """Wait for an Event of splitter's about a Deployment with this text in its note; return the note.
 
         Events come behind the moves that they tell of, the more so in an emergency.
@@ -315,7 +315,7 @@ class Shop:
         """
         name = f"posted-{next(_NUMBERS)}"
         self.apply(manifest(name, 0, labels={LABEL: "neither"}))
-        self.told("InvalidLabel", name=name)
+        self.reported("InvalidLabel", name=name)
         self.kubectl("delete", "deployment", name, "--cascade=foreground")
         self.until(lambda: self.split(name) is None, f"the report on {name} to go")
 
@@ -432,7 +432,7 @@ def manifest(
             {"name": "web", "image": image, "resources": {"requests": requests}, **in_container()}
         ],
     }
-    told = {
+    reported = {
         "sandbox.splitter.io/ready-after": ready_after,
         "sandbox.splitter.io/ends-after": ends_after,
         **ANNOTATIONS,
@@ -449,7 +449,7 @@ def manifest(
             "replicas": replicas,
             "selector": {"matchLabels": {"app": name}},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
-            "template": {"metadata": {"labels": {"app": name}, "annotations": told}, "spec": pod},
+            "template": {"metadata": {"labels": {"app": name}, "annotations": reported}, "spec": pod},
             **spec,
         },
     }

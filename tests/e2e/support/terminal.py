@@ -91,7 +91,7 @@ def _read(descriptor: int) -> str:
         return ""
 
 
-def told(answer: Answer) -> str:
+def reported(answer: Answer) -> str:
     """Return what a verb that went well said."""
     assert answer.returncode == 0, answer.stderr
     return answer.stdout

@@ -38,8 +38,8 @@ class Warm:
         output: Path,
         complaints: Path,
     ) -> None:
-        told = (tuple(arguments), dict(environment), directory, output, complaints)
-        self._process = _FORKS.Process(target=_begin, args=told, daemon=True)
+        reported = (tuple(arguments), dict(environment), directory, output, complaints)
+        self._process = _FORKS.Process(target=_begin, args=reported, daemon=True)
         self._process.start()
 
     @property

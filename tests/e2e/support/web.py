@@ -28,7 +28,7 @@ def budget(available: int, name: str = "web") -> JsonObject:
 def template(name: str = "web") -> JsonObject:
     """Return the pod template, which `shop.manifest` takes."""
     fields = {"POD": "metadata.name", "NODE": "spec.nodeName"}
-    told = [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()]
+    reported = [{"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()]
     planted = in_container()
     # A probe that fails because the machine is busy says nothing about the pod.
     patient = {"periodSeconds": 1, "timeoutSeconds": 10, "failureThreshold": 5}
@@ -38,7 +38,7 @@ def template(name: str = "web") -> JsonObject:
         "imagePullPolicy": "Never",
         "ports": [{"containerPort": PORT}],
         **planted,
-        "env": [*planted["env"], *told, {"name": "WORK", "value": "10ms"}],
+        "env": [*planted["env"], *reported, {"name": "WORK", "value": "10ms"}],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
         "readinessProbe": {"httpGet": {"path": "/healthz", "port": PORT}, **patient},
         "lifecycle": {"preStop": {"sleep": {"seconds": 2}}},

@@ -1,0 +1,113 @@
+"""The placeholder: a pod that asks for what a member asks for, in the pool that the member is to move to.
+
+`placement_table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
+there is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
+It runs nothing but a pause image, reads nothing, and yields to any pod of a higher priority.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from splitter.core.desired import (
+    Manifest,
+    NodePresets,
+    add_tolerations,
+    canonical_json,
+    mapping_at,
+    require_node_affinity,
+    template_hash,
+)
+from splitter.core.desired.manifest import mappings
+from splitter.core.model import Pool
+
+# What of a pod decides on which nodes it may be, beside its resources and volumes.
+_WHERE: Final = (
+    *("nodeSelector", "affinity", "tolerations", "schedulerName", "runtimeClassName", "resourceClaims"),
+)
+_ASKED: Final = ("requests", "limits", "claims")
+PRIORITY_CLASS: Final = "splitter-placeholder"
+"""Lower than any other, so that placeholders yield (manifests/placeholder.yaml)."""
+
+# The restricted Pod Security Standard asks for all of these.
+_CONTAINER_SECURITY: Final = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_POD_SECURITY: Final = {
+    "runAsNonRoot": True,
+    "runAsUser": 65535,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRules:
+    """What the settings say about placeholders."""
+
+    nodes: NodePresets
+    image: str
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the namespace of the workload."""
+
+
+def reservation_hash(source: Manifest, rules: ReservationRules) -> str:
+    """Return a hash of all that a placeholder of this StatefulSet is made of, its ordinal and pool apart."""
+    return template_hash({"spec": _asked(source, rules)})
+
+
+def placeholder_manifest(
+    source: Manifest, pool: Pool, rules: ReservationRules, volume_terms_json: str = ""
+) -> dict[str, object]:
+    """Return the spec of a placeholder for a member of this StatefulSet in a pool.
+
+    `volume_terms_json` are the nodeSelectorTerms of the member's volumes, as a JSON list. Raises ValueError
+    where nothing tells spot nodes from others.
+    """
+    terms = rules.nodes.spot_terms if pool is Pool.SPOT else rules.nodes.on_demand_terms
+    spec = require_node_affinity(_asked(source, rules), terms)
+    if volume_terms_json:
+        spec = require_node_affinity(spec, mappings(json.loads(volume_terms_json)))
+    if pool is Pool.SPOT:
+        spec = add_tolerations(spec, rules.nodes.spot_tolerations)
+    return spec
+
+
+def _asked(source: Manifest, rules: ReservationRules) -> dict[str, object]:
+    pod = mapping_at(mapping_at(mapping_at(source, "spec"), "template"), "spec")
+    sidecars = [one for one in mappings(pod.get("initContainers")) if one.get("restartPolicy") == "Always"]
+    holding = [*mappings(pod.get("containers")), *sidecars]
+    spec: dict[str, object] = {key: pod[key] for key in _WHERE if key in pod}
+    if own := _resources(pod):
+        spec["resources"] = own
+    spec |= {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 0,
+        "priorityClassName": PRIORITY_CLASS,
+        "securityContext": _POD_SECURITY,
+        "containers": [_container(number, one, rules.image) for number, one in enumerate(holding)],
+    }
+    if rules.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in rules.pull_secrets]
+    return json.loads(canonical_json(spec))  # type: ignore[no-any-return]
+
+
+def _container(number: int, one: Mapping[str, object], image: str) -> dict[str, object]:
+    made: dict[str, object] = {
+        "name": f"room-{number}",
+        "image": image,
+        "resources": _resources(one),
+        "securityContext": _CONTAINER_SECURITY,
+    }
+    # A port of the node is room too; it listens on none.
+    if ports := [port for port in mappings(one.get("ports")) if port.get("hostPort")]:
+        made["ports"] = [{key: port[key] for key in port if key != "name"} for port in ports]
+    return made
+
+
+def _resources(holder: Mapping[str, object]) -> dict[str, object]:
+    resources = mapping_at(holder, "resources")
+    return {key: resources[key] for key in _ASKED if key in resources}

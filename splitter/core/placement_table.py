@@ -1,0 +1,302 @@
+"""The steps of a StatefulSet in placement mode: consider it, keep its ordinals in force, let it go.
+
+The planner calls one of these a reconcile, where `is_in_place` says so. Nothing is written to the workload
+itself: the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way
+back. What the admission policy reads is made of the namespace's Splits (`kube.placement_writer`) and written
+before the Split, on the way in and on the way out: nobody is moved while the two differ. What moves and why
+is decided by `placement`; here its answer becomes writes.
+"""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from splitter.core.actions import (
+    Action,
+    CreatePlaceholder,
+    DeletePlaceholder,
+    DeleteSplit,
+    DeleteUnboundPod,
+    DeleteVanishedPod,
+    EnsureSplit,
+    EvictPod,
+    PlaceOrdinals,
+)
+from splitter.core.eligibility import placement_advice, refusal, why_unplaceable
+from splitter.core.handover import Step
+from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    source_label_state,
+)
+from splitter.core.mode import mode_of
+from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.names import ordinal_of
+from splitter.core.placeable import Reach, runs
+from splitter.core.placement import (
+    Member,
+    Placed,
+    Placeholder,
+    PlacementInput,
+    place,
+    placeholder_manifest,
+    reservation_hash,
+)
+from splitter.core.plan import Plan, PlanInput
+from splitter.core.reasons import Reason, State
+from splitter.core.rebalance import RebalanceState
+
+
+def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
+    """Whether this workload is split by placement, or is to be; what is split stays as it was taken."""
+    if source.stateful is None:
+        return False
+    if observed.split is not None and observed.split.takes_over:
+        return observed.split.ordinals is not None
+    if observed.published is not None and LABEL_SPLIT not in source.labels:
+        return True  # the Split was deleted by hand, and the policy knows nothing of that
+    by_twins = {ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER} & set(source.annotations) or observed.twins
+    labelled = LABEL_SPLIT in source.labels
+    return labelled and not by_twins and mode_of(source.key.kind, policy.mode) is Mode.PLACEMENT
+
+
+def next_step(observed: Observation, source: SourceView) -> Step:
+    """Return the step that is due."""
+    split = observed.split
+    ours = split is not None and split.takes_over
+    if LABEL_SPLIT not in source.labels:
+        return Step.UNPLACE
+    owned = split is not None and source.uid in split.owner_uids
+    return Step.PLACE if ours and owned else Step.CONSIDER
+
+
+def consider(this: PlanInput) -> Plan:
+    """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
+    if (objection := _objection(this)) is not None:
+        state = State.REFUSED if objection.warning else State.HELD
+        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(
+            this.source.key
+        )
+        says_so = this.observed.split is not None
+        report = () if silent or says_so else (EnsureSplit(takes_over=False),)
+        again_s = this.rules.look_again_s
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
+    placed = _placed(this)
+    wanted = ", ".join(map(str, placed.ordinals)) or "none"
+    note = Note(
+        Reason.TAKEN_OVER,
+        f"split by placement: of {this.source.replicas} pods, ordinals {wanted} are born on on-demand from"
+        " now on; nothing restarts but what has to move, one pod at a time",
+    )
+    notes = (note, *placement_advice(this.observed, this.source))
+    actions = (PlaceOrdinals(placed.ordinals),)
+    return _planned(this, placed, Plan(Step.CONSIDER, State.MOVING, note, actions, notes))
+
+
+def _objection(this: PlanInput) -> Note | None:
+    if (label := source_label_state(this.source.labels).note) is not None:
+        return label
+    if not this.in_force.valid:
+        return this.in_force.problems[0]
+    if (problem := name_problem(this.source.key.kind, this.source.key.name, Mode.PLACEMENT)) is not None:
+        return problem
+    return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
+
+
+def keep(this: PlanInput) -> Plan:
+    """Keep the ordinals in force, remove what no node has any more, move at most one member."""
+    placed = _placed(this)
+    try:
+        actions = _actions(this, placed)
+    except ValueError as problem:
+        placed = _without_reservation(placed, str(problem))
+        actions = _actions(this, placed)
+    rested = not placed.moving and placed.verdict.reason is Reason.BALANCED
+    state = State.STEADY if rested else State.MOVING if placed.moving or placed.vanished else State.HELD
+    # Said at the take-over too; here for members that came later, and for words that went with a crash.
+    advice = placement_advice(this.observed, this.source)
+    plan = Plan(Step.PLACE, state, placed.verdict, actions, placed.notes, advice=advice)
+    rolling = _rolling(this.source)
+    if rested and rolling:
+        note = Note(Reason.ROLLOUT_IN_PROGRESS, f"the StatefulSet's own update goes on: {rolling}")
+        plan = replace(plan, state=State.ROLLING, verdict=note)
+    return _planned(this, placed, plan)
+
+
+def unplace(this: PlanInput) -> Plan:
+    """Take the Split away, and with it the ordinals: no pod restarts."""
+    note = Note(
+        Reason.GIVEN_BACK,
+        f"its {this.source.replicas} pods stay where they are; those born from now on are placed as its"
+        " manifest says",
+    )
+    gone = tuple(
+        DeletePlaceholder(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating
+    )
+    return Plan(Step.UNPLACE, State.GIVING_BACK, note, (*gone, DeleteSplit()), (note,))
+
+
+def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
+    return replace(
+        plan,
+        wanted_on_demand=len(placed.base),
+        wanted_spot=max(0, this.source.replicas - len(placed.base)),
+        rebalance=placed.state,
+        requeue_after_s=placed.requeue_after_s,
+        outlook=placed.outlook,
+    )
+
+
+def _placed(this: PlanInput) -> Placed:
+    split = this.observed.split
+    persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
+    persisted = replace(persisted, restarts=restarts)
+    return place(placement_input(this), this.policy, persisted, this.rules.tuning)
+
+
+def placement_input(this: PlanInput) -> PlacementInput:
+    """Return the members of the StatefulSet as `placement` looks at them: at most `limits.MAX_MEMBERS`."""
+    observed, source = this.observed, this.source
+    first = source.stateful.first_ordinal if source.stateful is not None else 0
+    # Of a name that is seen twice for a moment, the one that was made last.
+    known = sorted((pod for own in observed.replica_sets for pod in own.pods), key=_age)
+    pods = {pod.ordinal: pod for pod in known}
+    last = first + source.replicas
+    reach = observed.related.reach
+    split = observed.split
+    made_of = (
+        reservation_hash(json.loads(source.manifest_json), this.rules.reservations)
+        if this.rules.reservations
+        else ""
+    )
+    members = tuple(
+        Member(k, pods.get(k), _born(pods.get(k)), reach.get(k, Reach()), _staged(source, pods.get(k)))
+        for k in range(first, last)
+    )
+    return PlacementInput(
+        now=observed.now,
+        name=source.key.name,
+        desired=source.replicas,
+        members=members,
+        in_force=(split.ordinals or ()) if split is not None else (),
+        surplus=tuple(
+            pod for k, pod in sorted(pods.items(), key=_order) if k is None or not first <= k < last
+        ),
+        placeholder=_placeholder(observed),
+        made_of=made_of,
+        rolling=_rolling(source),
+        update_at_once=source.stateful.update_at_once if source.stateful is not None else 1,
+        min_ready_s=source.stateful.min_ready_s if source.stateful is not None else 0.0,
+        published=_is_published(observed),
+        unplaceable=why_unplaceable(observed, source),
+        removes_vanished=this.rules.delete_pods_of_vanished_nodes,
+        blocked=observed.blocked,
+        fit_spot=observed.fit_spot,
+        view_broken=observed.view_broken,
+        refused=observed.refused,
+    )
+
+
+def _is_published(observed: Observation) -> bool:
+    """Whether the admission policy goes by what the Split says."""
+    split = observed.split
+    if split is None or split.ordinals is None:
+        return False
+    return observed.published_nodes and observed.published == runs(split.ordinals)
+
+
+def _staged(source: SourceView, pod: PodView | None) -> str:
+    """Say what a restart would bring to a pod that its owner keeps back: with OnDelete, a new template."""
+    stateful = source.stateful
+    if stateful is None or pod is None or not stateful.on_delete or pod.revision == stateful.revision:
+        return ""
+    return (
+        "updateStrategy OnDelete keeps a new template back until somebody deletes the pod, and a move would"
+        f" hand it out; delete {pod.name} when you want that"
+    )
+
+
+def _rolling(source: SourceView) -> str:
+    """Say how far the StatefulSet's own update is; a change that its controller has not seen may be one."""
+    if source.stateful is None:
+        return ""
+    return source.stateful.updating or (
+        "" if source.observed else "its controller has not seen the last change"
+    )
+
+
+def _order(item: tuple[int | None, PodView]) -> int:
+    return item[0] or 0
+
+
+def _age(pod: PodView) -> datetime:
+    return pod.created or datetime.min.replace(tzinfo=UTC)
+
+
+def _born(pod: PodView | None) -> Pool | None:
+    return pod.born if pod is not None else None
+
+
+def _placeholder(observed: Observation) -> Placeholder | None:
+    """Return the placeholder that holds room, if one does: not one that ends."""
+    for pod in observed.placeholders:
+        pool, _, rest = pod.held_for.partition("/")
+        number, _, made_of = rest.partition("/")
+        ordinal = ordinal_of(number)
+        if pod.counts and pool in {one.value for one in Pool} and ordinal is not None:
+            return Placeholder(Pool(pool), ordinal, made_of, pod)
+    return None
+
+
+def _actions(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
+    """Return the writes in their order: the ordinals alone, else removals, the eviction, the room."""
+    split = this.observed.split
+    in_force = set(split.ordinals or ()) if split is not None else set()
+    if set(placed.ordinals) != in_force or not _is_published(this.observed):
+        return (PlaceOrdinals(placed.ordinals),)
+    actions: list[Action] = [
+        DeleteVanishedPod(pod.name, pod.uid, pod.node, at_once=True)
+        for pod in placed.vanished
+        if pod.node is not None
+    ]
+    actions += [DeleteUnboundPod(pod.name, pod.uid) for pod in placed.unbound]
+    if placed.evict is not None:
+        actions.append(EvictPod(placed.evict.pod, placed.evict.uid, placed.evict.to))
+    return (*actions, *_reserve(this, placed))
+
+
+def _without_reservation(placed: Placed, why: str) -> Placed:
+    """Return it with nobody moving, because no pod can hold the room that a move needs."""
+    note = Note(Reason.WAITING_FOR_ROOM, f"no placeholder can be made: {why}", warning=True)
+    return replace(placed, verdict=note, notes=(*placed.notes, note), reservation=None, moving=False)
+
+
+def _reserve(this: PlanInput, placed: Placed) -> tuple[Action, ...]:
+    """Hold the room that the next move needs, and let go what is of no use, or is about to be used.
+
+    Raises ValueError when the workload asks for more than a placeholder can.
+    """
+    rules, wanted = this.rules.reservations, placed.reservation
+    held = _placeholder(this.observed)
+    ending = any(pod.terminating for pod in this.observed.placeholders)
+    made_of = reservation_hash(json.loads(this.source.manifest_json), rules) if rules is not None else ""
+    stays = (
+        held is not None
+        and wanted is not None
+        and (held.pool, held.ordinal, held.made_of) == (wanted.pool, wanted.ordinal, made_of)
+        and not held.pod.going
+    )
+    if held is not None and (not stays or placed.evict is not None):
+        return (DeletePlaceholder(held.pod.name, held.pod.uid),)
+    # One that has failed holds nothing but the name, and nobody else deletes it.
+    if spent := [pod for pod in this.observed.placeholders if pod.finished and not pod.terminating]:
+        return tuple(DeletePlaceholder(pod.name, pod.uid) for pod in spent)
+    if held is not None or ending or placed.evict is not None or wanted is None or rules is None:
+        return ()
+    reach = this.observed.related.reach.get(wanted.ordinal, Reach())
+    spec = placeholder_manifest(json.loads(this.source.manifest_json), wanted.pool, rules, reach.terms_json)
+    return (CreatePlaceholder(wanted.pool, wanted.ordinal, made_of, json.dumps(spec)),)

@@ -1,0 +1,342 @@
+"""The bodies of splitter's writes: what an action becomes on the wire.
+
+`apply` sends them, and `dry_run` sends them as a server-side dry run, so that what is tried in a dry run is
+what will be written. Pure: data in, JSON out.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+from splitter.core.actions import (
+    AdoptPods,
+    ApplyTwin,
+    CreatePlaceholder,
+    EvictPod,
+    LabelPod,
+    Park,
+    Reattach,
+    SaveReplicas,
+    Scale,
+)
+from splitter.core.desired import pod_labels, withdrawn
+from splitter.core.labels_annotations import (
+    ANNOTATION_HELD_FOR,
+    ANNOTATION_MODE,
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_REPLICAS,
+    ANNOTATION_SOURCE,
+    ANNOTATION_TAKEN_OVER,
+    LABEL_PLACEHOLDER,
+    LABEL_POOL,
+    LABEL_SOURCE,
+    LABEL_SPLIT,
+    SPLIT_PARKED,
+    saved_value,
+    short_name,
+    split_name,
+)
+from splitter.core.model import Mode, SourceView
+from splitter.core.names import STATEFUL_SET, Key
+from splitter.kube.client import FIELD_MANAGER, Json
+
+# A pod's name may be longer, its hostname not.
+_PLACEHOLDER_MAX = 63 - len("-placeholder")
+# What the Deployment controller remembers on a ReplicaSet, and refreshes only when it scales one.
+_COUNTS = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
+
+_HISTORY = (
+    "deployment.kubernetes.io/revision",
+    "deployment.kubernetes.io/revision-history",
+    "kubernetes.io/change-cause",
+)
+TEMPLATE_HASH = "pod-template-hash"
+_UNLABELLED: Mapping[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
+
+
+def split_identity(key: Key) -> Json:
+    """Return the part of a Split that says which one it is."""
+    return {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "metadata": {"name": split_name(key), "namespace": key.namespace},
+    }
+
+
+def reporting_split(source: SourceView, *, takes_over: bool) -> Json:
+    """Return a Split without its status; it goes with its source."""
+    body = split_identity(source.key)
+    body["metadata"]["ownerReferences"] = [{**_owner(source), "blockOwnerDeletion": False}]
+    named = {"apiVersion": "apps/v1", "kind": source.key.kind, "name": source.key.name}
+    body["spec"] = {"source": named, "takeOver": takes_over}
+    return body
+
+
+def placement_split(source: SourceView, ordinals: Sequence[int]) -> Json:
+    """Return the Split of a StatefulSet in placement mode; by the label people list them."""
+    body = reporting_split(source, takes_over=True)
+    body["metadata"]["labels"] = {ANNOTATION_MODE: Mode.PLACEMENT.value}
+    body["spec"]["onDemandOrdinals"] = list(ordinals)
+    return body
+
+
+def eviction(namespace: str, action: EvictPod) -> Json:
+    """Return an eviction of just this pod, not of its successor under the same name."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": action.pod, "namespace": namespace},
+        "deleteOptions": {"preconditions": {"uid": action.uid}},
+    }
+
+
+def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -> Json:
+    """Return the pod that holds the room for a move; it goes with the Split."""
+    owner = {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "name": split_name(source.key),
+        "uid": split_uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{short_name(source.key.name, _PLACEHOLDER_MAX)}-placeholder",
+            "namespace": source.key.namespace,
+            # None of the user's labels: no Service, budget or spread constraint may count it.
+            "labels": {LABEL_PLACEHOLDER: action.pool.value, LABEL_SOURCE: short_name(source.key.name)},
+            "annotations": {ANNOTATION_HELD_FOR: f"{action.pool}/{action.ordinal}/{action.made_of}"},
+            "ownerReferences": [owner],
+        },
+        "spec": orjson.loads(action.spec_json),
+    }
+
+
+def _owner(source: SourceView) -> Json:
+    """Return a reference to the source that does not control.
+
+    Explicitly: left out, the merge by uid keeps `controller: true`, and the release then deletes it.
+    """
+    return {
+        "apiVersion": "apps/v1",
+        "kind": source.key.kind,
+        "name": source.key.name,
+        "uid": source.uid,
+        "controller": False,
+    }
+
+
+def parking(action: Park, source: SourceView) -> Json:
+    """Return the one patch that releases a ReplicaSet: labels gone, an owner that does not control."""
+    labels: dict[str, str | None] = dict.fromkeys(action.strip)
+    labels[LABEL_SPLIT] = SPLIT_PARKED
+    return {
+        "metadata": {
+            "labels": labels,
+            "annotations": {ANNOTATION_SOURCE: source.key.name},
+            "ownerReferences": [_owner(source)],
+            "resourceVersion": action.resource_version,
+        }
+    }
+
+
+def saved_replicas(action: SaveReplicas) -> Json:
+    """Return the patch that writes N down, and only if nobody has written since it was read."""
+    annotations = {ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
+    return {"metadata": {"annotations": annotations, "resourceVersion": action.resource_version}}
+
+
+def scaled_source(action: Scale, replicas: int) -> Json:
+    """Return the patch that scales a StatefulSet that is the source: what we leave there, and N, in one."""
+    body = saved_replicas(SaveReplicas(replicas, action.replicas, action.resource_version or ""))
+    return {**body, "spec": {"replicas": action.replicas}}
+
+
+def released(live: Json) -> Json:
+    """Return the patch that takes our marks off a StatefulSet, and our name from those who wrote its fields.
+
+    Left there, its user's next server-side apply of `replicas` would be a conflict with us.
+    """
+    metadata = live["metadata"]
+    kept = [entry for entry in metadata.get("managedFields", ()) if entry.get("manager") != FIELD_MANAGER]
+    return {
+        "metadata": {
+            "annotations": {ANNOTATION_TAKEN_OVER: None, ANNOTATION_REPLICAS: None},
+            # An empty list would leave what is there; one empty entry means none.
+            "managedFields": kept or [{}],
+            "resourceVersion": metadata["resourceVersion"],
+        }
+    }
+
+
+def template_of_revision(revision: Json) -> Json:
+    """Return the pod template that a StatefulSet's ControllerRevision keeps."""
+    template: Json = dict(revision["data"]["spec"]["template"])
+    template.pop("$patch", None)
+    return template
+
+
+def reattaching(action: Reattach) -> Json:
+    """Return the patch that lets the Deployment controller adopt a ReplicaSet again.
+
+    One with replicas gets the counts that the Deployment controller remembers there: left at those of the
+    day it was parked, that would take every sync for a scaling, and never roll out again.
+    """
+    annotations: dict[str, str | None] = {ANNOTATION_TAKEN_OVER: None, ANNOTATION_SOURCE: None}
+    if action.counts is not None:
+        annotations |= {name: str(count) for name, count in zip(_COUNTS, action.counts, strict=True)}
+    return {
+        "metadata": {
+            "labels": {**dict(action.labels), LABEL_SPLIT: None},
+            "annotations": annotations,
+            "resourceVersion": action.resource_version,
+        }
+    }
+
+
+def labelling(source: SourceView, action: LabelPod) -> Json:
+    """Return the patch that labels a running pod for a pool, or takes the labels off."""
+    labels: dict[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
+    if action.pool is not None:
+        labels = dict(pod_labels(source.key.name, action.pool))
+    return {"metadata": {"uid": action.uid, "labels": labels}}
+
+
+def keeping(source: SourceView, name: str, live: Json) -> Json:
+    """Return a parked ReplicaSet at 0 with the template of another one, without our labels.
+
+    It has a hash of its own, so that it selects no pod of the other.
+    """
+    template = _relabelled(live["spec"]["template"], {TEMPLATE_HASH: name.rpartition("-")[2], **_UNLABELLED})
+    labels = template["metadata"]["labels"]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": source.key.namespace,
+            "labels": {
+                **{key: text for key, text in labels.items() if key not in source.selector_keys},
+                LABEL_SPLIT: SPLIT_PARKED,
+            },
+            "annotations": {**_history(live), ANNOTATION_SOURCE: source.key.name},
+            "ownerReferences": [{**_owner(source), "blockOwnerDeletion": False}],
+        },
+        "spec": {
+            "replicas": 0,
+            "minReadySeconds": live["spec"].get("minReadySeconds", 0),
+            "selector": _selecting(
+                orjson.loads(source.manifest_json)["spec"]["selector"], (labels[TEMPLATE_HASH],)
+            ),
+            "template": template,
+        },
+    }
+
+
+def adopting(source: SourceView, action: AdoptPods, owner: Json, kept: Json) -> Json:
+    """Return the ReplicaSet that adopts pods for their new owner, a twin or the source.
+
+    The Deployment controller compares templates without the hash, so it takes one with the owner's template
+    for its newest revision. `kept` has the template: the owner, or a ReplicaSet that also knows its revision.
+    """
+    ours = pod_labels(source.key.name, action.pool) if action.pool is not None else _UNLABELLED
+    made = _relabelled(kept["spec"]["template"], {TEMPLATE_HASH: action.hashes[0], **ours})
+    counts = (action.replicas, action.max_replicas)
+    history = _history(kept) if kept is not owner else {}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": action.name,
+            "namespace": source.key.namespace,
+            "labels": made["metadata"]["labels"],
+            "annotations": {
+                **history,
+                **{name: str(count) for name, count in zip(_COUNTS, counts, strict=True)},
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": owner.get("kind", source.key.kind),
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": {
+            "replicas": action.replicas,
+            "minReadySeconds": owner["spec"].get("minReadySeconds", 0),
+            "selector": _selecting(owner["spec"]["selector"], action.hashes),
+            "template": made,
+        },
+    }
+
+
+def _history(live: Json) -> dict[str, str]:
+    annotations = live["metadata"].get("annotations", {})
+    return {key: annotations[key] for key in _HISTORY if key in annotations}
+
+
+def _relabelled(template: Json, changes: Mapping[str, str | None]) -> Json:
+    """Return a pod template with these labels; None takes one off."""
+    labels = {**template["metadata"].get("labels", {}), **changes}
+    kept = {key: text for key, text in labels.items() if text is not None}
+    return {**template, "metadata": {**template["metadata"], "labels": kept}}
+
+
+def _selecting(selector: Json, hashes: Sequence[str]) -> Json:
+    """Return an owner's selector for pods with one of these hashes."""
+    if len(hashes) == 1:
+        return {**selector, "matchLabels": {**selector.get("matchLabels", {}), TEMPLATE_HASH: hashes[0]}}
+    term = {"key": TEMPLATE_HASH, "operator": "In", "values": list(hashes)}
+    return {**selector, "matchExpressions": [*selector.get("matchExpressions", ()), term]}
+
+
+def twin(action: ApplyTwin) -> Json:
+    """Return a whole twin: what was rendered, the number of replicas, and the numbers of the roll.
+
+    Of a StatefulSet the partition, and where its ordinals begin as they do.
+    """
+    body: Json = orjson.loads(action.manifest_json)
+    if action.resource_version is not None:
+        body["metadata"]["resourceVersion"] = action.resource_version
+    body["metadata"].setdefault("annotations", {})[ANNOTATION_RENDERED_HASH] = action.hash
+    body["spec"]["replicas"] = action.replicas
+    if action.paused:
+        body["spec"]["paused"] = True
+    if body.get("kind") == STATEFUL_SET:
+        body["spec"]["updateStrategy"] = {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"partition": action.partition},
+        }
+        if action.first_ordinal is not None:  # another beginning would replace every pod
+            body["spec"]["ordinals"] = {"start": action.first_ordinal}
+        return body
+    body["spec"]["strategy"] = {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": action.max_surge, "maxUnavailable": action.max_unavailable},
+    }
+    return body
+
+
+def with_template(deployment: Json, template: Json, resource_version: str, *, tried: bool = True) -> Json:
+    """Return a twin with another pod template, marked as out of date: the rendered one comes again later."""
+    metadata, selected = template["metadata"], deployment["spec"]["selector"].get("matchLabels", {})
+    labels = {key: text for key, text in metadata["labels"].items() if key != TEMPLATE_HASH} | selected
+    annotations = dict(deployment["metadata"].get("annotations", {}))
+    rendered = annotations.get(ANNOTATION_RENDERED_HASH, "") if tried else ""
+    annotations[ANNOTATION_RENDERED_HASH] = withdrawn(rendered)
+    return {
+        **deployment,
+        "metadata": {
+            **deployment["metadata"],
+            "annotations": annotations,
+            "resourceVersion": resource_version,
+        },
+        "spec": {**deployment["spec"], "template": {**template, "metadata": {**metadata, "labels": labels}}},
+    }

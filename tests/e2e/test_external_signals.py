@@ -1,0 +1,146 @@
+"""What others say beside taints and conditions: Events about nodes, an autoscaler that cannot grow."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.support.controller import Controller
+from e2e.support.external_signals import Say, Status
+from e2e.support.shop import Shop, manifest
+from splitter.bundled import bundled_path
+from splitter.sandbox import Sandbox
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.machines import Notice
+
+pytestmark = pytest.mark.e2e
+
+ASKED = {"splitter.io/on-demand-base": "1"}
+REPLICAS, SURGE = 4, 2
+OPTIONAL_RIGHTS = (
+    ("rolebinding", "splitter-events", "default"),
+    ("rolebinding", "splitter-autoscaler-status", "kube-system"),
+    ("rolebinding", "splitter-template-sets", "splitter-system"),
+)
+
+
+@pytest.fixture
+def busy(shop: Shop) -> str:
+    """Split 4 replicas into 1 + 3, and return the spot node that holds the most of them."""
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    nodes = [node for node in shop.nodes() if node.startswith("spot")]
+    return max(nodes, key=nodes.count)
+
+
+@pytest.fixture
+def say(sandbox: Sandbox) -> Iterator[Say]:
+    """Yield a cloud's voice; what it said is forgotten afterwards."""
+    cloud = Say(sandbox)
+    yield cloud
+    cloud.take_back()
+
+
+def asked_of_on_demand(shop: Shop) -> int:
+    """Return the replicas that the on-demand twin is to have."""
+    twins = shop.twins()
+    assert twins is not None
+    return twins[0]
+
+
+def going(shop: Shop) -> tuple[str, int, str, str]:
+    """Return the one node that the Split shows as going: its replicas, the signal and the deadline."""
+    shown: list[dict[str, Any]] = shop.status().get("nodes") or []
+    if len(shown) != 1:
+        return "", 0, "", ""
+    one = shown[0]
+    return one["name"], one["replicas"], one["signal"], one["deadline"]
+
+
+@pytest.mark.parametrize("reason", ["SpotInterrupted", "SpotInterruption", "TerminatingOnInterruption"])
+def test_an_event_moves_replicas_before_any_taint(
+    shop: Shop, sandbox: Sandbox, busy: str, say: Say, reason: str
+) -> None:
+    """The Event alone is enough; when it is gone, replicas come back."""
+    doomed = shop.nodes().count(busy)
+    with shop.watch() as watched:
+        say.about(busy, reason)
+        # Looked for first: when cover stands they are let go, and the node with them.
+        shop.until(lambda: going(shop)[:3] == (busy, doomed, f"event {reason}"), "the node to be shown")
+        shop.until(lambda: asked_of_on_demand(shop) >= 1 + doomed, "on-demand to be raised")
+        shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
+        assert not sandbox.api.get(f"/api/v1/nodes/{busy}")["spec"].get("taints")
+        shop.reported("SpotInterrupted", "doomed")
+        say.take_back()
+        shop.wait_split(on_demand=1, spot=3)
+        assert watched.lowest() >= REPLICAS
+
+
+def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say: Say) -> None:
+    """Older than the node, or about another UID of its name: what was, also after a restart."""
+    say.about(busy, "SpotInterrupted", age_s=3500)
+    say.about(busy, "SpotInterrupted", uid="7e6d0c9e-0000-4000-8000-000000000000")
+    shop.scale(REPLICAS + 1)  # a whole move later it would have been seen
+    shop.wait_split(on_demand=1, spot=4)
+    shop.wait_posted()
+    assert shop.events("SpotInterrupted") == []
+
+
+def one_a_node() -> dict[str, Any]:
+    """Return a pod template of which a node holds one."""
+    found: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
+    found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
+    return found
+
+
+def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, reported: Status) -> None:
+    """All spot groups in backoff: on-demand covers without the grace, spot keeps one probe; until it ends."""
+    calm = {**ASKED, "splitter.io/grace": "1h"}
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=calm, template=one_a_node())
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    reported.write({"aks-spotpool-1-vmss": "Backoff", "aks-system-1-vmss": "NoActivity"})
+    shop.scale(8)  # one on on-demand and seven on spot, which has four machines
+    shop.until(lambda: shop.twins() == (4, 5), "cover for three, and one probe")
+    shop.reported("SpotBlocked", "cluster-autoscaler backs off from aks-spotpool-1-vmss")
+    reported.remove()
+    shop.until(lambda: (shop.twins() or (0, 0))[1] > 5, "all that fits to be asked of spot again")
+    shop.until(lambda: shop.status()["reason"] != "SpotBlocked", "another reason")
+    shop.scale(REPLICAS)
+    shop.wait_split(on_demand=1, spot=3)
+
+
+@pytest.fixture
+def poor(sandbox: Sandbox, controller: Controller) -> Iterator[Controller]:
+    """Yield the controller, started without the optional rights; afterwards it has them again."""
+    for kind, name, namespace in OPTIONAL_RIGHTS:
+        sandbox.kubectl("delete", kind, name, "--namespace", namespace)
+    controller.stop()
+    controller.start()
+    yield controller
+    sandbox.kubectl("apply", "-f", str(bundled_path("manifests") / "rbac.yaml"))
+    controller.stop()
+    controller.start()
+
+
+def done_without(controller: Controller) -> list[str]:
+    """Return what it has said, since its start, about what it does without."""
+    said = controller.said().rsplit("connected to Kubernetes", 1)[-1]
+    return [line for line in said.splitlines() if "not there or not allowed (403)" in line]
+
+
+def test_the_rights_are_optional(shop: Shop, fleet: Fleet, poor: Controller) -> None:
+    """Without them it starts, says once what it does without, and goes by taints and conditions."""
+    shop.until(lambda: len(done_without(poor)) == 4, "the word about each of the four")
+    shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
+    shop.label()
+    shop.wait_split(on_demand=1, spot=3)
+    busy = next(node for node in shop.nodes() if node.startswith("spot"))
+    with shop.watch() as watched:
+        fleet.notice(busy, Notice.TAINT)
+        shop.until(lambda: shop.available_off(busy) >= REPLICAS, f"{REPLICAS} replicas beside {busy}")
+        assert watched.lowest() >= REPLICAS
+    refused = done_without(poor)
+    assert len(refused) == 4
+    assert all("INFO" in line for line in refused)

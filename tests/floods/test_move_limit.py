@@ -1,0 +1,81 @@
+"""Many workloads that wait for their turn to be taken over: they are woken, and ask nothing meanwhile."""
+
+from collections import Counter
+
+from bench.offline import deployment_status, pod_on, replica_set_of, source_deployment
+from floods.api import Api
+from floods.figures import reported
+from floods.process import lead, now, standing_by
+from leaping import passing
+from splitter.settings import Settings
+
+WAITING, NAMESPACES, REPLICAS = 1000, 50, 2
+LIMIT = Settings().max_concurrent_moves
+
+
+def label(api: Api, number: int) -> None:
+    """Have one of the Deployments there, labelled, with its ReplicaSet, and one pod less than that wants."""
+    namespace, name = f"ns-{number % NAMESPACES}", f"web-{number}"
+    source = source_deployment(namespace, name, REPLICAS)
+    del source["metadata"]["annotations"], source["metadata"]["managedFields"], source["spec"]["paused"]
+    source["status"] = deployment_status(REPLICAS)
+    template = source["spec"]["template"]
+    owned = replica_set_of(namespace, source, template, REPLICAS)
+    api.put(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}", source)
+    api.put(f"/apis/apps/v1/namespaces/{namespace}/replicasets/{owned['metadata']['name']}", owned)
+    for index in range(REPLICAS - 1):
+        pod = pod_on(namespace, f"{name}-{index}", owned, template, "node-1")
+        api.put(f"/api/v1/namespaces/{namespace}/pods/{name}-{index}", pod)
+
+
+def reasons(api: Api) -> Counter[str]:
+    """Count the reasons that the Splits tell."""
+    return Counter(raw["status"]["reason"] for path, raw in api.objects.items() if "/splits/" in path)
+
+
+def taken(api: Api) -> set[str]:
+    """Return the paths of the Splits of those who have had their turn."""
+    return {path for path, raw in api.objects.items() if "/splits/" in path and raw["spec"]["takeOver"]}
+
+
+async def test_a_thousand_wait() -> None:
+    """Ten are being taken over and do not get on. All together ask for less than five requests a second."""
+    api = Api()
+    for number in range(WAITING):
+        label(api, number)
+    async with standing_by(api) as operator:
+        await lead(operator)
+        await passing(30.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - LIMIT
+        began_s = now()
+        await passing(240.0)
+        reported(api, began_s, 240.0)
+        assert sum(api.rates(began_s).values()) < 240.0
+
+        # Whoever does not get on has its turn for five minutes: the next ones are of a namespace each.
+        before = taken(api)
+        await passing(60.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - 2 * LIMIT
+        assert len({path.split("/")[5] for path in taken(api) - before}) == LIMIT
+        began_s = now()
+        await passing(1200.0)
+        reported(api, began_s, 1200.0)
+        assert reasons(api)["WaitingForTurn"] == WAITING - 6 * LIMIT
+        assert sum(api.rates(began_s).values()) < 5 * 1200.0
+
+
+async def test_a_new_leader_knows_whose_turn_it_is() -> None:
+    """What the last one began counts from the first moment: no others begin beside it."""
+    api = Api()
+    for number in range(4 * LIMIT):
+        label(api, number)
+    async with standing_by(api) as operator:
+        await lead(operator)
+        before = taken(api)
+        assert len(before) == LIMIT
+    await passing(60.0)  # the lease of who stopped without a word runs out
+    api.objects = dict(reversed(api.objects.items()))  # those that wait are looked at first
+    async with standing_by(api) as operator:
+        await lead(operator)
+        assert taken(api) == before
+        assert reasons(api)["WaitingForTurn"] == 3 * LIMIT

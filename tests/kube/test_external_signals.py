@@ -1,0 +1,419 @@
+"""What others say: which Events count, for which node, and what is made of autoscalers' statuses."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
+from kube.server import Script, connected, page
+from splitter.assembly import cache_of
+from splitter.core.names import Key
+from splitter.core.nodes import Health, PodRequest, assess
+from splitter.kube import parse
+from splitter.kube.cache import Cache
+from splitter.kube.external_signals import ReasonFilter
+from splitter.settings import Settings
+
+NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+SPOT = {"karpenter.sh/capacity-type": "spot"}
+WEB = Key("Deployment", "shop", "web")
+BOUND = {"conditions": [{"type": "PodScheduled", "status": "True"}]}
+
+
+def at(seconds: float) -> str:
+    """Return the instant so many seconds after NOW, as the API writes it."""
+    return (NOW + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def event(reason: str, name: str = "spot-a", *, version: int = 20, kind: str = "Node", **fields: Any) -> Raw:  # noqa: ANN401 (fields of an Event)
+    """Return a core/v1 Event, of this moment."""
+    about = {"kind": kind, "name": name, "uid": f"uid-{name}"}
+    return {
+        "metadata": metadata(f"{name}.{version}", version=version, namespace="default"),
+        "involvedObject": about,
+        "reason": reason,
+        "message": "Spot interruption warning was triggered",
+        "lastTimestamp": at(0),
+        **fields,
+    }
+
+
+def node(version: int = 5, labels: dict[str, str] | None = None, **spec: object) -> Raw:
+    """Return a Ready spot node."""
+    found = metadata("spot-a", version=version, namespace="", labels=labels or SPOT)
+    return {"metadata": found, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def claim(*, spot: bool = True, version: int = 10, disrupted: bool = False) -> Raw:
+    """Return a NodeClaim."""
+    values = ["spot"] if spot else ["spot", "on-demand"]
+    requirement = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": values}
+    condition = {"type": "DisruptionReason", "status": "True", "reason": "Underutilized"}
+    return {
+        "metadata": metadata("claim-1", version=version, namespace=""),
+        "spec": {"requirements": [requirement]},
+        "status": {"nodeName": "spot-a", "conditions": [condition] if disrupted else []},
+    }
+
+
+class Woken:
+    """A cache with one spot node under the workload shop/web, and who was woken."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Key, bool]] = []
+        self.cache = Cache(assess, self._enqueue)
+        self.cache.sources.upsert(deployment(version=1, labels={"splitter.io/split": "enabled"}))
+        self.cache.splits.upsert({"metadata": metadata("web"), "spec": {"takeOver": True}})
+        self.cache.replica_sets.upsert(replica_set(version=2))
+        self.twin = deployment(
+            "web-spot",
+            version=3,
+            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
+            ownerReferences=[owner("Deployment", "web")],
+        )
+        self.cache.twins.upsert(self.twin)
+        self.cache.nodes.upsert(node())
+        self.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, status=BOUND, version=6))
+        self.calls.clear()
+
+    def _enqueue(self, key: Key, *, urgent: bool) -> None:
+        self.calls.append((key, urgent))
+
+    def health(self, after_s: float = 1.0) -> Health:
+        """Return what the node is some seconds after NOW."""
+        record = self.cache.nodes.one("name", "spot-a")
+        assert record is not None
+        return self.cache.node_state(record, NOW + timedelta(seconds=after_s)).health
+
+
+@pytest.fixture
+def woken() -> Woken:
+    """Return a cache."""
+    return Woken()
+
+
+class TestPods:
+    """Pods change many times for others, and a reconcile costs ten times what hearing of it costs."""
+
+    def test_wake_nobody_with_what_nobody_looks_at(self, woken: Woken) -> None:
+        """An annotation of somebody's is heard, and that is all."""
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
+        woken.cache.pods.upsert({**raw, "metadata": {**raw["metadata"], "annotations": {"theirs": "new"}}})
+        record = woken.cache.pods.get("shop", raw["metadata"]["uid"])
+        assert record is not None
+        assert record.version == 7
+        assert woken.calls == []
+
+    def test_wake_their_source_with_everything_else(self, woken: Woken) -> None:
+        """A pod that is on its way out is news."""
+        raw = pod(spec={"nodeName": "spot-a"}, status=BOUND, version=7)
+        raw["metadata"]["deletionTimestamp"] = "2026-01-05T10:00:00Z"
+        woken.cache.pods.upsert(raw)
+        assert woken.calls == [(WEB, False)]
+
+
+class TestDoomedNodes:
+    """Urgent is what can be helped: a reconcile that raises nobody takes the time of one that does."""
+
+    def doom(self, woken: Woken) -> list[tuple[Key, bool]]:
+        """Let the node be announced to go; return who is woken."""
+        woken.calls.clear()
+        woken.cache.nodes.upsert(node(40, unschedulable=True))
+        return woken.calls
+
+    def test_wake_the_owners_urgently(self, woken: Woken) -> None:
+        """Of pods that were bound there, and have twins to raise."""
+        assert self.doom(woken) == [(WEB, True)]
+
+    def test_pods_that_only_name_the_node(self, woken: Woken) -> None:
+        """Whoever creates a pod may write any node into it; the kubelet or a scheduler says that it is so."""
+        woken.cache.pods.upsert(pod(spec={"nodeName": "spot-a"}, version=7))
+        assert self.doom(woken) == [(WEB, False)]
+
+    def test_workloads_that_are_only_reported_on(self, woken: Woken) -> None:
+        """A Split without twins and ordinals reports a refusal: there is nothing to raise."""
+        assert woken.cache.splits.find("source", WEB)
+        woken.cache.twins.remove(woken.twin)
+        assert self.doom(woken) == [(WEB, False)]
+
+
+class TestNodeEvents:
+    """An accelerator: the truth is in taints and conditions."""
+
+    def test_wake_the_owners_urgently(self, woken: Woken) -> None:
+        """Just as a taint would."""
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == [(WEB, True)]
+        assert woken.health() is Health.DOOMED
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_wake_nobody_whose_pods_have_ended(self, woken: Woken, phase: str) -> None:
+        """Anybody can have a thousand pods fail on a node, and is at the head of no queue for that."""
+        raw = pod(spec={"nodeName": "spot-a"}, version=7)
+        woken.cache.pods.upsert({**raw, "status": {**raw["status"], "phase": phase}})
+        woken.calls.clear()
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == []
+
+    def test_wake_those_who_are_not_split_with_all_others(self, woken: Woken) -> None:
+        """Nothing of theirs is moved."""
+        woken.cache.splits.replace((), None, 99)
+        woken.cache.twins.remove(woken.twin)
+        woken.calls.clear()
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
+        assert woken.calls == [(WEB, False)]
+
+    def test_grow_stale_by_themselves(self, woken: Woken) -> None:
+        """A node that outlives its announced end was not interrupted; a reconcile is due just then."""
+        woken.cache.external_signals.events.upsert(event("SpotInterrupted"))
+        assert woken.cache.silent_from(["spot-a"], NOW) == NOW + timedelta(seconds=420)
+        assert woken.health(after_s=421) is Health.HEALTHY
+        assert woken.cache.silent_from(["spot-a"], NOW + timedelta(seconds=421)) is None
+
+    def test_of_a_recommendation_are_a_hint(self, woken: Woken) -> None:
+        """It holds up returns, and dooms nobody."""
+        woken.cache.external_signals.events.upsert(event("SpotRebalanceRecommendation"))
+        assert woken.health() is Health.HINTED
+
+    @pytest.mark.parametrize("uid", ["", "spot-a", "uid-spot-a"])
+    def test_name_the_node_in_their_own_ways(self, woken: Woken, uid: str) -> None:
+        """AWS's termination handler leaves the UID out, kubelets write the name."""
+        about = {"kind": "Node", "name": "spot-a", "uid": uid}
+        woken.cache.external_signals.events.upsert(event("SpotInterruption", involvedObject=about))
+        assert woken.health() is Health.DOOMED
+
+    def test_about_an_earlier_node_of_the_name_say_nothing(self, woken: Woken) -> None:
+        """Another UID, or older than the node: clouds use names again."""
+        other = {"kind": "Node", "name": "spot-a", "uid": "uid-before"}
+        woken.cache.external_signals.events.upsert(event("SpotInterruption", involvedObject=other))
+        anonymous = {"kind": "Node", "name": "spot-a"}
+        before = event("SpotInterruption", version=21, involvedObject=anonymous, lastTimestamp=at(-7200))
+        woken.cache.external_signals.events.upsert(before)
+        assert woken.health() is Health.HEALTHY
+
+    def test_are_heard_before_their_node(self) -> None:
+        """Watches come in any order."""
+        found = Woken()
+        found.cache.external_signals.events.upsert(event("SpotInterrupted", "spot-b"))
+        assert found.calls == []
+        raw = node(30)
+        raw["metadata"] |= {"name": "spot-b", "uid": "uid-spot-b"}
+        found.cache.nodes.upsert(raw)
+        record = found.cache.nodes.one("name", "spot-b")
+        assert record is not None
+        assert found.cache.node_state(record, NOW).health is Health.DOOMED
+
+    def test_that_go_leave_no_trace(self, woken: Woken) -> None:
+        """The API server forgets Events after an hour."""
+        raw = event("SpotInterrupted")
+        woken.cache.external_signals.events.upsert(raw)
+        woken.cache.external_signals.events.remove(raw)
+        assert woken.health() is Health.HEALTHY
+
+    @pytest.mark.parametrize(
+        ("fields", "seen_s"),
+        [
+            ({"lastTimestamp": at(7)}, 7),
+            ({"lastTimestamp": None, "eventTime": at(8)}, 8),
+            ({"lastTimestamp": None, "series": {"lastObservedTime": at(9)}}, 9),
+            ({"lastTimestamp": None, "firstTimestamp": at(3)}, 3),
+            ({"lastTimestamp": None}, -3600),
+        ],
+    )
+    def test_tell_their_time_in_their_own_ways(self, fields: dict[str, Any], seen_s: float) -> None:
+        """By both Event APIs and by old recorders; at least they were created."""
+        found = parse.node_event(event("SpotInterrupted", **fields))
+        assert found.event.at == NOW + timedelta(seconds=seen_s)
+
+
+class TestReflectors:
+    """What is followed."""
+
+    @pytest.mark.parametrize(("believed", "followed"), [(True, 1), (False, 0)])
+    async def test_events_about_nodes_need_not_be_believed(self, believed: bool, followed: int) -> None:
+        """Where tenants have workloads in `default`, whoever installs splitter may leave them unread."""
+        cache = cache_of(Settings(hear_node_events=believed), lambda _key, *, urgent: None)  # noqa: ARG005
+        script = Script().then(*(page(version=1) for _ in range(2 + followed)))
+        async with connected(script) as client:
+            for reflector in cache.external_signals.reflectors(client, ""):
+                await reflector.list_once()
+        asked = [one.query.get("fieldSelector") for one in script.asked]
+        assert asked.count("involvedObject.kind=Node") == followed
+        assert len(asked) == 2 + followed
+
+
+class TestReasonFilter:
+    """The API server selects Events by one reason at most."""
+
+    def test_lets_through_what_matters(self, woken: Woken) -> None:
+        """The hundreds of other Events about Nodes are dropped unread."""
+        events = woken.cache.external_signals.events
+        reason_filter = ReasonFilter(events, frozenset({"SpotInterrupted"}))
+        reason_filter.replace(
+            map(reason_filter.read, [event("NodeReady"), event("SpotInterrupted", version=21)]), "default", 22
+        )
+        reason_filter.upsert(event("Starting", version=23))
+        assert [record.event.reason for record in events.values()] == ["SpotInterrupted"]
+        reason_filter.remove(event("NodeReady"))
+        reason_filter.remove(event("SpotInterrupted", version=21))
+        assert not list(events.values())
+
+
+class TestNodeClaims:
+    """Karpenter's own records, where they may be read."""
+
+    def test_tell_a_choice_from_a_reclaim(self, woken: Woken) -> None:
+        """The node is replaced all the same, and spot is not distrusted for it."""
+        disrupted = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+        woken.cache.nodes.upsert(node(11, taints=[disrupted]))
+        woken.calls.clear()
+        woken.cache.external_signals.claims.upsert(claim(version=12))
+        assert woken.calls == []
+        woken.cache.external_signals.claims.upsert(claim(version=13, disrupted=True))
+        assert woken.calls == [(WEB, True)]
+        record = woken.cache.nodes.one("name", "spot-a")
+        assert record is not None
+        state = woken.cache.node_state(record, NOW)
+        assert (state.health, state.voluntary) == (Health.DOOMED, True)
+
+    def test_tell_the_deadline(self, woken: Woken) -> None:
+        """Karpenter writes it there and not on the Node."""
+        woken.cache.nodes.upsert(node(11))
+        woken.calls.clear()
+        ends = "2026-01-05T10:02:00Z"
+        leaving = claim(version=12)
+        leaving["metadata"]["annotations"] = {"karpenter.sh/nodeclaim-termination-timestamp": ends}
+        woken.cache.external_signals.claims.upsert(leaving)
+        assert woken.calls == [(WEB, True)]
+        record = woken.cache.nodes.one("name", "spot-a")
+        assert record is not None
+        state = woken.cache.node_state(record, NOW)
+        assert (state.health, state.deadline) == (Health.DOOMED, datetime.fromisoformat(ends))
+
+    def test_tell_that_a_node_may_be_given_up(self, woken: Woken) -> None:
+        """Karpenter says so long before it wants it: nobody is woken, whoever looks is told."""
+        external_signals, raw = woken.cache.external_signals, claim()
+        assert external_signals.consolidate({"spot-a"}) is None
+        external_signals.claims.upsert(raw)
+        assert external_signals.consolidate({"spot-a", "spot-b"}) is False
+        assert external_signals.consolidate({"spot-b"}) is None
+        woken.calls.clear()
+        raw["metadata"]["resourceVersion"] = "12"
+        raw["status"]["conditions"] = [{"type": "Consolidatable", "status": "True"}]
+        external_signals.claims.upsert(raw)
+        assert external_signals.consolidate({"spot-a"}) is True
+        assert woken.calls == []
+
+    @pytest.mark.parametrize("spot", [True, False])
+    @pytest.mark.parametrize("gone", [True, False])
+    def test_tell_what_could_not_be_had(self, woken: Woken, spot: bool, gone: bool) -> None:
+        """The claim is deleted in the moment in which the Event says that it got nothing."""
+        external_signals, raw = woken.cache.external_signals, claim(spot=spot)
+        external_signals.claims.upsert(raw)
+        if gone:
+            external_signals.claims.remove(raw)
+        external_signals.refusals.upsert(
+            event("InsufficientCapacityError", "claim-1", kind="NodeClaim", message="no")
+        )
+        assert (woken.cache.spot_blocked(PodRequest(), NOW) is not None) is spot
+
+
+STATUS = """\
+time: 2026-01-05 09:59:50.546750398 +0000 UTC
+autoscalerStatus: Running
+clusterWide:
+  scaleUp: {status: InProgress}
+nodeGroups:
+- name: eks-spot-a
+  health: {status: Healthy, cloudProviderTarget: 8, minSize: 2, maxSize: 12}
+  scaleUp:
+    status: Backoff
+    backoffInfo: {errorCode: InsufficientInstanceCapacity, errorMessage: "no: capacity"}
+- name: eks-workers
+  scaleUp: {status: NoActivity}
+"""
+
+
+def config_map(text: str | None, version: int = 20) -> Raw:
+    """Return the ConfigMap."""
+    found = metadata("cluster-autoscaler-status", version=version, namespace="kube-system")
+    return {"metadata": found} if text is None else {"metadata": found, "data": {"status": text}}
+
+
+class TestStatusOfClusterAutoscaler:
+    """YAML since 1.30."""
+
+    def test_is_read(self) -> None:
+        """Its time, and which groups are in backoff, with the provider's word."""
+        found = parse.autoscaler_status(STATUS)
+        assert found is not None
+        assert found.at == NOW - timedelta(seconds=10)
+        assert [(group.name, group.backoff, group.why) for group in found.groups] == [
+            ("eks-spot-a", True, "InsufficientInstanceCapacity"),
+            ("eks-workers", False, ""),
+        ]
+
+    def test_is_read_with_an_offset(self) -> None:
+        """Go writes the zone of the machine that it runs on."""
+        found = parse.autoscaler_status(STATUS.replace("09:59:50.546750398 +0000 UTC", "11:59:50 +0200 CEST"))
+        assert found is not None
+        assert found.at == NOW - timedelta(seconds=10)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "Cluster-autoscaler status at 2026-01-05 10:00:00 +0000 UTC:\nInitializing Backoff",
+            "Cluster-wide:\n  Health: Healthy (ready=3 unready=0)\n    ScaleUp:     Backoff (ready=1 ...)\n",
+            "Backoff",
+            "[Backoff]",
+            "{Backoff",
+            "time: yesterday\nnodeGroups: [{name: a, scaleUp: {status: Backoff}}]",
+            "nodeGroups: [{name: spot, scaleUp: {status: Backoff}}]",
+            "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: Backoff",
+            "time: 2026-01-05 10:00:00 +0000 UTC\nnodeGroups: [{scaleUp: {status: Backoff}}]",
+        ],
+    )
+    def test_that_says_nothing_of_use_is_nothing_known(self, text: str) -> None:
+        """Empty, of an older version, without a time, or broken."""
+        assert parse.autoscaler_status(text) is None
+        assert parse.autoscaler(config_map(text)).status is None
+        assert parse.autoscaler(config_map(None)).status is None
+
+    def test_wakes_who_waits_for_spot_when_it_changes(self, woken: Woken) -> None:
+        """It is written every ten seconds, and hardly ever says anything new."""
+        twin = deployment(
+            "web-spot",
+            {"replicas": 2},
+            {"availableReplicas": 1},
+            version=7,
+            labels={"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"},
+        )
+        woken.cache.twins.upsert(twin)
+        woken.calls.clear()
+        indexer = woken.cache.external_signals.autoscaler
+        indexer.upsert(config_map("time: x", 20))
+        assert woken.calls == []
+        indexer.upsert(config_map(STATUS, 21))
+        assert woken.calls == [(WEB, False)]
+        indexer.upsert(config_map(STATUS.replace("09:59:50", "09:59:59"), 22))
+        assert woken.calls == [(WEB, False)]
+        indexer.remove(config_map(STATUS, 23))
+        assert woken.calls == [(WEB, False), (WEB, False)]
+
+
+class TestContradictoryNodes:
+    """Somebody has to mend their labels."""
+
+    def test_are_said_once(self, woken: Woken, caplog: pytest.LogCaptureFixture) -> None:
+        """A node changes every few seconds; its labels are wrong once."""
+        odd = SPOT | {"eks.amazonaws.com/capacityType": "ON_DEMAND"}
+        woken.cache.nodes.upsert(node(40, odd))
+        woken.cache.nodes.upsert(node(41, odd, unschedulable=True))
+        [said] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert said == (
+            "node spot-a has contradictory marks and counts as on-demand: karpenter.sh/capacity-type=spot"
+            " says spot, eks.amazonaws.com/capacityType=ON_DEMAND says on-demand. Mend its labels, or name"
+            " your own in spot_selectors or on_demand_selectors"
+        )

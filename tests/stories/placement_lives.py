@@ -1,0 +1,126 @@
+"""Random lives of a StatefulSet in placement mode: whatever happens to it, in any order and at any pace.
+
+Each write is judged by the story as it is made: no eviction takes the majority, and no member is ended more
+than four times within an hour. At the end all that was wrong is mended: then every member comes to stand,
+ready, where the policy wants it, and nobody is restarted any more.
+"""
+
+from random import Random
+
+from splitter.core.placeable import FEWEST
+from stories.placement import Node, PlacementStory
+
+HOUR_S = 3600
+EVENTS = (
+    *("doom", "silent", "gone", "up", "new", "scale", "room", "base", "block", "calm", "freeze"),
+    *("policy-gone", "policy-known-gone", "policy-back", "registers-anew", "machine-anew", "uncordoned"),
+    *("room-lies", "placeholder-fails", "quota", "unready", "ends", "replace", "label-back"),
+    *("budget", "silence", "forgets", "update"),
+)
+PAUSES_S = (1, 3, 20, 60, 200, 700)
+
+
+def live(seed: int, events: int = 14) -> PlacementStory:
+    """Play one life; raises AssertionError with its last lines."""
+    dice = Random(seed)
+    story = PlacementStory(replicas=dice.choice([1, 2, 3, 4, 5, 7]))
+    happened = []
+    try:
+        for _ in range(events):
+            happened.append(_happens(story, dice))
+            story.wait(dice.choice(PAUSES_S))
+        _heals(story)
+        _comes_to_rest(story)
+    except AssertionError as error:
+        last = "\n".join(story.lines[-14:])
+        raise AssertionError(f"seed {seed} {happened}\n{last}\n{error}") from error
+    return story
+
+
+def _happens(story: PlacementStory, dice: Random) -> str:  # noqa: C901, PLR0912 - a line or two an event
+    event = dice.choice(EVENTS)
+    spot = [name for name, node in story.nodes.items() if node.spot]
+    node = dice.choice(spot)
+    state = story.nodes[node].state
+    member = story.members.get(dice.randrange(story.replicas))
+    match event:
+        case "doom" | "silent" | "gone" if state != "gone":
+            story.nodes_are({"doom": "doomed"}.get(event, event), node)
+        case "up" if state in {"doomed", "silent"}:
+            story.nodes_are("up", node)
+        case "registers-anew" if state == "gone":
+            story.nodes_are("up", node)
+        case "machine-anew" if state == "gone":
+            story.registers_anew(node)
+        case "new":
+            story.nodes[f"spot-{len(story.nodes)}"] = Node(spot=True)
+        case "scale":
+            story.scale(dice.choice([1, 2, 3, 4, 5, 6, 7]))
+        case "room":
+            story.on_demand_headroom = dice.choice([0, 1, 2, 3, 99])
+        case "base" | "freeze":
+            base, frozen = (
+                dice.choice(["majority", "0", "1", "2", "4"]),
+                event == "freeze" and dice.random() < 0.5,
+            )
+            freeze = {"splitter.io/freeze": "true"} if frozen else {}
+            story.annotations = {"splitter.io/on-demand-base": base, **freeze}
+        case "block" | "calm":
+            story.refused("no machine" if event == "block" else "")
+        case "policy-gone":
+            story.policy_acts = False
+        case "policy-known-gone":
+            story.policy_acts, story.unplaceable = False, "the policy is not there"
+        case "policy-back":
+            story.policy_acts, story.unplaceable = True, ""
+        case "uncordoned" | "room-lies" | "quota" | "budget" | "silence" | "forgets":
+            switch = {
+                "uncordoned": "cordoned",
+                "room-lies": "headroom_lies",
+                "silence": "answers",
+                "forgets": "remembers",
+            }.get(event, event)
+            setattr(story, switch, not getattr(story, switch))
+        case "placeholder-fails" if story.held is not None:
+            story.held[1].failed = True
+        case "unready" if member is not None:
+            member.unready_until = story.now_s + dice.choice([10, 100, 10_000])
+        case "ends" if member is not None and member.ends_at is None:
+            member.ends_at = story.now_s + 3
+        case "update":
+            story.updated_s = story.now_s
+        case "replace" | "label-back":
+            story.labelled = event == "label-back"
+        case _:
+            return f"no {event}"
+    story.tell(event)
+    return event
+
+
+def _heals(story: PlacementStory) -> None:
+    story.refused("")
+    story.annotations, story.on_demand_headroom = {}, 99
+    story.policy_acts = story.cordoned = story.budget = story.answers = story.remembers = story.labelled = (
+        True
+    )
+    story.unplaceable, story.headroom_lies, story.quota = "", False, False
+    for member in story.members.values():
+        member.unready_until = 0
+    for name, node in story.nodes.items():
+        if node.spot and node.state != "up":
+            story.nodes_are("gone", name)
+    story.nodes["spot-z"] = Node(spot=True)
+    story.wait(26 * HOUR_S)
+
+
+def _comes_to_rest(story: PlacementStory) -> None:
+    base = story.replicas // 2 + 1
+    assert story.serving == story.replicas, f"{story.serving} of {story.replicas} are ready"
+    assert set(story.ordinals or ()) == set(range(base)), f"{story.ordinals} in force"
+    if story.replicas >= FEWEST:
+        stands = {k: story.nodes[one.node].spot for k, one in story.members.items()}
+        assert stands == {k: k >= base for k in range(story.replicas)}, f"{stands} on spot"
+        assert story.held is None, "room is held for nobody"
+    ended = len(story.ends)
+    story.wait(HOUR_S)
+    assert len(story.ends) == ended, "somebody is restarted although all is as wanted"

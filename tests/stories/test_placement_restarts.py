@@ -1,0 +1,80 @@
+"""What does not go as planned: no member is restarted again and again, whatever the cluster answers.
+
+The bound on restarts within an hour is checked by the story itself, at every write.
+"""
+
+from stories.placement import Member, PlacementStory
+
+
+def test_the_policy_is_gone() -> None:
+    """A member that is born without its label is tried again ever later: it would land anywhere."""
+    story = PlacementStory()
+    story.policy_acts = False
+    story.annotations = {"splitter.io/on-demand-base": "4"}
+    story.wait(6 * 3600)
+    assert len(story.ends) <= 10
+    story.policy_acts = True
+    story.wait(20 * 3600)
+    assert story.members[3].node == "od"
+
+
+def test_the_policy_is_gone_on_notice() -> None:
+    """A doomed member that is born on the doomed node again is not evicted again and again."""
+    story = PlacementStory()
+    story.policy_acts = story.cordoned = False
+    story.nodes_are("doomed", "spot-a")
+    story.wait(600)
+    assert 1 <= len(story.ends) <= 3
+
+
+def test_the_policy_was_gone_and_a_majority_stands_on_spot() -> None:
+    """One try tells that the policy does not act; nobody else is restarted for the same answer."""
+    story = PlacementStory()
+    story.policy_acts = False
+    for k in (0, 1, 2):
+        story.members[k] = Member(f"uid-{k}-x", None, -500, "spot-a", -500)
+    story.wait(3600)
+    assert 1 <= len(story.ends) <= 6
+
+
+def test_the_policy_does_not_act_and_nobody_is_moved_on_notice() -> None:
+    """What one member's restart has told holds for the next: it would be born anywhere too."""
+    story = PlacementStory()
+    story.policy_acts = False
+    story.annotations = {"splitter.io/on-demand-base": "4"}
+    story.wait(60)
+    before = len(story.ends)
+    assert before == 1
+    story.nodes_are("doomed", "spot-a")
+    story.wait(20)
+    assert len(story.ends) == before
+
+
+def test_room_that_fits_a_placeholder_only() -> None:
+    """Each try that finds no room for the member itself doubles the wait before the next."""
+    story = PlacementStory()
+    story.headroom_lies = True
+    story.annotations = {"splitter.io/on-demand-base": "4"}
+    missing_s = 0
+    for _ in range(6 * 60):
+        story.wait(60)
+        missing_s += 60 * (story.serving < story.replicas)
+    assert 4 <= len(story.ends) <= 16
+    assert missing_s < 40 * 60
+    assert story.held is None, "room is held for a move that is hours away"
+    story.headroom_lies = False
+    story.wait(6 * 3600)
+    assert story.members[3].node == "od"
+
+
+def test_pods_are_refused_by_a_quota_on_notice() -> None:
+    """A member that cannot be made keeps no other from being moved."""
+    story = PlacementStory(replicas=7)
+    story.quota = True
+    story.members[0].ends_at = story.now_s
+    story.tell("db-0 ends by itself, and a quota lets nobody make it again")
+    story.wait(30)
+    story.nodes_are("doomed", "spot-a")
+    story.wait(100)
+    assert {k for _, k in story.ends} >= {4}
+    assert story.serving >= 4
