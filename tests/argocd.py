@@ -27,7 +27,7 @@ def health(manifest: dict[str, Any]) -> tuple[str, str]:
     for name in [str(name) for name in names]:
         if name not in _OPEN:
             names[name] = None
-    found = lua.execute(script)
-    status, message = str(found["status"]), str(found["message"])
+    result = lua.execute(script)
+    status, message = str(result["status"]), str(result["message"])
     assert status in _STATUSES
     return status, message

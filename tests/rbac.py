@@ -60,9 +60,11 @@ def _of(document: str) -> Iterator[Rule]:
     above = _comment(document.split("apiVersion:", 1)[0].splitlines())
     lines = document.splitlines()
     starts = [number for number, line in enumerate(lines) if line.startswith("  - apiGroups:")]
-    found = raw.get("rules") or ()
-    assert len(starts) == len(found), f"a rule of {raw['metadata']['name']} does not begin with its apiGroups"
-    for start, rule in zip(starts, found, strict=True):
+    result = raw.get("rules") or ()
+    assert len(starts) == len(result), (
+        f"a rule of {raw['metadata']['name']} does not begin with its apiGroups"
+    )
+    for start, rule in zip(starts, result, strict=True):
         yield Rule(
             kind=raw["kind"],
             role=raw["metadata"]["name"],

@@ -46,9 +46,9 @@ class TestDeployments:
 
     def test_are_healthy_while_split(self) -> None:
         """Paused, marked, without a pod of its own."""
-        found = health(deployment(spec={"paused": True}, status=_EMPTY, annotations=_OURS, labels=_LABEL))
-        assert found[0] == "Healthy"
-        assert "split by splitter" in found[1]
+        result = health(deployment(spec={"paused": True}, status=_EMPTY, annotations=_OURS, labels=_LABEL))
+        assert result[0] == "Healthy"
+        assert "split by splitter" in result[1]
 
     def test_are_progressing_while_given_back(self) -> None:
         """The label is gone, the mark is not."""

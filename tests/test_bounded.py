@@ -74,16 +74,16 @@ class Sets:
         self.by_name[name] = TemplateSet(name, files, config_map=f"home/{name}")
         return self.by_name[name]
 
-    async def render(self, name: str = "own", found: dict[str, object] | None = None) -> Rendered:
+    async def render(self, name: str = "own", values: dict[str, object] | None = None) -> Rendered:
         """Render the spot twin by a set."""
-        found = found or source()
-        size = len(json.dumps(found))
-        return await self.bounded.render(found, Pool.SPOT, Policy(template_set=name), size)
+        values = values or source()
+        size = len(json.dumps(values))
+        return await self.bounded.render(values, Pool.SPOT, Policy(template_set=name), size)
 
-    async def error(self, name: str = "own", found: dict[str, object] | None = None) -> TemplateError:
+    async def error(self, name: str = "own", values: dict[str, object] | None = None) -> TemplateError:
         """Return what is wrong with a rendering."""
         with pytest.raises(TemplateError) as caught:
-            await self.render(name, found)
+            await self.render(name, values)
         assert caught.value.reason is Reason.TEMPLATE_INVALID
         return caught.value
 
@@ -91,29 +91,29 @@ class Sets:
 @pytest.fixture
 def sets() -> Iterator[Sets]:
     """Yield sets whose limit of time is no matter."""
-    with closing(Sets()) as found:
-        yield found
+    with closing(Sets()) as result:
+        yield result
 
 
 @pytest.fixture
 def hurried() -> Iterator[Sets]:
     """Yield sets that are soon told that they take too long."""
-    with closing(Sets(HURRIED)) as found:
-        yield found
+    with closing(Sets(HURRIED)) as result:
+        yield result
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     """Return the list of what children are asked from now on."""
-    found: list[dict[str, object]] = []
+    collected: list[dict[str, object]] = []
     exchange = ChildProcess._exchange  # noqa: SLF001
 
     def noted(self: ChildProcess, request: bytes, time_s: float) -> bytes:
-        found.append(json.loads(request))
+        collected.append(json.loads(request))
         return exchange(self, request, time_s)
 
     monkeypatch.setattr(ChildProcess, "_exchange", noted)
-    return found
+    return collected
 
 
 def wait_gone(pid: int, handle: int) -> None:
@@ -131,33 +131,33 @@ class TestWhere:
 
     async def test_the_default_set_needs_no_child(self, sets: Sets) -> None:
         """A source of the usual size is rendered in this process."""
-        found = await sets.render("default")
-        assert found == sets.plain.render(source(), Pool.SPOT, Policy())
+        rendered = await sets.render("default")
+        assert rendered == sets.plain.render(source(), Pool.SPOT, Policy())
         assert sets.bounded.child_pid is None
 
-    @pytest.mark.parametrize("found", [source(env=1_000), source(terms=100)], ids=["bytes", "terms"])
-    async def test_a_large_source_does(self, sets: Sets, found: dict[str, object]) -> None:
+    @pytest.mark.parametrize("values", [source(env=1_000), source(terms=100)], ids=["bytes", "terms"])
+    async def test_a_large_source_does(self, sets: Sets, values: dict[str, object]) -> None:
         """By its bytes, or by what its node affinity is multiplied to; the twin is the same."""
-        assert (len(json.dumps(found)) > SMALL_BYTES) is (found == source(env=1_000))
-        assert await sets.render("default", found) == sets.plain.render(found, Pool.SPOT, Policy())
+        assert (len(json.dumps(values)) > SMALL_BYTES) is (values == source(env=1_000))
+        assert await sets.render("default", values) == sets.plain.render(values, Pool.SPOT, Policy())
         assert sets.bounded.child_pid is not None
 
     async def test_a_set_that_is_brought_does(self, sets: Sets) -> None:
         """Even the default one under another name: the same twins, by one process for all."""
         spot = sets.by_name["default"].files["deployment/spot.yaml.j2"]
         sets.bring(spot)
-        found = await sets.render()
+        rendered = await sets.render()
         pid = sets.bounded.child_pid
         assert pid is not None
-        assert found == sets.plain.render(source(), Pool.SPOT, Policy(template_set="own"))
-        assert await sets.render() == found
+        assert rendered == sets.plain.render(source(), Pool.SPOT, Policy(template_set="own"))
+        assert await sets.render() == rendered
         assert sets.bounded.child_pid == pid
 
     async def test_is_compiled_there_too(self, sets: Sets) -> None:
         """The first look at a set that has come, with what is wrong in each file."""
         assert await sets.bounded.faults(sets.bring(GOOD)) == ()
-        found = await sets.bounded.faults(sets.bring("a: 1\nb: {{ x | }}\n"))
-        assert [fault.partition(": ")[0] for fault in found] == [
+        faults = await sets.bounded.faults(sets.bring("a: 1\nb: {{ x | }}\n"))
+        assert [fault.partition(": ")[0] for fault in faults] == [
             "ConfigMap home/own, deployment.on-demand.yaml.j2, line 2",
             "ConfigMap home/own, deployment.spot.yaml.j2, line 2",
         ]
@@ -215,7 +215,7 @@ class TestBombs:
         large = source(env=20_000) if bomb == "output" else source()
         async with asyncio.timeout(DEADLINE_S):
             error, default, other = await asyncio.gather(
-                sets.error(found=large), sets.render("default"), sets.render("other", source(namespace="b"))
+                sets.error(values=large), sets.render("default"), sets.render("other", source(namespace="b"))
             )
         assert words in error.message
         assert error.message.startswith("ConfigMap home/own, deployment.spot.yaml.j2")
@@ -227,12 +227,12 @@ class TestBombs:
         """The default set renders while the child is busy with a bomb, again and again."""
         sets.bring(LOOPS + HEAD)
         bomb = asyncio.create_task(sets.error())
-        turns = 0
+        order = 0
         while not bomb.done():
             await sets.render("default")
             await asyncio.wait((bomb,), timeout=0.01)
-            turns += 1
-        assert turns > 5
+            order += 1
+        assert order > 5
         assert "limit of CPU, 1 s. It is not tried again until it changes" in (await bomb).message
 
     async def test_a_first_look_too(self, sets: Sets) -> None:
@@ -262,7 +262,7 @@ class TestBroken:
         """Of twenty users at once, in two namespaces; what needs memory is tried twice, in a new child."""
         sets.bring(BOMBS[bomb][0])
         users = [source(env=number, namespace=f"n{number % 2}") for number in range(20)]
-        errors = await asyncio.gather(*(sets.error(found=user) for user in users))
+        errors = await asyncio.gather(*(sets.error(values=user) for user in users))
         assert len({error.message for error in errors}) == 1
         assert len(asked) == tries
         await sets.error()
@@ -289,7 +289,7 @@ class TestBroken:
         spec = ready["spec"]
         assert isinstance(spec, dict)
         spec["minReadySeconds"] = 5
-        assert (await sets.render(found=ready)).hash
+        assert (await sets.render(values=ready)).hash
 
     async def test_a_large_source_is_its_own_fault(self, asked: list[dict[str, object]]) -> None:
         """What is too much for the set that all use is told to its user, and tried for all others."""
@@ -318,7 +318,7 @@ class TestBroken:
         """Ten renderings of one set stand in nobody's way: another set's is the next but one."""
         sets.bring(GOOD)
         sets.bring(f"{GOOD}# other\n", "other")
-        many = [sets.render(found=source(env=number)) for number in range(10)]
+        many = [sets.render(values=source(env=number)) for number in range(10)]
         await asyncio.gather(*many, sets.render("other"))
         assert [str(one["text"]).endswith("# other\n") for one in asked].index(True) <= 1
 
@@ -371,20 +371,29 @@ class TestChild:
         """What it imports speaks to nobody."""
         program = "import sys, splitter.render.child; print(*sys.modules)"
         ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-        rooms = {name.partition(".")[0] for name in ran.stdout.split()}
-        assert {"jinja2", "yaml", "splitter"} <= rooms
-        assert not rooms & {"kubernetes", "kopf", "aiohttp", "http", "ssl", "socket", "asyncio", "subprocess"}
+        places = {name.partition(".")[0] for name in ran.stdout.split()}
+        assert {"jinja2", "yaml", "splitter"} <= places
+        assert not places & {
+            "kubernetes",
+            "kopf",
+            "aiohttp",
+            "http",
+            "ssl",
+            "socket",
+            "asyncio",
+            "subprocess",
+        }
 
     async def test_killed_while_idle(self, sets: Sets) -> None:
         """The next rendering has another one."""
         sets.bring(GOOD)
-        found = await sets.render()
+        rendered = await sets.render()
         pid = sets.bounded.child_pid
         assert pid is not None
         handle = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
         wait_gone(pid, handle)
-        assert await sets.render() == found
+        assert await sets.render() == rendered
         assert sets.bounded.child_pid not in {None, pid}
 
     @pytest.mark.parametrize("times", [1, 2])

@@ -101,7 +101,7 @@ class TestTheCommand:
 
     def test_says_in_one_sentence_what_is_wrong(self) -> None:
         """A kubeconfig that is not there: exit code 1, the reason, no traceback."""
-        found = subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-m", "splitter", "plan", "-A"],
             env={"KUBECONFIG": "/nowhere/kubeconfig", "PATH": "", "HOME": "/nowhere"},
             capture_output=True,
@@ -109,10 +109,10 @@ class TestTheCommand:
             check=False,
             timeout=60,
         )
-        assert found.returncode == 1
-        assert "ApiUnreachable" in found.stderr
-        assert "/nowhere/kubeconfig" in found.stderr
-        assert "Traceback" not in found.stderr
+        assert ran.returncode == 1
+        assert "ApiUnreachable" in ran.stderr
+        assert "/nowhere/kubeconfig" in ran.stderr
+        assert "Traceback" not in ran.stderr
 
 
 class TestThePlan:

@@ -19,7 +19,7 @@ from splitter.cli.target import Target
 from splitter.kube.bundle import BundleParts
 
 RUN = CliRunner()
-FOUND = BundleParts(
+PARTS = BundleParts(
     objects={"splits": []},
     logs={"b": "leading\n", "b-previous": "crashed\n", "a": "standing by\n"},
     metrics={"a": "splitter_leader 0\n"},
@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Target, str | None, int
     async def read(cluster: Cluster, target: Target, installation: str | None, log_lines: int) -> BundleParts:
         del cluster
         questions.append((target, installation, log_lines))
-        return FOUND
+        return PARTS
 
     monkeypatch.setattr(verb, "_read", read)
     return questions
@@ -145,7 +145,7 @@ class TestBundle:
 class TestContents:
     def test_begins_with_the_overview(self) -> None:
         """It names each file, the leader and what is missing."""
-        name, text = next(iter(contents(FOUND).items()))
+        name, text = next(iter(contents(PARTS).items()))
         assert name == "README.txt"
         assert "leader: b" in text
         assert "  logs/leader-b.log" in text

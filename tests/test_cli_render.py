@@ -35,10 +35,10 @@ spec:
 """
 
 
-def render(text: str, *describe_comparisons: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
+def render(text: str, *arguments: str) -> tuple[int, list[dict[str, dict[str, object]]], str]:
     """Return the exit code, the twins, and what was said on standard error."""
-    found = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=text)
-    return found.exit_code, list(yaml.safe_load_all(found.stdout)), found.stderr
+    invoked = RUN.invoke(app, ["render", "-f", "-", *arguments], input=text)
+    return invoked.exit_code, list(yaml.safe_load_all(invoked.stdout)), invoked.stderr
 
 
 class TestTheTwins:
@@ -49,8 +49,8 @@ class TestTheTwins:
         code, twins, said = render(DEPLOYMENT)
         assert [twin["metadata"]["name"] for twin in twins] == ["web-on-demand", "web-spot"]
         assert (code, said) == (0, "")
-        found = RUN.invoke(app, ["render", "-f", "-"], input=DEPLOYMENT).stdout
-        assert found.startswith("# 4 of 10 replicas when all is well; splitter writes the number\n")
+        result = RUN.invoke(app, ["render", "-f", "-"], input=DEPLOYMENT).stdout
+        assert result.startswith("# 4 of 10 replicas when all is well; splitter writes the number\n")
 
     def test_can_be_one(self) -> None:
         """--pool spot; an annotation of the command line wins over the manifest's."""
@@ -67,9 +67,9 @@ class TestTheTwins:
         manifest, settings = tmp_path / "web.yaml", tmp_path / "settings.yaml"
         manifest.write_text("\ufeff" + DEPLOYMENT, encoding="utf-8")
         settings.write_text("provider_presets: [eks]\n", encoding="utf-8")
-        found = RUN.invoke(app, ["render", "-f", str(manifest), "--settings", str(settings)])
-        assert "eks.amazonaws.com/capacityType" in found.stdout
-        assert "gke" not in found.stdout
+        invoked = RUN.invoke(app, ["render", "-f", str(manifest), "--settings", str(settings)])
+        assert "eks.amazonaws.com/capacityType" in invoked.stdout
+        assert "gke" not in invoked.stdout
 
 
 class TestTemplateSets:
@@ -81,10 +81,10 @@ class TestTemplateSets:
         head = "apiVersion: apps/v1\nkind: Deployment\n"
         labels, annotations = {"splitter.io/template-set": "enabled"}, {"splitter.io/namespaces": "shop"}
         data = {f"deployment.{pool}.yaml.j2": f"{head}{spot}\n" for pool in ("on-demand", "spot")}
-        found = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
-        found["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations, **metadata}
+        values = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
+        values["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations, **metadata}
         file = folder / "mine.yaml"
-        file.write_text(f"{SERVICE}---\n{yaml.safe_dump(found)}", encoding="utf-8")
+        file.write_text(f"{SERVICE}---\n{yaml.safe_dump(values)}", encoding="utf-8")
         return file
 
     def test_come_from_config_maps(self, tmp_path: Path) -> None:
@@ -146,10 +146,10 @@ class TestTemplateSets:
             "data": {f"deployment.{pool.value}.yaml.j2": bomb for pool in Pool},
         }
         file.write_text(yaml.safe_dump(config_map), encoding="utf-8")
-        describe_comparisons = ("--templates", str(file), "--annotation", "template=bomb")
-        found = RUN.invoke(app, ["render", "-f", "-", *describe_comparisons], input=DEPLOYMENT)
-        assert found.stdout == ""
-        assert "line 1: rendering it reached the limit of memory, 128 MiB" in str(found.exception)
+        arguments = ("--templates", str(file), "--annotation", "template=bomb")
+        invoked = RUN.invoke(app, ["render", "-f", "-", *arguments], input=DEPLOYMENT)
+        assert invoked.stdout == ""
+        assert "line 1: rendering it reached the limit of memory, 128 MiB" in str(invoked.exception)
 
     def test_are_in_the_file(self, tmp_path: Path) -> None:
         """A file without any is named."""
@@ -167,17 +167,17 @@ class TestTemplateSets:
         (generated,) = made["configMapGenerator"]
         assert generated["files"] == [path.name for path in templates]
         options = generated["options"]
-        found = from_config_map(
+        template_set = from_config_map(
             made["namespace"],
             generated["name"],
             labels=options["labels"],
             annotations=options["annotations"],
             texts={path.name: path.read_text() for path in templates},
         )
-        assert found.faults == ()
+        assert template_set.faults == ()
         web = next(yaml.safe_load_all((folder / "shop" / "web.yaml").read_text()))
         web["metadata"]["namespace"] = "shop"
-        renderer = renderer_of(load_settings(environment={}), {"lean": found})
+        renderer = renderer_of(load_settings(environment={}), {"lean": template_set})
         on_demand, spot = (
             yaml.safe_load(renderer.render(web, pool, Policy(template_set="lean")).manifest_json)["spec"][
                 "template"
@@ -195,18 +195,18 @@ class TestUsage:
     """A file or a workload, never both or neither."""
 
     @pytest.mark.parametrize(
-        ("reported", "sentence"),
+        ("arguments", "sentence"),
         [
             ((), "name either a workload, such as deploy/web, or a file with -f"),
             (("deploy/web", "-f", "-"), "name either a workload, such as deploy/web, or a file with -f"),
             (("-f", "-", "--diff"), "--diff compares with a cluster: name a workload, such as"),
         ],
     )
-    def test_is_told(self, describe_comparisons: tuple[str, ...], sentence: str) -> None:
+    def test_is_told(self, arguments: tuple[str, ...], sentence: str) -> None:
         """Exit code 2."""
-        found = RUN.invoke(app, ["render", *describe_comparisons], env={"COLUMNS": "200", "TERM": "dumb"})
-        assert found.exit_code == 2
-        assert sentence in " ".join(found.stderr.replace("│", " ").split())
+        invoked = RUN.invoke(app, ["render", *arguments], env={"COLUMNS": "200", "TERM": "dumb"})
+        assert invoked.exit_code == 2
+        assert sentence in " ".join(invoked.stderr.replace("│", " ").split())
 
 
 class TestOtherDocuments:
@@ -294,8 +294,8 @@ class TestRefusals:
 
     def test_name_a_file_that_is_not_there(self) -> None:
         """A path, and why."""
-        found = RUN.invoke(app, ["render", "-f", "/nowhere/web.yaml"])
-        assert found.stderr == "splitter render: /nowhere/web.yaml: No such file or directory\n"
+        invoked = RUN.invoke(app, ["render", "-f", "/nowhere/web.yaml"])
+        assert invoked.stderr == "splitter render: /nowhere/web.yaml: No such file or directory\n"
 
     def test_name_the_line_of_a_template(self, tmp_path: Path) -> None:
         """A template that fails: file, line, reason, and no traceback."""
@@ -303,7 +303,7 @@ class TestRefusals:
         template.parent.mkdir(parents=True)
         template.write_text("apiVersion: apps/v1\nkind: {{ nothing }}\n", encoding="utf-8")
         (tmp_path / "settings.yaml").write_text(f"templates_dir: {tmp_path}/templates\n", encoding="utf-8")
-        found = subprocess.run(
+        ran = subprocess.run(
             [
                 sys.executable,
                 "-m",
@@ -320,8 +320,8 @@ class TestRefusals:
             check=False,
             timeout=60,
         )
-        assert found.returncode == 1
+        assert ran.returncode == 1
         assert (
-            "TemplateInvalid: default/deployment/spot.yaml.j2, line 2: 'nothing' is undefined" in found.stderr
+            "TemplateInvalid: default/deployment/spot.yaml.j2, line 2: 'nothing' is undefined" in ran.stderr
         )
-        assert "Traceback" not in found.stderr
+        assert "Traceback" not in ran.stderr

@@ -117,14 +117,14 @@ class Server(BaseHTTPRequestHandler):
         """Answer what the test has laid down."""
         path, _, query = self.path.partition("?")
         answers: dict[str, Any] = self.server.answers  # type: ignore[attr-defined]
-        found = answers.get(f"{path}?{query}", answers.get(path))
+        raw = answers.get(f"{path}?{query}", answers.get(path))
         if path == QUERY:
-            found = answers.get("cpu" if "node_cpu_hourly_cost" in query else "memory")
-        status = found if isinstance(found, int) else 200 if found is not None else 404
+            raw = answers.get("cpu" if "node_cpu_hourly_cost" in query else "memory")
+        status = raw if isinstance(raw, int) else 200 if raw is not None else 404
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        text = found if isinstance(found, str) else json.dumps(found if status == 200 else {"message": "no"})
+        text = raw if isinstance(raw, str) else json.dumps(raw if status == 200 else {"message": "no"})
         self.wfile.write(text.encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
@@ -135,25 +135,25 @@ class Server(BaseHTTPRequestHandler):
 def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Serve on loopback, point KUBECONFIG there, and yield what is answered; `url` is where."""
     now = datetime.now(UTC)
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "/version": {"gitVersion": "v1.36.3"},
         SPLITS: {"items": [split("shop", "web", since=now - timedelta(hours=10))]},
         "/api/v1/nodes": {"items": [node("od", "on-demand"), node("spot", "spot")]},
     }
     server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    server.answers = found  # type: ignore[attr-defined]
+    server.answers = values  # type: ignore[attr-defined]
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found["url"] = f"http://127.0.0.1:{server.server_port}"
+    values["url"] = f"http://127.0.0.1:{server.server_port}"
     kubeconfig = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": found["url"]}}],
+        "clusters": [{"name": "c", "cluster": {"server": values["url"]}}],
         "users": [{"name": "u", "user": {}}],
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig), encoding="utf-8")
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    yield found
+    yield values
     server.shutdown()
     thread.join()
     server.server_close()
@@ -174,20 +174,20 @@ def asset(name: str, cpu: float, memory: float, **fields: Any) -> dict[str, Any]
 
 def reported(*words: str) -> tuple[dict[str, Any], str]:
     """Return what the command writes as JSON, and what it says beside."""
-    found = RUN.invoke(app, ["savings", "-n", "shop", "-o", "json", *words])
-    assert found.exit_code == 0, found.output
-    answer: dict[str, Any] = json.loads(found.stdout)
-    return answer, found.stderr
+    invoked = RUN.invoke(app, ["savings", "-n", "shop", "-o", "json", *words])
+    assert invoked.exit_code == 0, invoked.output
+    answer: dict[str, Any] = json.loads(invoked.stdout)
+    return answer, invoked.stderr
 
 
 class TestPrices:
     def test_assumed(self, answers: dict[str, Any]) -> None:
         """Nobody is asked, not even for nodes, and it is said."""
         del answers["/api/v1/nodes"]
-        found, _ = reported()
-        assert found["prices"] == {"onDemand": 1.0, "spot": 0.3, "assumed": True}
-        assert found["all"]["savedShare"] == pytest.approx(0.56, rel=0.01)
-        assert "paid" not in found["all"]
+        result, _ = reported()
+        assert result["prices"] == {"onDemand": 1.0, "spot": 0.3, "assumed": True}
+        assert result["all"]["savedShare"] == pytest.approx(0.56, rel=0.01)
+        assert "paid" not in result["all"]
 
     @pytest.mark.parametrize("listed", [True, False])
     def test_of_opencost(self, answers: dict[str, Any], *, listed: bool) -> None:
@@ -199,10 +199,10 @@ class TestPrices:
             "d": asset("new", 0.0, 0.0, cpuCoreHours=0.0),
         }
         answers["/assets"] = {"code": 200, "data": [assets] if listed else assets}
-        found, said = reported("--opencost", answers["url"])
+        result, said = reported("--opencost", answers["url"])
         assert said == ""
-        assert found["prices"]["spot"] == pytest.approx({"vcpuHour": 0.01, "gibHour": 0.001})
-        whole = found["all"]
+        assert result["prices"]["spot"] == pytest.approx({"vcpuHour": 0.01, "gibHour": 0.001})
+        whole = result["all"]
         assert whole["paid"] == pytest.approx(5 * 0.04 + 5 * 0.005 + 20 * 0.01 + 20 * 0.001, rel=0.01)
         assert whole["allOnDemand"] == pytest.approx(25 * 0.04 + 25 * 0.005, rel=0.01)
         assert whole["saved"] == pytest.approx(whole["allOnDemand"] - whole["paid"])
@@ -218,9 +218,9 @@ class TestPrices:
             return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
         answers["cpu"], answers["memory"] = metric(0.04, 0.01), metric(0.005, 0.001)
-        found, said = reported("--prometheus", answers["url"])
+        outcome, said = reported("--prometheus", answers["url"])
         assert said == ""
-        assert found["prices"]["onDemand"] == {"vcpuHour": 0.04, "gibHour": 0.005}
+        assert outcome["prices"]["onDemand"] == {"vcpuHour": 0.04, "gibHour": 0.005}
 
     def test_of_a_list(self, answers: dict[str, Any], tmp_path: Path) -> None:
         """The most precise line of a node holds, in the list's currency."""
@@ -233,10 +233,10 @@ class TestPrices:
         ]
         path = tmp_path / "prices.yaml"
         path.write_text(yaml.safe_dump({"currency": "EUR", "nodes": lines}), encoding="utf-8")
-        found, said = reported("--prices", str(path))
+        result, said = reported("--prices", str(path))
         assert said == ""
-        assert found["prices"]["currency"] == "EUR"
-        on_demand, spot = found["prices"]["onDemand"], found["prices"]["spot"]
+        assert result["prices"]["currency"] == "EUR"
+        on_demand, spot = result["prices"]["onDemand"], result["prices"]["spot"]
         assert 4 * on_demand["vcpuHour"] + 16 * on_demand["gibHour"] == pytest.approx(0.2)
         assert 4 * spot["vcpuHour"] + 16 * spot["gibHour"] == pytest.approx(0.05)
         shown = RUN.invoke(app, ["savings", "-n", "shop", "--prices", str(path)]).stdout
@@ -264,10 +264,10 @@ class TestPrices:
         assert answers
         path = tmp_path / "prices.yaml"
         path.write_text(text, encoding="utf-8")
-        found, said = reported("--prices", str(path))
+        result, said = reported("--prices", str(path))
         assert why in said
         assert said.endswith("assumed prices are shown\n")
-        assert found["prices"]["assumed"]
+        assert result["prices"]["assumed"]
 
     @pytest.mark.parametrize(
         ("answer", "why"),
@@ -283,17 +283,17 @@ class TestPrices:
     def test_a_bad_answer_is_told(self, answer: Any, why: str, answers: dict[str, Any]) -> None:  # noqa: ANN401 - any answer
         """OpenCost is broken, or something else listens there."""
         answers["/assets"] = answer
-        found, said = reported("--opencost", answers["url"])
+        result, said = reported("--opencost", answers["url"])
         assert why in said
-        assert found["prices"]["assumed"]
+        assert result["prices"]["assumed"]
 
     @pytest.mark.parametrize("data", [[], "x", {"result": 1}, {"result": [{"metric": 1}]}])
     def test_a_bad_answer_to_a_query_is_told(self, data: object, answers: dict[str, Any]) -> None:
         """Something else than a Prometheus listens there."""
         answers["cpu"] = answers["memory"] = {"data": data}
-        found, said = reported("--prometheus", answers["url"])
+        result, said = reported("--prometheus", answers["url"])
         assert "no metric node_cpu_hourly_cost" in said
-        assert found["prices"]["assumed"]
+        assert result["prices"]["assumed"]
 
     @pytest.mark.parametrize("answer", [500, {"data": {n: asset(n, 0.04, 0.1) for n in ("od", "spot")}}])
     def test_a_password_is_not_shown(self, answer: object, answers: dict[str, Any]) -> None:
@@ -301,10 +301,10 @@ class TestPrices:
         answers["/assets"] = answer
         address = answers["url"].replace("://", "://me:hunter2@")
         for form in ("table", "json", "csv"):
-            found = RUN.invoke(app, ["savings", "-n", "shop", "-o", form, "--opencost", address])
-            assert found.exit_code == 0, found.output
-            assert "hunter2" not in found.output
-            assert form == "csv" or ("://…@127" in found.output.replace("\\u2026", "…"))
+            invoked = RUN.invoke(app, ["savings", "-n", "shop", "-o", form, "--opencost", address])
+            assert invoked.exit_code == 0, invoked.output
+            assert "hunter2" not in invoked.output
+            assert form == "csv" or ("://…@127" in invoked.output.replace("\\u2026", "…"))
 
     def test_nobody_answers(self, answers: dict[str, Any]) -> None:
         """An address where nothing listens, and one that is none."""
@@ -317,9 +317,9 @@ class TestPrices:
     def test_no_rights_to_list_nodes(self, answers: dict[str, Any]) -> None:
         """Which pool a price is of cannot be known then."""
         answers["/api/v1/nodes"] = 403
-        found, said = reported("--opencost", answers["url"])
+        result, said = reported("--opencost", answers["url"])
         assert "nodes cannot be listed" in said
-        assert found["prices"]["assumed"]
+        assert result["prices"]["assumed"]
 
 
 @pytest.mark.usefixtures("answers")
@@ -327,20 +327,20 @@ class TestTheCommand:
     @pytest.mark.parametrize("since", ["7", "x", "-1h", "0s", "1d2h", "999999999d"])
     def test_a_bad_time(self, since: str) -> None:
         """Told what it may be."""
-        found = RUN.invoke(app, ["savings", "-n", "shop", f"--since={since}"])
-        assert found.exit_code == 2
-        assert "90m, 12h or 7d" in found.output.replace("\n", " ")
+        invoked = RUN.invoke(app, ["savings", "-n", "shop", f"--since={since}"])
+        assert invoked.exit_code == 2
+        assert "90m, 12h or 7d" in invoked.output.replace("\n", " ")
 
     def test_one_source_of_prices(self) -> None:
         """Two would contradict each other."""
-        found = RUN.invoke(app, ["savings", "--opencost", "http://a", "--prometheus", "http://b"])
-        assert found.exit_code == 2
+        invoked = RUN.invoke(app, ["savings", "--opencost", "http://a", "--prometheus", "http://b"])
+        assert invoked.exit_code == 2
 
     def test_of_what_is_not_split(self) -> None:
         """As for every verb that names a workload."""
-        found = RUN.invoke(app, ["savings", "api", "-n", "shop"])
-        assert found.exit_code == 3
-        assert found.stderr == "deployment shop/api is not split\n"
+        invoked = RUN.invoke(app, ["savings", "api", "-n", "shop"])
+        assert invoked.exit_code == 3
+        assert invoked.stderr == "deployment shop/api is not split\n"
 
     def test_shows_a_table(self) -> None:
         """Of one namespace the names are short."""

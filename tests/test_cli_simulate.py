@@ -20,20 +20,20 @@ class TestTheCommand:
 
     def test_prints_a_table(self) -> None:
         """Without any policy, the defaults."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8"])
-        assert found.exit_code == 0
-        assert "defaults   98.333 %  0.459" in found.output
+        invoked = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8"])
+        assert invoked.exit_code == 0
+        assert "defaults   98.333 %  0.459" in invoked.output
 
     def test_compares_policies(self) -> None:
         """--annotation holds for all; each policy adds its own."""
-        found = RUN.invoke(
+        invoked = RUN.invoke(
             app,
             [
                 *("simulate", *OUTAGE, "--replicas", "8", "--annotation", "soak=5m", "-o", "json"),
                 *("--policy", "plain", "--policy", "warm:on-demand-base=2,splitter.io/spot-percent=80"),
             ],
         )
-        plain, warm = json.loads(found.stdout)["policies"]
+        plain, warm = json.loads(invoked.stdout)["policies"]
         assert plain["annotations"] == {"splitter.io/soak": "5m"}
         assert warm["annotations"] == {
             "splitter.io/soak": "5m",
@@ -54,9 +54,11 @@ class TestTheCommand:
 
     def test_warns_of_what_means_nothing(self) -> None:
         """An unknown annotation is ignored, and said to be, on standard error."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", "--annotation", "spot-percentage=8"])
-        assert found.exit_code == 0
-        assert "Did you mean splitter.io/spot-percent?" in found.stderr
+        invoked = RUN.invoke(
+            app, ["simulate", *OUTAGE, "--replicas", "8", "--annotation", "spot-percentage=8"]
+        )
+        assert invoked.exit_code == 0
+        assert "Did you mean splitter.io/spot-percent?" in invoked.stderr
 
     @pytest.mark.parametrize(
         ("reported", "sentence"),
@@ -74,11 +76,11 @@ class TestTheCommand:
     )
     def test_refuses_in_one_sentence(self, reported: list[str], sentence: str) -> None:
         """Exit code 1, the reason on standard error, no traceback."""
-        found = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *reported])
-        assert found.exit_code == 1
-        assert found.stderr.startswith("splitter simulate: ")
-        assert found.stderr.count("\n") == 1
-        assert sentence in found.stderr
+        invoked = RUN.invoke(app, ["simulate", *OUTAGE, "--replicas", "8", *reported])
+        assert invoked.exit_code == 1
+        assert invoked.stderr.startswith("splitter simulate: ")
+        assert invoked.stderr.count("\n") == 1
+        assert sentence in invoked.stderr
 
     @pytest.mark.parametrize(
         ("text", "sentence"),
@@ -92,9 +94,9 @@ class TestTheCommand:
         """The line, or the field, and what it must be."""
         trace = tmp_path / "mine.trace"
         trace.write_text(text, encoding="utf-8")
-        found = RUN.invoke(app, ["simulate", "--trace", str(trace), "--replicas", "8"])
-        assert found.exit_code == 1
-        assert sentence in found.stderr
+        invoked = RUN.invoke(app, ["simulate", "--trace", str(trace), "--replicas", "8"])
+        assert invoked.exit_code == 1
+        assert sentence in invoked.stderr
 
     @pytest.mark.parametrize(
         "reported",

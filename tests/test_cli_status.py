@@ -82,11 +82,11 @@ SOURCE = {"kind": "Deployment", "metadata": {"annotations": {"splitter.io/on-dem
 
 def split(name: str = "web", namespace: str = "shop", **status: object) -> dict[str, Any]:
     """Return the example under another name, with some fields of its status replaced."""
-    found = copy.deepcopy(SPLIT)
-    found["metadata"] = {"namespace": namespace, "name": name}
-    found["spec"]["source"]["name"] = name
-    found["status"].update(status)
-    return found
+    values = copy.deepcopy(SPLIT)
+    values["metadata"] = {"namespace": namespace, "name": name}
+    values["spec"]["source"]["name"] = name
+    values["status"].update(status)
+    return values
 
 
 class TestTheTable:
@@ -270,11 +270,11 @@ class Server(BaseHTTPRequestHandler):
             "/apis/apps/v1/namespaces/shop/deployments/web": SOURCE,
             "/apis/apps/v1/namespaces/shop/deployments/api": {"metadata": {"name": "api"}},
         }
-        found = answers.get(self.path.partition("?")[0])
-        self.send_response(200 if found else 404)
+        raw = answers.get(self.path.partition("?")[0])
+        self.send_response(200 if raw else 404)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(json.dumps(found or {"reason": "NotFound", "message": "not there"}).encode())
+        self.wfile.write(json.dumps(raw or {"reason": "NotFound", "message": "not there"}).encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
         """Say nothing."""
@@ -313,14 +313,14 @@ class TestWithACluster:
     @pytest.mark.parametrize("reported", [["web", "-n", "shop"], ["-n", "shop"], ["-A"]])
     def test_status_shows_a_table(self, reported: list[str]) -> None:
         """One workload, one namespace, all of them."""
-        found = RUN.invoke(app, ["status", *reported])
-        assert found.exit_code == 0
-        assert "web  " in found.stdout
+        invoked = RUN.invoke(app, ["status", *reported])
+        assert invoked.exit_code == 0
+        assert "web  " in invoked.stdout
 
     def test_status_of_nothing_is_a_sentence(self) -> None:
         """A namespace without split workloads is no error."""
-        found = RUN.invoke(app, ["status"])
-        assert (found.exit_code, found.stdout) == (0, "no workload is split here\n")
+        invoked = RUN.invoke(app, ["status"])
+        assert (invoked.exit_code, invoked.stdout) == (0, "no workload is split here\n")
 
     def test_status_writes_what_programs_read(self) -> None:
         """A named one alone, several as a List; the same in YAML."""
@@ -331,14 +331,14 @@ class TestWithACluster:
     def test_status_of_what_is_not_split_is_3(self) -> None:
         """A named workload without a Split; -w does not wait for one."""
         for reported in (["status", "api", "-n", "shop"], ["status", "api", "-n", "shop", "-w"]):
-            found = RUN.invoke(app, reported)
-            assert (found.exit_code, found.stdout) == (3, "")
-            assert found.stderr == "deployment shop/api is not split\n"
+            invoked = RUN.invoke(app, reported)
+            assert (invoked.exit_code, invoked.stdout) == (3, "")
+            assert invoked.stderr == "deployment shop/api is not split\n"
 
     def test_status_of_what_has_a_label(self) -> None:
         """-l chooses by the workloads' own labels, as the API server reads them."""
-        found = RUN.invoke(app, ["status", "-A", "-l", "team=b", "-o", "json"])
-        assert [one["metadata"]["name"] for one in json.loads(found.stdout)["items"]] == ["api"]
+        invoked = RUN.invoke(app, ["status", "-A", "-l", "team=b", "-o", "json"])
+        assert [one["metadata"]["name"] for one in json.loads(invoked.stdout)["items"]] == ["api"]
 
     def test_looks_in_the_namespace_of_the_context(self, tmp_path: Path) -> None:
         """As kubectl does, when -n does not say another."""
@@ -375,17 +375,17 @@ class TestWithACluster:
     def test_completes_for_kubectl(self, typed: list[str], offered: list[str]) -> None:
         """Verbs, workloads with how they stand, namespaces, contexts; nothing where nothing can be had."""
         code = "from splitter.cli.completion import complete_for_kubectl as asked; asked()"
-        found = subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-c", code, *typed], capture_output=True, text=True, check=True, timeout=60
         )
-        assert found.stdout.splitlines() == [*offered, ":4"]
-        assert found.stderr == ""
+        assert ran.stdout.splitlines() == [*offered, ":4"]
+        assert ran.stderr == ""
 
     def test_completes_in_a_shell(self) -> None:
         """What `splitter completion bash` prints offers workloads in a bash that has read it."""
         asked = {**os.environ, "_SPLITTER_COMPLETE": "complete_bash", "COMP_CWORD": "4"}
         asked["COMP_WORDS"] = "splitter status -n shop w"
-        found = subprocess.run(
+        ran = subprocess.run(
             [sys.executable, "-m", "splitter"],
             env=asked,
             capture_output=True,
@@ -393,7 +393,7 @@ class TestWithACluster:
             check=True,
             timeout=60,
         )
-        assert found.stdout == "web\n"
+        assert ran.stdout == "web\n"
         printed = subprocess.run(
             [sys.executable, "-m", "splitter", "completion", "bash"],
             capture_output=True,
@@ -406,21 +406,21 @@ class TestWithACluster:
 
     def test_explain_tells_the_story(self) -> None:
         """The Split and the source's own annotations."""
-        found = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
-        assert found.exit_code == 0
-        assert found.stdout.splitlines() == explained(SPLIT)
+        invoked = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
+        assert invoked.exit_code == 0
+        assert invoked.stdout.splitlines() == explained(SPLIT)
 
     def test_explain_says_why_there_is_nothing(self) -> None:
         """Not labelled, or not there: exit code 3."""
-        found = RUN.invoke(app, ["explain", "api", "-n", "shop"])
-        assert found.exit_code == 3
-        assert "is not split: kubectl label deployment" in found.stderr
+        invoked = RUN.invoke(app, ["explain", "api", "-n", "shop"])
+        assert invoked.exit_code == 3
+        assert "is not split: kubectl label deployment" in invoked.stderr
         assert "is not there" in RUN.invoke(app, ["explain", "db", "-n", "shop"]).stderr
 
     def test_an_api_without_splits_is_named(self) -> None:
         """No CRD: what to do."""
-        found = RUN.invoke(app, ["status", "-n", "elsewhere"])
-        assert "knows no Splits; install splitter there" in str(found.exception)
+        invoked = RUN.invoke(app, ["status", "-n", "elsewhere"])
+        assert "knows no Splits; install splitter there" in str(invoked.exception)
 
 
 class TestTheCommands:

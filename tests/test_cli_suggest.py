@@ -31,12 +31,12 @@ CLEAR = "\x1b[2J"
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Serve a cluster of one on-demand and one spot node, and point KUBECONFIG there."""
-    found = World()
-    found.add_namespace("shop")
-    found.add_nodes()
+    result = World()
+    result.add_namespace("shop")
+    result.add_nodes()
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    with found.served(tmp_path / "kubeconfig"):
-        yield found
+    with result.served(tmp_path / "kubeconfig"):
+        yield result
 
 
 def suggest(*reported: str) -> Result:
@@ -46,9 +46,9 @@ def suggest(*reported: str) -> Result:
 
 def reported(*arguments: str) -> dict[str, Any]:
     """Return its JSON about namespace shop."""
-    found = suggest("-n", "shop", "-o", "json", *arguments)
-    assert found.exit_code == 0, found.output
-    answer: dict[str, Any] = json.loads(found.stdout)
+    result = suggest("-n", "shop", "-o", "json", *arguments)
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
     return answer
 
 
@@ -65,9 +65,9 @@ class TestTheAnswer:
         world.add_deployment("web", 6, start_s=60)
         world.add_deployment("fast", 2, on_spot=1)
         world.add_deployment("job", 1, spec={"strategy": {"type": "Recreate"}})
-        found = suggest("-n", "shop")
-        assert found.exit_code == 0
-        lines = found.stdout.splitlines()
+        result = suggest("-n", "shop")
+        assert result.exit_code == 0
+        lines = result.stdout.splitlines()
         assert lines[:10] == [
             "WORKLOAD  N  VCPU  GIB  START  ON-DEMAND  SPOT  MOVES  SAVING  LOST/MONTH",
             "fast      2   1.0  2.0   10 s          0     2      1    69 %         0 s",
@@ -82,8 +82,8 @@ class TestTheAnswer:
         ]
         assert lines[10].startswith("  refused: strategy Recreate does not allow")
         assert lines[10].endswith("set spec.strategy.type to RollingUpdate (StrategyRecreate)")
-        assert "splitter simulate --outage every=24h,last=10m,days=1,nodes=N --notice 30" in found.stdout
-        assert found.stderr == ""
+        assert "splitter simulate --outage every=24h,last=10m,days=1,nodes=N --notice 30" in result.stdout
+        assert result.stderr == ""
 
     def test_leaves_out_what_is_labelled_or_split(self, world: World) -> None:
         """And what is on its way: a Split may outlive the label for a moment."""
@@ -108,9 +108,9 @@ class TestTheAnswer:
         """A budget, an autoscaler, a foreign twin's name, a volume, a policy on the Namespace."""
         for name in ("web", "scaled", "taken", "disk"):
             disk = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "d"}}]}
-            found = world.add_deployment(name, 6, start_s=60)
+            raw = world.add_deployment(name, 6, start_s=60)
             if name == "disk":
-                found["spec"]["template"]["spec"] |= disk
+                raw["spec"]["template"]["spec"] |= disk
         world.add_deployment("taken-spot", 1)
         budget = {"minAvailable": 4, "selector": {"matchLabels": {"app": "web"}}}
         world.add(BUDGETS, "calm", spec=budget)
@@ -138,8 +138,8 @@ class TestTheAnswer:
         world.add_stateful_set("db")
         assert named(reported())["db"]["reason"] == "PlacementUnsupported"
         world.add_policy()
-        found = named(reported())["db"]
-        assert (found["eligible"], found["mode"], found["moves"]) == (
+        result = named(reported())["db"]
+        assert (result["eligible"], result["mode"], result["moves"]) == (
             True,
             "placement",
             {"toSpot": 1, "toOnDemand": 0},
@@ -219,16 +219,16 @@ class TestWhereNothingCanBeShown:
     def test_without_deployments_there_is_nothing(self, world: World) -> None:
         """One sentence, and exit code 1."""
         world.forbidden = {"deployments"}
-        found = suggest("-A")
-        assert found.exit_code == 1
-        assert "may not list Deployments in all namespaces; name one with -n" in str(found.exception)
+        result = suggest("-A")
+        assert result.exit_code == 1
+        assert "may not list Deployments in all namespaces; name one with -n" in str(result.exception)
 
     def test_a_namespace_that_is_not_there(self, world: World) -> None:
         """One sentence, and exit code 1."""
         assert world.forbidden == set()
-        found = suggest("-n", "nowhere")
-        assert found.exit_code == 1
-        assert "nowhere not found" in str(found.exception)
+        result = suggest("-n", "nowhere")
+        assert result.exit_code == 1
+        assert "nowhere not found" in str(result.exception)
 
     def test_no_workload_is_a_sentence(self, world: World) -> None:
         """And an empty list for programs."""
@@ -250,8 +250,8 @@ class TestWhereNothingCanBeShown:
         """A question mark, and a cautious base."""
         world.add_deployment("web", start_s=None)
         assert "     ?  " in suggest("-n", "shop").stdout.splitlines()[1]
-        found = named(reported())["web"]
-        assert (found["startSeconds"], found["wanted"]["onDemand"]) == (None, 1)
+        result = named(reported())["web"]
+        assert (result["startSeconds"], result["wanted"]["onDemand"]) == (None, 1)
 
 
 class TestWhatTenantsWrite:
@@ -311,8 +311,8 @@ class TestTheTable:
             made = Proposal(Key("Deployment", "shop", name), Mode.TWINS, 4, cpu_m, 0, None, refusal=note)
             return Suggestion(made, Estimate(saving, 0) if saving is not None else None)
 
-        found = [one("d", 9000, None), one("c", 9000, 0.2), one("b", 500, 0.69), one("a", 800, 0.69)]
-        assert [each.proposal.key.name for each in sorted(found, key=Suggestion.order)] == [
+        collected = [one("d", 9000, None), one("c", 9000, 0.2), one("b", 500, 0.69), one("a", 800, 0.69)]
+        assert [each.proposal.key.name for each in sorted(collected, key=Suggestion.order)] == [
             "a",
             "b",
             "c",
@@ -326,7 +326,7 @@ def test_progress_is_shown_on_a_terminal_only(world: World) -> None:
     command = [sys.executable, "-m", "splitter", "suggest", "-n", "shop"]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color"}
-    found = subprocess.run(
+    ran = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=theirs, env=environment, check=True, timeout=60
     )
     os.close(theirs)
@@ -334,4 +334,4 @@ def test_progress_is_shown_on_a_terminal_only(world: World) -> None:
     os.close(ours)
     assert b"looking" in shown or b"reading" in shown
     piped = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    assert (piped.stdout, piped.stderr) == (found.stdout, b"")
+    assert (piped.stdout, piped.stderr) == (ran.stdout, b"")

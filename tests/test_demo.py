@@ -1,8 +1,10 @@
 """The demo judges from what was recorded, compares field by field, and can be read without a terminal."""
 
+import inspect
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.core.usage import Amount, Usage, Use
-from splitter.demo import DemoOptions
+from splitter.demo import DemoOptions, journey
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
+from splitter.demo.recording import Line, Recording, draw, frames_of
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import PLAIN_COLUMNS, Screen
 from splitter.demo.watching import ScaleLog
@@ -52,12 +55,12 @@ def step(expected: Expected, **changed: Any) -> Step:  # noqa: ANN401 - fields o
 
 def asked(counts: Mapping[float, int]) -> Asked:
     """Make what the ReplicaSets are asked for from the counts that hold from a second on."""
-    found = Asked()
+    result = Asked()
     for second, replicas in counts.items():
-        found.see(
+        result.see(
             at(second), {"metadata": {"name": "web-spot-1"}, "spec": {"replicas": replicas}}, deleted=False
         )
-    return found
+    return result
 
 
 def judged(
@@ -71,9 +74,9 @@ def judged(
     return judge(of, [web or workload()], {"web": counts}, writes, asked(replicas or {0: 4}))
 
 
-def cell(found: Judged) -> Cell:
+def cell(result: Judged) -> Cell:
     """Return the only cell of a verdict."""
-    return found.cells["web"]
+    return result.cells["web"]
 
 
 class TestWorkload:
@@ -93,8 +96,8 @@ class TestWorkload:
         self, surge: str, unavailable: str, replicas: int, expected: tuple[int, int, int]
     ) -> None:
         """Shares are rounded up for the surge, down for the unavailable; F is N where surge is allowed."""
-        found = workload(surge=surge, unavailable=unavailable)
-        assert (found.surge(replicas), found.unavailable(replicas), found.floor(replicas)) == expected
+        result = workload(surge=surge, unavailable=unavailable)
+        assert (result.surge(replicas), result.unavailable(replicas), result.floor(replicas)) == expected
 
     def test_is_read_off_a_deployment(self) -> None:
         """What the manifest leaves out has Kubernetes' default."""
@@ -117,64 +120,66 @@ class TestJudge:
 
     def test_kept(self) -> None:
         """At the floor and at the bound is kept; a pod that came before the old one went is not asked for."""
-        found = judged(
+        result = judged(
             step(Expected(4, 4)), timeline({0: 4}, {0: 4, 12: 6, 15: 4}), replicas={0: 4, 12: 5, 15: 4}
         )
-        assert cell(found) == Cell(lowest=4, floor=4, highest=6, asked=5, bound=5)
-        assert found.kept
-        assert found.took_s == 10
+        assert cell(result) == Cell(lowest=4, floor=4, highest=6, asked=5, bound=5)
+        assert result.kept
+        assert result.took_s == 10
 
     def test_a_dip_breaks_the_floor(self) -> None:
         """One replica less for a moment is enough."""
-        found = judged(step(Expected(4, 4)), timeline({0: 4, 12: 3, 12.1: 4}))
-        assert not cell(found).floor_kept
-        assert not found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 4, 12: 3, 12.1: 4}))
+        assert not cell(result).floor_kept
+        assert not result.kept
 
     def test_what_happened_outside_the_step_is_not_its_fault(self) -> None:
         """A dip before or after is judged elsewhere."""
-        found = judged(step(Expected(4, 4)), timeline({0: 0, 5: 4, 21: 0}))
-        assert found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 0, 5: 4, 21: 0}))
+        assert result.kept
 
     def test_too_many_pods_break_the_bound(self) -> None:
         """N + S is the most."""
-        found = judged(step(Expected(4, 4)), timeline({0: 4}), replicas={0: 4, 12: 6})
-        assert cell(found).floor_kept
-        assert not cell(found).bound_kept
-        assert not found.kept
+        result = judged(step(Expected(4, 4)), timeline({0: 4}), replicas={0: 4, 12: 6})
+        assert cell(result).floor_kept
+        assert not cell(result).bound_kept
+        assert not result.kept
 
     def test_a_broken_promise_is_told_with_its_numbers(self) -> None:
         """How far off it was, and for how long."""
         counts = timeline({0: 4, 12: 3, 12.5: 4}, {0: 4, 12: 7, 13: 4})
-        found = judged(step(Expected(4, 4)), counts, replicas={0: 4, 12: 7, 13: 4})
-        assert found.faults() == [
+        result = judged(step(Expected(4, 4)), counts, replicas={0: 4, 12: 7, 13: 4})
+        assert result.faults() == [
             "a step: web had 3 available, the floor is 4; below it for 0.50 s",
             "a step: web was asked for 7 pods, the bound is 5",
         ]
 
     def test_a_scale_up_has_the_old_floor_and_the_new_bound(self) -> None:
         """The new replicas cannot be there at once."""
-        found = judged(
+        result = judged(
             step(Expected(4, 8)), timeline({0: 4, 15: 8}, {0: 4, 11: 8}), web=workload(surge="25%")
         )
-        assert (cell(found).floor, cell(found).bound) == (4, 10)
+        assert (cell(result).floor, cell(result).bound) == (4, 10)
 
     @pytest.mark.parametrize(("surge", "bound"), [("0", 5), ("1", 5), ("2", 6)])
     def test_the_probe_is_one_more_where_there_is_no_surge(self, surge: str, bound: int) -> None:
         """A workload that may not surge is allowed one replica that asks whether spot is back."""
-        found = judged(step(Expected(4, 4), capacity_probe=True), timeline({0: 4}), web=workload(surge=surge))
-        assert cell(found).bound == bound
+        result = judged(
+            step(Expected(4, 4), capacity_probe=True), timeline({0: 4}), web=workload(surge=surge)
+        )
+        assert cell(result).bound == bound
 
     def test_the_doomed_do_not_count_against_the_bound(self) -> None:
         """In an outage their replacements run beside them."""
-        found = judged(step(Expected(4, 4, doomed=3), noticed=at(11)), timeline({0: 4}))
-        assert cell(found).bound == 8
+        result = judged(step(Expected(4, 4, doomed=3), noticed=at(11)), timeline({0: 4}))
+        assert cell(result).bound == 8
 
     def test_nothing_is_promised_when_the_notice_is_too_short(self) -> None:
         """Replicas that are taken without a notice are missing until others have started."""
         short = step(Expected(4, 4, doomed=3), noticed=at(11), floor_is_promised=False)
-        found = judged(short, timeline({0: 4, 12: 1, 15: 4}))
-        assert cell(found).floor is None
-        assert found.kept
+        result = judged(short, timeline({0: 4, 12: 1, 15: 4}))
+        assert cell(result).floor is None
+        assert result.kept
 
     def test_the_write_is_timed_from_the_taint(self) -> None:
         """The first raise of the on-demand twin counts, and the one that asks for all replicas."""
@@ -186,9 +191,9 @@ class TestJudge:
             ReplicasWritten(at(15), "web-on-demand", 4, 1),
         )
         outage = step(Expected(4, 4, doomed=3), noticed=at(11))
-        found = judged(outage, timeline({0: 4}), *writes)
-        assert cell(found).write_s == pytest.approx(0.1)
-        assert cell(found).cover_s == pytest.approx(0.25)
+        result = judged(outage, timeline({0: 4}), *writes)
+        assert cell(result).write_s == pytest.approx(0.1)
+        assert cell(result).cover_s == pytest.approx(0.25)
 
     def test_no_write_is_no_number(self) -> None:
         """A workload without doomed replicas, or one that was not covered, has none."""
@@ -200,8 +205,8 @@ class TestJudge:
     @pytest.mark.parametrize("changed", [{"stopped": True}, {"restored": {"web": False}}])
     def test_a_step_that_ends_badly_is_a_broken_promise(self, changed: JsonObject) -> None:
         """One that did not settle in time, or that did not restore."""
-        found = judged(step(Expected(4, 4), **changed), timeline({0: 4}))
-        assert not found.kept
+        result = judged(step(Expected(4, 4), **changed), timeline({0: 4}))
+        assert not result.kept
 
 
 def deployment(**metadata: JsonObject) -> JsonObject:
@@ -306,8 +311,8 @@ class TestOptions:
 
     def test_settings_are_settings(self) -> None:
         """`splitter run` starts with them."""
-        found = load_settings(environment=DemoOptions(soak_s=7).settings)
-        assert (found.soak_s, found.http_port, found.metrics_port) == (7, 0, 0)
+        settings = load_settings(environment=DemoOptions(soak_s=7).settings)
+        assert (settings.soak_s, settings.http_port, settings.metrics_port) == (7, 0, 0)
 
     @pytest.mark.parametrize(("notice_s", "useful"), [(0, False), (5, False), (10, True)])
     def test_a_short_notice_promises_nothing(self, notice_s: float, useful: bool) -> None:
@@ -394,3 +399,44 @@ class TestMoney:
     def test_nothing_was_counted(self) -> None:
         """No share of nothing."""
         assert has_saved([], datetime.now(UTC)).startswith("nothing was counted")
+
+
+class TestRecording:
+    """A picture of a run, drawn by the demo itself."""
+
+    PICTURE = Path(__file__).resolve().parent.parent / "docs" / "assets" / "demo.svg"
+
+    def test_a_frame_is_what_the_screen_showed(self) -> None:
+        """Heading, what was said, the table; of many decisions the first and how many there were."""
+        recording = Recording()
+        console = Console(file=io.StringIO(), width=PLAIN_COLUMNS)
+        with Screen(console, recording) as screen:
+            screen.show_table(lambda: [("web", "4", "1/1", "3/3", "4", "Steady", "Balanced")])
+            screen.heading("Take over")
+            screen.command("kubectl label <web>")
+            for _ in range(5):
+                screen.decision("web", "TakenOver", "taking over")
+            screen.print_table()
+            screen.heading("Verdict")
+            screen.good("kept")
+            screen.end_recording()
+        first, last = recording.frames
+        assert first[0] == Line("h", "== Take over")
+        assert [line.kind for line in first].count("d") == 4
+        assert "and 2 decisions more" in first[6].text
+        assert first[-1].text.split() == ["web", "4", "1/1", "3/3", "4", "Steady", "Balanced"]
+        assert [line.text.split()[-1] for line in last if line.text] == ["Verdict", "kept"]
+        assert frames_of(draw(recording.frames)) == [first, last]
+
+    def test_the_committed_one_is_the_projects_own(self) -> None:
+        """`draw` makes these bytes of its frames; every step is shown, and every promise was kept."""
+        picture = self.PICTURE.read_text(encoding="utf-8")
+        frames = frames_of(picture)
+        assert draw(frames) == picture
+        walked = inspect.getsource(journey.Journey).count("with self._step(")
+        assert len(frames) == walked + 1
+        assert all(frame[0].kind == "h" for frame in frames)
+        assert frames[-1][0].text.startswith("== Verdict")
+        assert f"every promise was kept, in {walked} steps" in frames[-1][-1].text
+        assert not any(line.kind == "b" for frame in frames for line in frame)
+        assert len(picture) < 40_000

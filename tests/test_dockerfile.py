@@ -37,13 +37,13 @@ class Step:
 
 def steps() -> list[Step]:
     """Return every instruction."""
-    stage, found = -1, []
+    stage, collected = -1, []
     for line in TEXT.splitlines():
         if line and not line.startswith("#"):
             word, _, rest = line.partition(" ")
             stage += word == "FROM"
-            found.append(Step(stage, word, rest))
-    return found
+            collected.append(Step(stage, word, rest))
+    return collected
 
 
 STEPS = steps()
@@ -60,12 +60,12 @@ class TestRules:
     def test_base(self) -> None:
         """Both stages stand on one base, slim, with a version, of a Python that splitter supports."""
         [argument] = only("ARG")
-        found = re.fullmatch(r"PYTHON=3\.(\d+)-slim", argument.rest)
-        assert found
+        match = re.fullmatch(r"PYTHON=3\.(\d+)-slim", argument.rest)
+        assert match
         assert [step.rest for step in only("FROM")] == ["python:${PYTHON} AS build", "python:${PYTHON}"]
         oldest = re.search(r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
         assert oldest
-        assert int(found[1]) >= int(oldest[1])
+        assert int(match[1]) >= int(oldest[1])
 
     def test_no_shell(self) -> None:
         """Every command is in exec form: signals arrive, and nothing is expanded."""
@@ -143,7 +143,7 @@ class Scratch:
 def run(command: list[str], where: Path, **environment: str) -> str:
     """Run a command far from the repository and return what it printed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPLITTER_"))}
-    found = subprocess.run(
+    ran = subprocess.run(
         command,
         cwd=where,
         env={**kept, "HOME": str(where), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **environment},
@@ -152,8 +152,8 @@ def run(command: list[str], where: Path, **environment: str) -> str:
         timeout=DEADLINE_S,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
 
 
 @pytest.fixture(scope="module")

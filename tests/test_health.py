@@ -72,15 +72,15 @@ class TestAnswers:
         assert _status(health, "/healthz") == 200
         clock.time_s += 2
         assert _status(health, "/healthz") == _status(health, "/readyz") == 503
-        found = health.answer("/healthz")
-        assert found is not None
-        assert "has not turned for 31 s" in json.dumps(found[1])
+        result = health.answer("/healthz")
+        assert result is not None
+        assert "has not turned for 31 s" in json.dumps(result[1])
 
 
 def _status(health: Health, path: str) -> int:
-    found = health.answer(path)
-    assert found is not None
-    return found[0]
+    result = health.answer(path)
+    assert result is not None
+    return result[0]
 
 
 @dataclass
@@ -136,11 +136,11 @@ def verdict(
     stopping: bool = False,
 ) -> tuple[bool, bool, str]:
     """Return live, ready, and all messages."""
-    found = checks(
+    results = checks(
         watches or (Watch(),), Reconciles() if reconciles is None else reconciles, election, stopping=stopping
     )
-    reported = "; ".join(f"{one.name} {one.message}" for one in found)
-    return all(one.live for one in found), all(one.ready for one in found), reported
+    reported = "; ".join(f"{one.name} {one.message}" for one in results)
+    return all(one.live for one in results), all(one.ready for one in results), reported
 
 
 class TestWatches:
@@ -169,10 +169,10 @@ class TestWatches:
     def test_a_leader_that_sees_nothing(self) -> None:
         """It does not say that it stands by, and soon it is not ready."""
         for waited_s, ready in ((10.0, True), (60.0, False)):
-            found = checks(
+            results = checks(
                 (Watch(),), Reconciles(), Leadership(leading=True), stopping=False, waiting_s=waited_s
             )
-            [reconciles] = [one for one in found if one.name == "passes"]
+            [reconciles] = [one for one in results if one.name == "passes"]
             assert (reconciles.ready, reconciles.live) == (ready, True)
             assert f"{waited_s:.0f} s to see" in reconciles.message
 

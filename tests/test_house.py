@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,22 @@ def imports(path: Path) -> Iterator[str]:
                 pass
 
 
+def identifiers(path: Path) -> set[str]:
+    """Return every name that a module gives or uses."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
+                names.add(word)
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
+                names.add(word)
+            case ast.keyword(arg=str(word)) | ast.alias(asname=str(word)):
+                names.add(word)
+            case _:
+                pass
+    return names
+
+
 def options(command: str) -> set[str]:
     """Return the options of a command, without their values."""
     return {word.partition("=")[0] for word in command.split() if word.startswith("--")}
@@ -65,10 +81,10 @@ class TestModules:
 
     def test_has_a_telling_name(self) -> None:
         """No module is called utils, helpers or common."""
-        found = [
+        collected = [
             name(path) for path in modules("splitter") + modules("tests") if path.stem in FORBIDDEN_NAMES
         ]
-        assert not found
+        assert not collected
 
     @pytest.mark.parametrize("path", modules("splitter"), ids=name)
     def test_tells_its_journey(self, path: Path) -> None:
@@ -76,6 +92,103 @@ class TestModules:
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), (
             f"{name(path)} has no docstring"
         )
+
+
+class TestWords:
+    """Code and docs use the words that Kubernetes engineers use (docs/adr/0046), and not those of before."""
+
+    # A private word of earlier versions, and what stands for it now.
+    PRIVATE: Mapping[str, str] = {
+        "bodies": "payloads",
+        "doorway": "operator",
+        "fight": "write_conflict",
+        "fighter": "conflicting_writer",
+        "fights": "write_conflicts",
+        "found": "what the thing is",
+        "giving": "offboard",
+        "heard": "external_signals",
+        "herald": "EventRecorder",
+        "holdroom": "CreatePlaceholder",
+        "in_place": "placement.table",
+        "inspection": "template_validation",
+        "is_news": "needs_reconcile",
+        "letroomgo": "DeletePlaceholder",
+        "mark": "OwnershipMark",
+        "neighbours": "related",
+        "news": "predicates",
+        "pass": "reconcile",
+        "passes": "reconciles",
+        "placing": "scheduling, placement_writer",
+        "probe": "capacity_probe, health_checks",
+        "promise": "reserve_spot",
+        "promised": "reserved",
+        "rehearse": "dry_run",
+        "room": "headroom, Reservation",
+        "rooms": "node_usage",
+        "shelf": "Indexer",
+        "sieve": "ReasonFilter",
+        "standing": "node_status",
+        "statusboard": "StatusWriter",
+        "surface": "labels_annotations",
+        "taking": "onboard",
+        "tie": "Attachment",
+        "tied": "attached_as",
+        "told": "published",
+        "turns": "move_limit",
+        "vitals": "health_checks",
+        "voices": "external_signals",
+        "wake": "Enqueue",
+        "zeroing": "statefulset.table",
+    }
+    # Where one of them is somebody else's word, or means what it means in English.
+    ALLOWED: Mapping[tuple[str, str], str] = {
+        ("turns", "tests/bench/scale/__main__.py"): "an option of `make scale`, argparse names the attribute",
+    }
+    ALLOWED_ANYWHERE: Mapping[str, str] = {
+        "mark": "pytest.mark; a variable that holds the OwnershipMark or a position in a YAML file",
+    }
+
+    @classmethod
+    def private(cls, path: Path) -> list[str]:
+        """Return the names that a module defines or uses and that are private words."""
+        used = (word.strip("_").lower() for word in (*identifiers(path), path.stem) if word != "Mark")
+        return sorted(
+            {word for word in used if word in cls.PRIVATE and (word, name(path)) not in cls.ALLOWED}
+            - set(cls.ALLOWED_ANYWHERE)
+        )
+
+    @pytest.mark.parametrize("path", modules("splitter") + modules("tests"), ids=name)
+    def test_no_name_is_private(self, path: Path) -> None:
+        """No module, class, function, argument or variable bears one."""
+        wrong = {word: self.PRIVATE[word] for word in self.private(path)}
+        assert not wrong, f"{name(path)}: say instead {wrong}"
+
+    def test_a_class_called_mark_says_of_what(self) -> None:
+        """OwnershipMark, CapacityEvidence, UsagePoint: three things had that name."""
+        assert not [name(path) for path in modules("splitter") if "Mark" in identifiers(path)]
+
+    def test_what_is_allowed_is_there(self) -> None:
+        """An exception that is no longer used is taken off the list."""
+        for word, file in self.ALLOWED:
+            assert word in identifiers(ROOT / file)
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            path
+            for path in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md")))
+            if path.name != "CHANGELOG.md"
+            and path.parent.name != "adr"  # history keeps the words of its time
+        ],
+        ids=name,
+    )
+    def test_no_page_names_one(self, path: Path) -> None:
+        """What stands in code type in a page of the docs is called so in the code."""
+        spans = re.findall(r"`([^`\n]+)`", path.read_text(encoding="utf-8"))
+        words = {word.lower() for span in spans for word in re.findall(r"(?<![-/.$])\b[A-Za-z_]+\b", span)}
+        prose = {"doorway", "herald"} & set(re.findall(r"[a-z]+", path.read_text(encoding="utf-8").lower()))
+        # A shell's `found`, a probe in a manifest, the argument of a command.
+        assert not (words & set(self.PRIVATE) - {"found", "mark", "pass", "probe", "turns"}) | prose
 
 
 class TestKopf:
@@ -194,12 +307,14 @@ class TestLocks:
 
 
 class TestRecords:
-    """Decisions are numbered in order, so that they can be cited."""
+    """Decisions are numbered, so that they can be cited."""
 
     def test_are_numbered(self) -> None:
-        """Every record has the next number, in its name and in its title."""
+        """Every record has a number of its own, in its name and in its title. A number may be left out."""
         records = sorted((ROOT / "docs/adr").glob("*.md"))
-        for number, record in enumerate(records, start=1):
+        numbers = [int(record.name[:4]) for record in records]
+        assert len(set(numbers)) == len(numbers) > 40
+        for number, record in zip(numbers, records, strict=True):
             assert re.fullmatch(rf"{number:04}-[a-z0-9-]+\.md", record.name)
             assert record.read_text(encoding="utf-8").startswith(f"# {number}. ")
 

@@ -22,15 +22,15 @@ def objects(file: str) -> list[Json]:
 
 def one(file: str, kind: str) -> Json:
     """Return the only object of a kind in a file."""
-    [found] = [raw for raw in objects(file) if raw["kind"] == kind]
-    return found
+    [collected] = [raw for raw in objects(file) if raw["kind"] == kind]
+    return collected
 
 
 @pytest.fixture
 def template() -> Json:
     """Return the pod template of the controller."""
-    found: Json = one("deployment.yaml", "Deployment")["spec"]["template"]
-    return found
+    result: Json = one("deployment.yaml", "Deployment")["spec"]["template"]
+    return result
 
 
 class TestKustomization:

@@ -39,8 +39,8 @@ class Cluster:
     def find(self, path: str) -> dict[str, Any] | None:
         """Return a collection, None for what there is none of."""
         self.asked.append(path)
-        found = self._collections.get(path, [])
-        return None if found is None else {"items": found}
+        raw = self._collections.get(path, [])
+        return None if raw is None else {"items": raw}
 
     def request(self, method: str, path: str, **_: object) -> None:
         """Take anything."""

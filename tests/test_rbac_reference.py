@@ -48,8 +48,8 @@ def row(rule: Rule) -> str:
 def reference() -> str:
     """Return the whole page."""
     parts = [HEAD]
-    for title, found in groupby(rules(), heading):
-        parts += [title, "", "| on | may | why |", "|---|---|---|", *map(row, found), ""]
+    for title, one in groupby(rules(), heading):
+        parts += [title, "", "| on | may | why |", "|---|---|---|", *map(row, one), ""]
     return "\n".join(parts)
 
 

@@ -12,9 +12,9 @@ import pytest
 from splitter.cli.exits import exits_table
 from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS, keys, parse_policy
 from splitter.core.labels_annotations.reference import ROWS, annotations_table
-from splitter.core.meanings import MEANINGS, SECTIONS, reasons_tables
 from splitter.core.model import Policy
 from splitter.core.reasons import Reason
+from splitter.report.meanings import MEANINGS, SECTIONS, reasons_tables
 from written import in_step
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -36,13 +36,13 @@ class TestThePages:
 
     def test_reasons_have_theirs(self) -> None:
         """One table under each heading, in the order of the code."""
-        in_step(REFERENCE / "reasons.md", "splitter.core.meanings", _TESTS, list(reasons_tables().values()))
+        in_step(REFERENCE / "reasons.md", "splitter.report.meanings", _TESTS, list(reasons_tables().values()))
         text = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
         assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == list(SECTIONS)
 
 
 class TestReasons:
-    """What splitter/core/meanings says."""
+    """What splitter/report/meanings says."""
 
     def test_have_a_meaning_each(self) -> None:
         """A reason without one is not looked up in vain; one stands in one section only."""

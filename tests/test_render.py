@@ -205,8 +205,8 @@ class TestValues:
         """The largest annotation that Kubernetes takes (256 KiB in all) passes through."""
         source = copy.deepcopy(SOURCE)
         source["spec"]["template"]["metadata"]["annotations"] = {"a": "x\n" * 131_072}  # type: ignore[index]
-        found = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
-        manifest = json.loads(found.render(source, Pool.SPOT, Policy()).manifest_json)
+        result = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
+        manifest = json.loads(result.render(source, Pool.SPOT, Policy()).manifest_json)
         assert manifest["spec"]["template"]["metadata"]["annotations"] == {"a": "x\n" * 131_072}
 
 
@@ -322,9 +322,9 @@ class TestBrokenTemplates:
     def test_other_kind(self) -> None:
         """A StatefulSet never gets a Deployment for a twin."""
         text = {"statefulset/spot.yaml.j2": HEAD}
-        found = Renderer({"default": TemplateSet("default", text)}, PRESETS)
+        result = Renderer({"default": TemplateSet("default", text)}, PRESETS)
         with pytest.raises(TemplateError, match="it must be apps/v1/StatefulSet"):
-            found.render(SOURCE | {"kind": "StatefulSet"}, Pool.SPOT, Policy())
+            result.render(SOURCE | {"kind": "StatefulSet"}, Pool.SPOT, Policy())
 
 
 def brought(
@@ -352,26 +352,26 @@ class TestTemplateSets:
         for name, text in (("good", HEAD), ("bad", "{{")):
             (tmp_path / name / "deployment").mkdir(parents=True)
             (tmp_path / name / "deployment" / "spot.yaml.j2").write_text(text)
-        found = Renderer(read_template_sets(tmp_path), PRESETS)
+        result = Renderer(read_template_sets(tmp_path), PRESETS)
         with pytest.raises(TemplateError):
-            found.render(SOURCE, Pool.SPOT, Policy(template_set="bad"))
-        assert found.render(SOURCE, Pool.SPOT, Policy(template_set="good")).hash
+            result.render(SOURCE, Pool.SPOT, Policy(template_set="bad"))
+        assert result.render(SOURCE, Pool.SPOT, Policy(template_set="good")).hash
 
     def test_changed(self) -> None:
         """A set is used as it is at each rendering: changed, taken away, mended."""
         sets = {"small": brought(f"{HEAD}spec: {{a: 1}}\n")}
-        found, policy = Renderer(sets, PRESETS), Policy(template_set="small")
-        first = found.render(SOURCE, Pool.SPOT, policy)
+        collected, policy = Renderer(sets, PRESETS), Policy(template_set="small")
+        first = collected.render(SOURCE, Pool.SPOT, policy)
         sets["small"] = brought(f"{HEAD}spec: {{a: 2}}\n")
-        assert found.render(SOURCE, Pool.SPOT, policy).hash != first.hash
+        assert collected.render(SOURCE, Pool.SPOT, policy).hash != first.hash
         sets["small"] = brought(f"{HEAD}spec: {{a: {{{{ b }}}}}}\n")
         with pytest.raises(TemplateError, match=r"home/small, deployment\.spot\.yaml\.j2, line 3: 'b' is"):
-            found.render(SOURCE, Pool.SPOT, policy)
+            collected.render(SOURCE, Pool.SPOT, policy)
         del sets["small"]
         with pytest.raises(SplitterError, match='there is no template set "small"'):
-            found.render(SOURCE, Pool.SPOT, policy)
+            collected.render(SOURCE, Pool.SPOT, policy)
         sets["small"] = brought(f"{HEAD}spec: {{a: 1}}\n")
-        assert found.render(SOURCE, Pool.SPOT, policy) == first
+        assert collected.render(SOURCE, Pool.SPOT, policy) == first
 
     def test_not_allowed(self) -> None:
         """A set serves the namespaces that it names, and says how to be named; by default none."""
@@ -380,9 +380,9 @@ class TestTemplateSets:
             (("team-*",), "may be used in the namespaces team-*"),
             ((), "names no namespace that"),
         ):
-            found = Renderer({"small": brought(HEAD, namespaces=namespaces)}, PRESETS)
+            result = Renderer({"small": brought(HEAD, namespaces=namespaces)}, PRESETS)
             with pytest.raises(SplitterError) as caught:
-                found.render(SOURCE, Pool.SPOT, policy)
+                result.render(SOURCE, Pool.SPOT, policy)
             assert caught.value.reason is Reason.TEMPLATE_SET_NOT_ALLOWED
             assert may in caught.value.message
             assert "Add it to the annotation splitter.io/namespaces of ConfigMap home/small" in str(
@@ -431,22 +431,22 @@ class TestHash:
 
     def test_scaling_is_no_roll(self) -> None:
         """Another number of replicas, a pause or another revision renders the same twin."""
-        found = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
+        result = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
         changed = copy.deepcopy(SOURCE)
         changed["spec"] |= {"replicas": 40, "paused": True}  # type: ignore[operator]
         changed["metadata"] |= {"resourceVersion": "9", "generation": 3}  # type: ignore[operator]
         changed["metadata"]["annotations"] |= {"splitter.io/taken-over": "{}"}  # type: ignore[index]
         changed["status"] = {"replicas": 40}
         for pool in Pool:
-            assert found.render(SOURCE, pool, Policy()) == found.render(changed, pool, Policy())
+            assert result.render(SOURCE, pool, Policy()) == result.render(changed, pool, Policy())
 
     def test_speed(self) -> None:
         """A thousand twins take about half a second; the bound is for slow machines."""
-        found = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
-        found.render(SOURCE, Pool.SPOT, Policy())
+        result = Renderer(read_template_sets(bundled_path("templates")), PRESETS)
+        result.render(SOURCE, Pool.SPOT, Policy())
         started = time.process_time()
         for _ in range(100):
-            found.render(SOURCE, Pool.SPOT, Policy())
+            result.render(SOURCE, Pool.SPOT, Policy())
         assert time.process_time() - started < 1.0
 
 
@@ -464,8 +464,8 @@ class TestPeers:
         files = {"statefulset/spot.yaml.j2": text}
         spec = {**SOURCE["spec"], "serviceName": "db"} if isinstance(SOURCE["spec"], dict) else {}
         source = {**SOURCE, "kind": "StatefulSet", "metadata": {"name": "db"}, "spec": spec}
-        found = Renderer({"default": TemplateSet("default", files)}, PRESETS).render(
+        rendered = Renderer({"default": TemplateSet("default", files)}, PRESETS).render(
             source, Pool.SPOT, Policy()
         )
-        annotations = json.loads(found.manifest_json)["metadata"]["annotations"]
+        annotations = json.loads(rendered.manifest_json)["metadata"]["annotations"]
         assert annotations["peers"] == "db-on-demand-0.db,db-on-demand-1.db,db-spot-1000.db"

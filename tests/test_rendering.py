@@ -52,11 +52,11 @@ class Life:
 
     async def hashes(self, observed: Observation) -> set[str] | None:
         """Return the hashes of both twins in a reconcile, None when the set is broken."""
-        found = await self.rendering.twins_of(observed, POLICY)
-        if isinstance(found, Note):
-            assert found.reason is Reason.TEMPLATE_INVALID
+        result = await self.rendering.twins_of(observed, POLICY)
+        if isinstance(result, Note):
+            assert result.reason is Reason.TEMPLATE_INVALID
             return None
-        return {rendered.hash for rendered in found.values()}
+        return {rendered.hash for rendered in result.values()}
 
 
 class TestLastGood:
@@ -127,9 +127,11 @@ class TestOnlyWhenNeeded:
             "metadata": {**mapping_at(MANIFEST, "metadata"), **metadata},
             "spec": {**mapping_at(MANIFEST, "spec"), **spec},
         }
-        found = await self.rendering.twins_of(observation(source(manifest_json=json.dumps(manifest))), policy)
-        assert not isinstance(found, Note)
-        return {pool: (found[pool].hash, found[pool].made_of) for pool in Pool}
+        result = await self.rendering.twins_of(
+            observation(source(manifest_json=json.dumps(manifest))), policy
+        )
+        assert not isinstance(result, Note)
+        return {pool: (result[pool].hash, result[pool].made_of) for pool in Pool}
 
     async def test_a_take_over_renders_once(self) -> None:
         """The mark, the pause, another count and a tool's marks come and go, and nothing is rendered anew."""
@@ -206,9 +208,9 @@ class TestInTime:
     async def test_what_is_there_at_once(self) -> None:
         """Nothing is asked for again."""
         self.renderer.ready.set()
-        found = await self.rendering.twins_in_time(BOTH, POLICY)
-        assert found == await self.rendering.twins_of(BOTH, POLICY)
-        assert isinstance(found, Mapping)
+        twins = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert twins == await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(twins, Mapping)
         assert self.done.empty()
 
     async def test_what_takes_long(self) -> None:
@@ -227,9 +229,9 @@ class TestInTime:
         self.renderer.ready.set()
         changed = GOOD + "metadata: {annotations: {new: 'yes'}}\n"
         self.renderer.next = [changed, GOOD]
-        found = await self.rendering.twins_of(BOTH, POLICY)
-        assert isinstance(found, Mapping)
-        assert all('"new":"yes"' in rendered.manifest_json for rendered in found.values())
+        result = await self.rendering.twins_of(BOTH, POLICY)
+        assert isinstance(result, Mapping)
+        assert all('"new":"yes"' in rendered.manifest_json for rendered in result.values())
 
     async def test_what_fails_late(self) -> None:
         """A fault comes with the next reconcile, and is kept as one that came at once."""
@@ -239,9 +241,9 @@ class TestInTime:
         async with asyncio.timeout(DEADLINE_S):
             await self.done.get()
         self.renderer.fault = None
-        found = await self.rendering.twins_in_time(BOTH, POLICY)
-        assert isinstance(found, Note)
-        assert "own/x, line 3: it is wrong" in found.message
+        twins = await self.rendering.twins_in_time(BOTH, POLICY)
+        assert isinstance(twins, Note)
+        assert "own/x, line 3: it is wrong" in twins.message
 
     async def test_a_source_that_goes_meanwhile(self) -> None:
         """Nothing is kept of it."""

@@ -49,8 +49,8 @@ class Desk:
 
     def bring(self, text: str, name: str = "own") -> None:
         """Have a set looked at."""
-        found = TemplateSet(name, {"deployment/spot.yaml.j2": text}, ("shop",), f"home/{name}")
-        self.validation.validate_template_set(TemplateSetRecord("home", f"uid-{name}", 1, found))
+        template_set = TemplateSet(name, {"deployment/spot.yaml.j2": text}, ("shop",), f"home/{name}")
+        self.validation.validate_template_set(TemplateSetRecord("home", f"uid-{name}", 1, template_set))
 
     async def hear(self) -> tuple[Key, str, Note]:
         """Run until something is told."""
@@ -65,8 +65,8 @@ class Desk:
 @pytest.fixture
 def desk() -> Iterator[Desk]:
     """Yield one, with nothing on it."""
-    with closing(Desk()) as found:
-        yield found
+    with closing(Desk()) as result:
+        yield result
 
 
 async def test_a_fault_is_told_about_the_config_map(desk: Desk) -> None:

@@ -87,7 +87,7 @@ class World:
             "template": _template(name),
             **(spec or {}),
         }
-        found = self.add(
+        result = self.add(
             f"{APPS}/deployments",
             name,
             namespace=namespace,
@@ -95,7 +95,7 @@ class World:
             spec=spec,
             status=_status(replicas),
         )
-        owner = {"kind": "Deployment", "name": name, "uid": found["metadata"]["uid"], "controller": True}
+        owner = {"kind": "Deployment", "name": name, "uid": result["metadata"]["uid"], "controller": True}
         hashed = {"app": name, "pod-template-hash": "1"}
         held = self.add(
             f"{APPS}/replicasets",
@@ -112,7 +112,7 @@ class World:
         holder = {"kind": "ReplicaSet", "name": f"{name}-1", "uid": held["metadata"]["uid"]}
         for number in range(replicas):
             self._add_pod(f"{name}-1-{number}", namespace, holder, start_s, spot=number < on_spot)
-        return found
+        return result
 
     def add_stateful_set(
         self,
@@ -124,7 +124,7 @@ class World:
         **metadata: Any,  # noqa: ANN401 (of an object)
     ) -> Raw:
         """Add a StatefulSet that runs on on-demand, and its pods."""
-        found = self.add(
+        result = self.add(
             f"{APPS}/statefulsets",
             name,
             namespace=namespace,
@@ -138,10 +138,10 @@ class World:
             },
             status={**_status(replicas), "currentRevision": "1", "updateRevision": "1"},
         )
-        holder = {"kind": "StatefulSet", "name": name, "uid": found["metadata"]["uid"]}
+        holder = {"kind": "StatefulSet", "name": name, "uid": result["metadata"]["uid"]}
         for number in range(replicas):
             self._add_pod(f"{name}-{number}", namespace, holder, 10, spot=False)
-        return found
+        return result
 
     def add_policy(self) -> None:
         """Add the policy that places StatefulSets' pods, and its binding."""
@@ -191,8 +191,12 @@ class World:
             if not namespace or raw["metadata"].get("namespace") == namespace
         ]
         if name:
-            found = [raw for raw in held if raw["metadata"]["name"] == name]
-            return (200, found[0]) if found else (404, {"reason": "NotFound", "message": f"{name} not found"})
+            collected = [raw for raw in held if raw["metadata"]["name"] == name]
+            return (
+                (200, collected[0])
+                if collected
+                else (404, {"reason": "NotFound", "message": f"{name} not found"})
+            )
         start, limit = int(query.get("continue", 0)), int(query.get("limit", len(held) or 1))
         page = held[start : start + limit]
         self.largest_page = max(self.largest_page, len(page))

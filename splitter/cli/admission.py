@@ -13,8 +13,8 @@ from typing import assert_never
 import typer
 import yaml
 
+from splitter.admission import annotation_policies, placement_policy
 from splitter.assembly import node_presets_of
-from splitter.core.admission import annotation_policies, placement_policy
 from splitter.settings import Settings, load_settings
 
 _TITLES = {

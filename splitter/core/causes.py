@@ -3,8 +3,8 @@
 `kube.parse` and `kube.observe` call one function a source of knowledge (kubelet, scheduler, ReplicaSet
 controller, our own view of the nodes); each returns a `Trouble`, or None when nothing but nodes is
 missing. Missing nodes are what rebalancing is for; all else is the application's problem or its
-namespace's, and `situation` keeps it out of the counts that move replicas (docs/adr/0013). `troubles` makes
-the sentences. Never reads a cluster; a detail names no pod and no time that changes from try to try.
+namespace's, and `rebalance.inputs` keeps it out of the counts that move replicas (docs/adr/0013). `troubles`
+makes the sentences. Never reads a cluster; a detail names no pod and no time that changes from try to try.
 """
 
 import re

@@ -54,11 +54,11 @@ def _unlike(before: object, after: object) -> tuple[object, object]:
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return before, after
     same = {key for key in before.keys() & after.keys() if before[key] == after[key]}
-    olds = {key: value for key, value in before.items() if key not in same}
-    news = {key: value for key, value in after.items() if key not in same}
-    for key in olds.keys() & news.keys():
-        olds[key], news[key] = _unlike(olds[key], news[key])
-    return olds, news
+    before_by_key = {key: value for key, value in before.items() if key not in same}
+    after_by_key = {key: value for key, value in after.items() if key not in same}
+    for key in before_by_key.keys() & after_by_key.keys():
+        before_by_key[key], after_by_key[key] = _unlike(before_by_key[key], after_by_key[key])
+    return before_by_key, after_by_key
 
 
 def _by_name(items: list[object]) -> dict[str, object]:
@@ -69,8 +69,10 @@ def _by_name(items: list[object]) -> dict[str, object]:
     return named if len(named) == len(items) else {}
 
 
-def _in_one_order(olds: dict[str, object], news: dict[str, object]) -> bool:
-    return [name for name in olds if name in news] == [name for name in news if name in olds]
+def _in_one_order(before_by_key: dict[str, object], after_by_key: dict[str, object]) -> bool:
+    return [name for name in before_by_key if name in after_by_key] == [
+        name for name in after_by_key if name in before_by_key
+    ]
 
 
 def overwritten(edits: Sequence[Edit], rendered: Rendered) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """What a reconcile is given and what it returns: the words that the planner's steps share.
 
-`planner` chooses the step; `onboard`, `running` and `offboard` each hold some of the steps. Nothing here
+`planner` chooses the step; `twins`, `deployment` and `statefulset` each hold some of the steps. Nothing here
 decides.
 """
 
@@ -17,11 +17,11 @@ from splitter.core.actions import (
     SetOwnershipMark,
     is_raise,
 )
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
-from splitter.core.placement import ReservationRules
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState, Tuning
 
@@ -80,6 +80,7 @@ class Plan:
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
+    untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
     @property

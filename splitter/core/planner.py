@@ -9,28 +9,22 @@ pure: it never reads a clock or a cluster, and writes nothing but intents (`acti
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from splitter.core import (
-    adoption,
-    offboard,
-    onboard,
-    placement_table,
-    running,
-    scaling,
-    statefulset_table,
-    transfer,
-)
 from splitter.core.actions import Action, ApplyTwin, EnsureSplit, SetBudget
+from splitter.core.deployment import adoption, offboard
 from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Ownership, Step, holds_replicas, next_step, waits_for_pods
 from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
+    STATE_FORMAT,
     USER_ANNOTATIONS,
     Level,
     defaults_for,
+    format_of,
     has_names,
     parse_ownership_mark,
     parse_policy,
@@ -47,9 +41,14 @@ from splitter.core.model import (
     SourceView,
     seconds_between,
 )
+from splitter.core.placement import table as placement_table
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State
+from splitter.core.statefulset import steps as statefulset_steps
+from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
+from splitter.core.twins import onboard, replica_moves
+from splitter.core.twins import steps as twins_steps
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -106,7 +105,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         returning=bool(observed.attached_as(Attachment.RETURNING)),
         parked=bool(parked),
         twins=bool(observed.twins),
-        ours_at_zero=transfer.at_zero(observed.twins, parked),
+        ours_at_zero=replica_moves.at_zero(observed.twins, parked),
         twins_wait=all(map(waits_for_pods, observed.twins)),
         twins_hold=any(holds_replicas(rs) for twin in observed.twins for rs in twin.replica_sets),
         unsettled=any(twin.paused for twin in observed.twins)
@@ -126,7 +125,9 @@ def plan(
     """Return what to write now and why. `rendered` is a Note when the templates did not render."""
     source = observed.source
     if source is None or source.deleting:
-        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
+        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
+    if (newer := _newer_state(observed, source)) is not None:
+        return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
@@ -148,6 +149,23 @@ def plan(
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
     return planned
+
+
+def _newer_state(observed: Observation, source: SourceView) -> Note | None:
+    """Say that a newer version has written down what is known of this workload, in a form of its own.
+
+    Read by the rules of today it would be misread, and written by them lost. Source: docs/adr/0044.
+    """
+    marks = (format_of(source.annotations.get(name)) for name in (ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS))
+    written = max(*marks, observed.split.format if observed.split is not None else 1)
+    if written <= STATE_FORMAT:
+        return None
+    message = (
+        f"a newer splitter has split it, which writes its state in format {written}; this one reads up to"
+        f" {STATE_FORMAT}. It is left exactly as it is: nothing is moved, covered or given back. Run the"
+        " newer version again; to stay with this one, have that one give the workload back first"
+    )
+    return Note(Reason.NEWER_STATE, message, warning=True)
 
 
 def _too_large(this: PlanInput) -> Note | None:
@@ -202,7 +220,7 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
     )
     if at_home or not (observed.twins and held):
         return planned
-    meant = running.run(this)
+    meant = twins_steps.run(this)
     if step is Step.CREATE_SPLIT:
         return replace(planned, actions=(*meant.raises, *planned.actions))
     if not meant.raises or not any(twin.is_losing for twin in observed.twins):
@@ -285,7 +303,7 @@ _STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
     Step.ADOPT_PODS: adoption.onboard,
     Step.SETTLE: adoption.settle,
     Step.PARK: onboard.park,
-    Step.RUN: running.run,
+    Step.RUN: twins_steps.run,
     Step.UNPAUSE: offboard.unpause,
     Step.SHRINK_OURS: offboard.shrink_ours,
     Step.CLEAN_UP: offboard.clean_up,
@@ -293,12 +311,12 @@ _STEPS: Mapping[Step, Callable[[PlanInput], Plan]] = {
     Step.BRING_HOME: adoption.bring_home,
     Step.REATTACH: offboard.reattach,
     Step.HAND_BACK: offboard.hand_back,
-    Step.SAVE: scaling.save,
-    Step.FOLLOW: scaling.follow,
-    Step.FOLLOW_SPLIT: scaling.follow_split,
-    Step.SHOW: scaling.show,
-    Step.WAIT_COUNT: scaling.wait_for_count,
-    Step.RELEASE: scaling.release,
+    Step.SAVE: statefulset_steps.save,
+    Step.FOLLOW: statefulset_steps.follow,
+    Step.FOLLOW_SPLIT: statefulset_steps.follow_split,
+    Step.SHOW: statefulset_steps.show,
+    Step.WAIT_COUNT: statefulset_steps.wait_for_count,
+    Step.RELEASE: statefulset_steps.release,
     Step.PLACE: placement_table.keep,
     Step.UNPLACE: placement_table.unplace,
 }

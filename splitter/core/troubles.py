@@ -1,7 +1,7 @@
 """What is wrong with the replicas themselves, in sentences: what people read when splitter is not to blame.
 
 The planner calls `with_troubles` on each plan. Nothing here moves a replica: what may is decided by the
-counts (`situation`), and said by the steps. A sentence keeps its words while nothing but a number
+counts (`rebalance.inputs`), and said by the steps. A sentence keeps its words while nothing but a number
 changes, so that one trouble is one Event.
 """
 

@@ -7,7 +7,7 @@ are copies, which nobody follows.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from splitter.core.admission.placement import NAME
+from splitter.admission.placement import NAME
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Runs
 from splitter.kube import parse

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from splitter.core.admission.placement import NAME, PLACEMENT_KIND
+from splitter.admission.placement import NAME, PLACEMENT_KIND
 from splitter.core.model import SourceView, SplitView
 from splitter.core.names import Key
 from splitter.core.placeable import Runs, runs
@@ -33,7 +33,7 @@ class PlacementWriter:
     def __init__(self, client: Client, cache: Cache) -> None:
         self._client = client
         self._cache = cache
-        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._asked = defaultdict[str, dict[Key, Sets]](dict)  # what Splits are about to say
 
     async def place(self, source: SourceView, split: SplitView | None, ordinals: Sequence[int]) -> None:
@@ -58,7 +58,7 @@ class PlacementWriter:
         asked = self._asked[namespace]
         asked[source.key] = {} if ordinals is None else {source.uid: (source.key.name, runs(ordinals))}
         try:
-            async with self._turns[namespace]:
+            async with self._locks[namespace]:
                 await self._tell(source, stays=ordinals is not None)
             yield
         finally:

@@ -8,7 +8,7 @@ does not know are no answer and no error. Of the autoscalers `spot_supply` keeps
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from http import HTTPStatus
 
-from splitter.core.admission.placement import NAME as POLICY
+from splitter.admission.placement import NAME as POLICY
 from splitter.core.labels_annotations import ANNOTATION_MODE, LABEL_POOL, twin_name
 from splitter.core.model import Pool, RelatedObjects, SourceView
 from splitter.core.names import Key, is_name

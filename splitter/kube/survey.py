@@ -14,7 +14,7 @@ from http import HTTPStatus
 
 import orjson
 
-from splitter.core.admission.placement import NAME as POLICY
+from splitter.admission.placement import NAME as POLICY
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT

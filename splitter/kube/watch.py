@@ -171,7 +171,7 @@ class Reflector:
         """Whether nothing has happened here for longer than any silence or time-out lasts."""
         return time.monotonic() - self._tried_s > _STUCK_S
 
-    def _heard(self) -> None:
+    def _last_answer(self) -> None:
         self._last_answer_s = self._tried_s = time.monotonic()
 
     async def run(self) -> None:
@@ -293,7 +293,7 @@ class Reflector:
         listed: list[Any] = []
         version = "0"
         async for page in self._client.pages(self._path, _PAGE, **self._selector):
-            self._heard()
+            self._last_answer()
             listed.extend(map(self._store.read, page["items"]))
             version = str(page["metadata"]["resourceVersion"])
         self._store.replace(listed, self._namespace, int(version))
@@ -326,7 +326,7 @@ class Reflector:
             ):
                 self._followed, self.error, self._opened_s = True, None, _now()
                 async for line in lines:
-                    self._heard()
+                    self._last_answer()
                     change, raw, self._version = _change(line)
                     if (handler := handlers.get(change)) is not None:
                         handler(raw)

@@ -24,7 +24,6 @@ from splitter.core.actions import (
 )
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
-from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Restart
 from splitter.core.plan import (
@@ -41,6 +40,7 @@ from splitter.core.plan import (
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
+from splitter.core.twins.move_limit import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
@@ -289,7 +289,7 @@ class Reconciler:
             self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
-        if observed.split is not None:
+        if observed.split is not None and not planned.untouched:
             status = build(observed, planned, in_force, written=True)
             self._status_writer.post(observed, status)
             metrics.show(observed, status)
@@ -300,8 +300,8 @@ class Reconciler:
         objections = (planned.objection,) if planned.objection is not None else ()
         is_done = planned.actions and objection is not planned.verdict
         done, stands = (planned.notes, ()) if is_done else ((), planned.notes)
-        standing = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
-        return self._recorder.tell(observed.source, observed.now, done, standing)
+        still_true = (*stands, *planned.troubles, *planned.advice, *objections, *problems)
+        return self._recorder.tell(observed.source, observed.now, done, still_true)
 
     def _tell_moves(self, observed: Observation, planned: Plan, written: Sequence[Action]) -> None:
         """Tell the moves of a batch that ended early which were written; what was not says nothing."""

@@ -48,7 +48,7 @@ class Others:
 
     def moving(self, key: Key) -> int:
         """Count the others that are being moved; who does not get on counts no longer than TURN_S."""
-        return sum(other != key for other, _ in self._turns())
+        return sum(other != key for other, _ in self._running_turns())
 
     def waits(self, key: Key) -> bool:
         """Whether a workload waits for its turn: it is woken, and needs to ask for nothing until then."""
@@ -57,7 +57,7 @@ class Others:
     def grant_turns(self) -> list[Key]:
         """Return those that waited and whose turn it is now; it is kept for them until their reconcile."""
         woken = []
-        while self._waiting and sum(1 for _ in self._turns()) < self._limit:
+        while self._waiting and sum(1 for _ in self._running_turns()) < self._limit:
             key, _ = self._waiting.pop()
             self._woken[key] = self._clock()
             woken.append(key)
@@ -65,12 +65,12 @@ class Others:
 
     def next_turn(self) -> tuple[Key, float] | None:
         """Return who is woken next, and in how many seconds a turn ends by time alone; None: nobody waits."""
-        ends_s = min((end_s for _, end_s in self._turns()), default=None)
+        ends_s = min((end_s for _, end_s in self._running_turns()), default=None)
         if not self._waiting or ends_s is None:
             return None
         return self._waiting.first(), ends_s - self._clock()
 
-    def _turns(self) -> Iterator[tuple[Key, float]]:
+    def _running_turns(self) -> Iterator[tuple[Key, float]]:
         """Yield who has a turn, and when that ends by time alone."""
         now_s = self._clock()
         for slots, lasts_s in ((self._moving, TURN_S), (self._woken, KEPT_S)):

@@ -30,7 +30,7 @@ from splitter.core.model import (
     Rendered,
 )
 from splitter.core.names import Key
-from splitter.core.placement_table import is_in_place
+from splitter.core.placement.table import is_in_place
 from splitter.core.reasons import Reason
 from splitter.render import TemplateError
 from splitter.render.bounded import BoundedRenderer

@@ -55,7 +55,7 @@ class BoundedRenderer:
         self._child = ChildProcess(self._limits)
         # The one thread that starts the child, for it ends with this, and that waits for it.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="template-sets")
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         # Of the thread's: what reached a limit, until when it is not tried again.
         self._broken: OrderedDict[bytes, tuple[Reached, float]] = OrderedDict()
 
@@ -101,9 +101,9 @@ class BoundedRenderer:
 
     async def _apart(self, whose: tuple[str, str], work: Callable[[], T]) -> T:
         """Have the thread do something, after all else of the same set and namespace."""
-        turn = self._turns.get(whose)
+        turn = self._locks.get(whose)
         if turn is None:
-            turn = self._turns[whose] = asyncio.Lock()
+            turn = self._locks[whose] = asyncio.Lock()
         async with turn:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 

@@ -70,14 +70,14 @@ def _available(crowd: Crowd, name: str) -> int:
 
 def floor(crowd: Crowd, *, writes: int, rounds: int) -> list[float]:
     """Return the seconds from a taint to each of `writes` scale writes, in so many rounds."""
-    found = []
+    collected = []
     with _prepared(crowd, writes) as (node, names), ExitStack() as stack:
         reflex = Reflex(crowd.sandbox.api, node, names)
         stack.callback(reflex.close)
         stack.enter_context(Watch(crowd.sandbox.api, "/api/v1/nodes", reflex.node_seen))
         for _ in range(rounds):
             noticed = crowd.sandbox.fleet.notice(node)
-            found += raises_after(crowd, noticed, names, expected=len(names))
+            collected += raises_after(crowd, noticed, names, expected=len(names))
             crowd.sandbox.fleet.withdraw(node)
             for name in names:
                 reflex.scale(name, 1)
@@ -86,7 +86,7 @@ def floor(crowd: Crowd, *, writes: int, rounds: int) -> list[float]:
                 what="the bare Deployments to be small again",
                 deadline_s=60,
             )
-    return found
+    return collected
 
 
 def raises_after(
@@ -96,11 +96,11 @@ def raises_after(
     asked = frozenset(names)
 
     def first_raises() -> dict[str, float]:
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for write in crowd.scales.writes():
             if write.at >= noticed and write.after > write.before and write.name in asked:
-                found.setdefault(write.name, write.at.monotonic_s - noticed.monotonic_s)
-        return found
+                values.setdefault(write.name, write.at.monotonic_s - noticed.monotonic_s)
+        return values
 
     wait_until(
         lambda: len(first_raises()) >= expected,

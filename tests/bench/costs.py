@@ -45,7 +45,7 @@ def cpu_seconds() -> float:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note what a test costs."""
     began_s, before_s = time.monotonic(), cpu_seconds()
-    found = yield
+    result = yield
     line = {
         "file": item.path.name,
         "seconds": time.monotonic() - began_s,
@@ -53,7 +53,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     }
     with Path(os.environ["COSTS"]).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    return found
+    return result
 
 
 def table(lines: Iterator[str]) -> str:
@@ -72,5 +72,5 @@ def table(lines: Iterator[str]) -> str:
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open(encoding="utf-8") as found:
-        sys.stdout.write(table(iter(found)) + "\n")
+    with Path(sys.argv[1]).open(encoding="utf-8") as file:
+        sys.stdout.write(table(iter(file)) + "\n")

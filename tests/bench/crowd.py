@@ -47,6 +47,7 @@ class Size:
     spot_nodes: int = 10
     settle_s: float = _SETTLE_S
     max_unavailable: str = "25%"
+    requests_at_once: int | None = None  # that the API server serves; None: more than anybody sends
 
 
 @dataclass
@@ -210,7 +211,7 @@ def installed(sandbox: Sandbox) -> None:
 @contextmanager
 def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
     """Yield a sandbox with splitter installed, not yet running, and workloads, available."""
-    with Sandbox.start(progress=print) as sandbox:
+    with Sandbox.start(progress=print, requests_at_once=size.requests_at_once) as sandbox:
         must_be_loopback(sandbox.url)
         sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
         spot_nodes = sandbox.fleet.add("spot", size.spot_nodes)
@@ -226,7 +227,7 @@ def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
             Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
             Watch(sandbox.api, SPLITS, split_seen) as splits,
         ):
-            found = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
+            result = Crowd(size, sandbox, deployments, splits, scales, spot_nodes, first_split)
             began = Instant.now()
             with ThreadPoolExecutor(_WRITERS) as writers:
                 manifests = [
@@ -237,9 +238,9 @@ def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
                         base=size.base,
                         max_unavailable=size.max_unavailable,
                     )
-                    for name in found.names
+                    for name in result.names
                 ]
                 list(writers.map(lambda manifest: sandbox.api.create(DEPLOYMENTS, manifest), manifests))
-            found.wait_until_available(sandbox.check)
-            found.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
-            yield found
+            result.wait_until_available(sandbox.check)
+            result.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
+            yield result

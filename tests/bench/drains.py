@@ -154,20 +154,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(
         "| scene | rounds under N | fewest | longest under N | took: half, all |\n|---|---|---|---|---|\n"
     )
-    found: dict[str, list[dict[str, float]]] = {}
+    values: dict[str, list[dict[str, float]]] = {}
     with TemporaryDirectory() as home, Sandbox.start(karpenter=chosen.karpenter) as sandbox:
         must_be_loopback(sandbox.url)
         controller = Controller(install(sandbox), Path(home), SHORT)
         try:
             controller.start()
             for title, rounds in play(sandbox, controller, chosen.rounds):
-                found[title] = [asdict(one) for one in rounds]
+                values[title] = [asdict(one) for one in rounds]
                 sys.stdout.write(published(title, rounds))
                 sys.stdout.flush()
         finally:
             controller.end()
     name = "drains-karpenter.json" if chosen.karpenter else "drains.json"
-    write(RESULTS / name, {"machine": machine(), "rounds": found})
+    write(RESULTS / name, {"machine": machine(), "rounds": values})
     return 0
 
 

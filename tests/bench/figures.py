@@ -47,13 +47,13 @@ def cpu_seconds(process_id: int) -> float:
 def memory_mb(process_id: int) -> dict[str, float]:
     """Return resident memory now and at most, and the proportional share of it, in MB (10^6 bytes)."""
     wanted = {"VmRSS": "resident", "VmHWM": "resident_at_most", "Pss": "proportional"}
-    found = {}
+    values = {}
     for name in ("status", "smaps_rollup"):
         for line in Path(f"/proc/{process_id}/{name}").read_text().splitlines():
             key, _, value = line.partition(":")
             if key in wanted:
-                found[wanted[key]] = round(int(value.split()[0]) * 1024 / 1e6, 1)
-    return found
+                values[wanted[key]] = round(int(value.split()[0]) * 1024 / 1e6, 1)
+    return values
 
 
 def machine() -> dict[str, Any]:
@@ -88,9 +88,9 @@ def show_percentiles(rows: Sequence[tuple[str, Percentiles, str]]) -> None:
     table.add_column("milliseconds")
     for name in ("samples", "p50", "p90", "p99", "max", "goal p99"):
         table.add_column(name, justify="right")
-    for name, found, goal in rows:
-        values = (found.p50_ms, found.p90_ms, found.p99_ms, found.max_ms)
-        table.add_row(name, str(found.samples), *(f"{value:.0f}" for value in values), goal)
+    for name, one, goal in rows:
+        values = (one.p50_ms, one.p90_ms, one.p99_ms, one.max_ms)
+        table.add_row(name, str(one.samples), *(f"{value:.0f}" for value in values), goal)
     console = Console(width=100)
     console.print()
     console.print(table)

@@ -358,20 +358,20 @@ class Run:
 
     async def kept(self) -> dict[str, int]:
         """Return how many bytes are kept of all objects of a kind, and by each workload's first reconcile."""
-        found, before = {}, 0
+        collected, before = {}, 0
         tracemalloc.start()
         for name, indexer, raws in self._shelves():
             for raw in raws:
                 # As a watch brings it: what is kept of it is then counted here, and shares nothing on paper.
                 indexer.upsert(orjson.loads(orjson.dumps(raw)))
-            found[name] = _traced() - before
-            before += found[name]
+            collected[name] = _traced() - before
+            before += collected[name]
         self._task = asyncio.create_task(self.reconciler.run(8, 4))
         await self._idle()
-        found["passes"] = _traced() - before
+        collected["passes"] = _traced() - before
         tracemalloc.stop()
         self._task.cancel()
-        return found
+        return collected
 
     def _shelves(self) -> Iterator[tuple[str, Any, list[Json]]]:
         cache, paper = self.cache, self.paper

@@ -101,22 +101,22 @@ class Stage:
         )
         for request in requests:
             which = (request.__name__, guarded)
-            found, before_s = self.seconds.setdefault(which, []), cpu_seconds(self._server)
+            collected, before_s = self.seconds.setdefault(which, []), cpu_seconds(self._server)
             for _ in range(EACH):
                 began = time.perf_counter()
                 request()
-                found.append(time.perf_counter() - began)
+                collected.append(time.perf_counter() - began)
             self.cpu_s[which] = self.cpu_s.get(which, 0.0) + cpu_seconds(self._server) - before_s
 
     @property
     def _server(self) -> int:
         """Return the process id of the API server."""
-        [found] = [
+        [collected] = [
             number
             for number in self.sandbox.process_ids
             if b"kube-apiserver" in Path(f"/proc/{number}/cmdline").read_bytes()
         ]
-        return found
+        return collected
 
     def guard(self, *, on: bool) -> None:
         """Put the policies into force, or take them away."""
@@ -210,8 +210,8 @@ def _key(name: str, guarded: bool) -> str:
     return name if guarded else f"{name}_without"
 
 
-def _rows(name: str, found: dict[str, Percentiles], cpu_ms: dict[str, float]) -> list[tuple[str, str, str]]:
-    on, off, words = found[name], found[f"{name}_without"], name.replace("_", " ")
+def _rows(name: str, values: dict[str, Percentiles], cpu_ms: dict[str, float]) -> list[tuple[str, str, str]]:
+    on, off, words = values[name], values[f"{name}_without"], name.replace("_", " ")
     goal = f"+ {GOAL_P99_MS:g} ms" if name.startswith("placed") else "nothing"
     return [
         (f"{words}, p50", f"{on.p50_ms:.1f} ms ({off.p50_ms:.1f})", ""),

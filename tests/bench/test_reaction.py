@@ -43,12 +43,12 @@ class Guards:
     def after(self, noticed: Instant, names: set[str]) -> list[float]:
         """Return the seconds from a notice to the first of these for each workload, once all have come."""
 
-        def found() -> list[float] | None:
+        def measured() -> list[float] | None:
             times = [next((at for at in self._raised[name] if at >= noticed), None) for name in names]
             seconds = [at.monotonic_s - noticed.monotonic_s for at in times if at is not None]
             return seconds if len(seconds) == len(names) else None
 
-        return wait_until(found, what="the budgets to be raised", deadline_s=30)
+        return wait_until(measured, what="the budgets to be raised", deadline_s=30)
 
 
 class TestReaction:
@@ -114,12 +114,12 @@ def _notice(
     """Taint nodes at the same time; return the seconds to each on-demand write, and to each raised budget."""
     names = [f"{name}-on-demand" for name in hurt]
     noticed = here.sandbox.fleet.notice(nodes)
-    found = raises_after(here, noticed, names, expected=len(names)), guards.after(noticed, hurt)
+    collected = raises_after(here, noticed, names, expected=len(names)), guards.after(noticed, hurt)
     here.sandbox.fleet.withdraw(nodes)
     _let_pass(_QUIET_S)  # cover that is still on its way comes first
     here.wait_until_split(controller)
     _let_pass(_QUIET_S)
-    return found
+    return collected
 
 
 def _let_pass(seconds: float) -> None:

@@ -49,8 +49,8 @@ def bounded() -> Iterator[BoundedRenderer]:
     default = renderer.template_set("default")
     assert default is not None
     sets["own"] = TemplateSet("own", default.files, config_map="home/own")
-    with closing(BoundedRenderer(renderer)) as found:
-        yield found
+    with closing(BoundedRenderer(renderer)) as result:
+        yield result
 
 
 async def test_a_usual_source(bounded: BoundedRenderer, record_property: Note) -> None:

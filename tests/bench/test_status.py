@@ -67,9 +67,9 @@ class TestStatus:
         took, before = [], _children_cpu_s()
         for _ in range(RUNS):
             began = time.monotonic()
-            found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
             took.append(time.monotonic() - began)
-            assert len(found.stdout.splitlines()) == SPLITS + 1
+            assert len(ran.stdout.splitlines()) == SPLITS + 1
         cpu_s = (_children_cpu_s() - before) / RUNS
         show(
             f"splitter status -A, {SPLITS} Splits, {RUNS} runs",

@@ -46,9 +46,9 @@ class TestSuggest:
             environment = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig")}
             for _ in range(RUNS):
                 began = time.monotonic()
-                found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+                ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
                 took.append(time.monotonic() - began)
-                assert len(json.loads(found.stdout)["workloads"]) == WORKLOADS
+                assert len(json.loads(ran.stdout)["workloads"]) == WORKLOADS
         pods = len(world.objects["/api/v1/pods"])
         show(
             f"splitter suggest -A, {WORKLOADS} workloads, {pods} pods, {RUNS} runs",

@@ -128,20 +128,20 @@ class FaultProxy(Gateway):
 
     def _drawn(self, reach: Reach, request: web.Request) -> _Lasting | None:
         with self._guard:
-            found = next((each for each in self._lasting if each.strikes(reach, request)), None)
-        if found is not None:
-            self.struck_by[found.stroke.fault] += 1
-        return found
+            result = next((each for each in self._lasting if each.strikes(reach, request)), None)
+        if result is not None:
+            self.struck_by[result.stroke.fault] += 1
+        return result
 
     async def _forward(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         reaches = (Reach.ANY,) if request.method == "GET" else (Reach.WRITES, Reach.ANY)
         for reach in reaches:
-            if (found := self._drawn(reach, request)) is None:
+            if (result := self._drawn(reach, request)) is None:
                 continue
-            if found.stroke.fault is not Fault.SLOW:
+            if result.stroke.fault is not Fault.SLOW:
                 await request.read()
-                return _refusal(found.stroke.fault)
-            await let_pass(found.dice.uniform(*_SLOW_S))
+                return _refusal(result.stroke.fault)
+            await let_pass(result.dice.uniform(*_SLOW_S))
         try:
             return await super()._forward(session, request)
         except aiohttp.ClientConnectionError:  # the server was killed: its client sees what it would see
@@ -192,8 +192,8 @@ class FaultProxy(Gateway):
 
     async def _watched(self, request: web.Request, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for piece in pieces:
-            found = self._drawn(Reach.WATCHES, request)
-            match found.stroke.fault if found is not None else None:
+            result = self._drawn(Reach.WATCHES, request)
+            match result.stroke.fault if result is not None else None:
                 case None:
                     yield piece
                 case Fault.WATCH_CUT:

@@ -62,11 +62,11 @@ def _rows(rounds: Sequence[Round]) -> Iterator[str]:
 
 
 def _footprints(rounds: Sequence[Round]) -> Iterator[str]:
-    found = [each for played in rounds for each in played.footprints]
-    if found:
+    collected = [each for played in rounds for each in played.footprints]
+    if collected:
         yield (
-            f"a splitter held {min(each.kib for each in found) // 1024}"
-            f"..{max(each.kib for each in found) // 1024} MiB, "
-            f"{min(each.files for each in found)}..{max(each.files for each in found)} open files, "
-            f"{min(each.watches for each in found)}..{max(each.watches for each in found)} watches"
+            f"a splitter held {min(each.kib for each in collected) // 1024}"
+            f"..{max(each.kib for each in collected) // 1024} MiB, "
+            f"{min(each.files for each in collected)}..{max(each.files for each in collected)} open files, "
+            f"{min(each.watches for each in collected)}..{max(each.watches for each in collected)} watches"
         )

@@ -269,10 +269,10 @@ class Suite:
 
     def _footprints(self, faults: list[str]) -> Iterator[Footprint]:
         for member in self.world.members:
-            found = _footprint(member)
-            first = self._first.setdefault(found.process_id, found)
-            faults += [f"splitter {member.name}: {grown}" for grown in found.growth(first)]
-            yield found
+            footprint = _footprint(member)
+            first = self._first.setdefault(footprint.process_id, footprint)
+            faults += [f"splitter {member.name}: {grown}" for grown in footprint.growth(first)]
+            yield footprint
 
 
 def _member(name: str, proxy: FaultProxy, home: Path) -> Member:

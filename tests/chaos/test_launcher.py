@@ -40,10 +40,12 @@ class TestClock:
 def test_nobody_else_asks_for_the_time() -> None:
     """Whoever runs in the controller and asks for the wall clock asks the one that can be set."""
     left_out = ("cli", "sandbox", "demo", "simulate")  # not in the controller
-    found = set()
+    collected = set()
     for path in (ROOT / "splitter").rglob("*.py"):
-        room = path.relative_to(ROOT / "splitter").parts[0]
-        if room not in left_out and re.search(r"\bdatetime\.now\(|\btime\.time\(|utcnow", path.read_text()):
+        folder = path.relative_to(ROOT / "splitter").parts[0]
+        if folder not in left_out and re.search(r"\bdatetime\.now\(|\btime\.time\(|utcnow", path.read_text()):
             dotted = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-            found.add(dotted.removesuffix(".__init__"))
-    assert found - {"splitter.reconciler.preview"} == set(ASKING)  # preview is asked by `splitter plan` only
+            collected.add(dotted.removesuffix(".__init__"))
+    assert collected - {"splitter.reconciler.preview"} == set(
+        ASKING
+    )  # preview is asked by `splitter plan` only

@@ -126,14 +126,14 @@ class TestAnswers:
         """A write is refused in Kubernetes' form, never reaches the server, and passes when it is mended."""
         stroke = Stroke(fault, seed=2)
         proxy.strike(stroke)
-        found = set()
+        collected = set()
         for _ in range(20):
             async with session.patch(DEPLOYMENT, json={}) as answer:
-                found.add(answer.status)
+                collected.add(answer.status)
                 if answer.status == status:
                     assert (await answer.json())["code"] == status
                     assert ("Retry-After" in answer.headers) == (fault is Fault.THROTTLED)
-        assert status in found <= {status, 200}
+        assert status in collected <= {status, 200}
         assert proxy.struck_by[fault] == 20 - server[0].writes
         proxy.mend(stroke)
         async with session.patch(DEPLOYMENT, json={}) as answer:

@@ -48,10 +48,10 @@ class Cast:
         """Return its policy as its user writes it; a StatefulSet takes what is the default."""
         if self.kind is not Kind.DEPLOYMENT:
             return {"splitter.io/mode": "twins"} if self.kind is Kind.TWINS else {}
-        found = {"on-demand-base": str(self.base), "spot-percent": str(self.spot_percent)}
+        values = {"on-demand-base": str(self.base), "spot-percent": str(self.spot_percent)}
         if self.template:
-            found["template"] = self.template
-        return {f"splitter.io/{key}": value for key, value in found.items()}
+            values["template"] = self.template
+        return {f"splitter.io/{key}": value for key, value in values.items()}
 
     def division(self, replicas: int) -> tuple[int, int]:
         """Return how many are wanted on on-demand and on spot.
@@ -138,8 +138,8 @@ class Deployed:
     @property
     def template(self) -> JsonObject:
         """Its pod template, as it was last asked for."""
-        found: JsonObject = self._raw()["spec"]["template"]
-        return found
+        result: JsonObject = self._raw()["spec"]["template"]
+        return result
 
     def pods(self) -> list[JsonObject]:
         """Return its pods, without those that end and those that only hold room."""
@@ -260,8 +260,8 @@ class Members(Deployed):
         """Yield what is not yet as it should be."""
         on_demand, _ = cast.division(replicas)
         wanted = {ordinal: "on-demand" if ordinal < on_demand else "spot" for ordinal in range(replicas)}
-        if (found := self._placed.ordinals()) != list(range(on_demand)):
-            yield f"the ordinals of on-demand are {found}"
+        if (ordinals := self._placed.ordinals()) != list(range(on_demand)):
+            yield f"the ordinals of on-demand are {ordinals}"
         if (stand := self._placed.pools()) != wanted:
             yield f"its members stand on {stand}"
         if held := self._placed.placeholders():

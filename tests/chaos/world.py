@@ -277,9 +277,9 @@ class World:
         self, face: Deployed, chosen: Callable[[Mapping[str, str]], bool], most: int = 1_000
     ) -> list[str]:
         """Note pods as taken by a hand, before it takes them; return their names."""
-        found = [pod for pod in face.pods() if chosen(pod["metadata"].get("labels", {}))][:most]
-        self._pods |= {pod["metadata"]["uid"] for pod in found}
-        return [pod["metadata"]["name"] for pod in found]
+        collected = [pod for pod in face.pods() if chosen(pod["metadata"].get("labels", {}))][:most]
+        self._pods |= {pod["metadata"]["uid"] for pod in collected}
+        return [pod["metadata"]["name"] for pod in collected]
 
     @staticmethod
     def _gone_is_fine(face: Deployed, *arguments: str) -> None:

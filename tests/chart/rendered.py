@@ -13,14 +13,14 @@ LABELS = ("app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kub
 
 def objects(text: str, *, hooks: bool = False) -> Objects:
     """Return manifests by kind, namespace and name; hooks, no part of a release, only when asked."""
-    found: Objects = {}
+    values: Objects = {}
     for raw in filter(None, yaml.load_all(text, Loader=yaml.CSafeLoader)):
         metadata = raw["metadata"]
         if hooks or "helm.sh/hook" not in metadata.get("annotations", {}):
             key = raw["kind"], metadata.get("namespace", ""), metadata["name"]
-            assert key not in found, f"{key} is there twice"
-            found[key] = raw
-    return found
+            assert key not in values, f"{key} is there twice"
+            values[key] = raw
+    return values
 
 
 def rendered(

@@ -30,8 +30,8 @@ def packaged(into: Path, image: str) -> Path:
 def members(path: Path) -> dict[str, bytes]:
     """Return the files of a packed chart."""
     with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as archive:
-        found = {member.name: archive.extractfile(member) for member in archive}
-        return {name: file.read() for name, file in found.items() if file is not None}
+        by_name = {member.name: archive.extractfile(member) for member in archive}
+        return {name: file.read() for name, file in by_name.items() if file is not None}
 
 
 class TestChart:
@@ -40,11 +40,11 @@ class TestChart:
         helm = Helm(None, tmp_path)
         helm("package", str(CHART), "--destination", str(tmp_path))
         [theirs] = tmp_path.glob("splitter-*.tgz")
-        found, expected = members(packaged(tmp_path, "splitter")), members(theirs)
-        one, other = (files.pop("splitter/Chart.yaml") for files in (found, expected))
+        collected, expected = members(packaged(tmp_path, "splitter")), members(theirs)
+        one, other = (files.pop("splitter/Chart.yaml") for files in (collected, expected))
         assert yaml.safe_load(one) == yaml.safe_load(other)
-        assert len(found) > 20
-        assert found == expected
+        assert len(collected) > 20
+        assert collected == expected
 
     def test_names_the_image(self, tmp_path: Path) -> None:
         """Helm renders the packed chart; nothing but the image is different from the folder's."""
@@ -73,8 +73,8 @@ class TestManifests:
         assert ours == theirs
 
     @staticmethod
-    def _image_taken(found: Objects) -> str:
-        [deployment] = [raw for raw in found.values() if raw["kind"] == "Deployment"]
+    def _image_taken(result: Objects) -> str:
+        [deployment] = [raw for raw in result.values() if raw["kind"] == "Deployment"]
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         image: str = container.pop("image")
         return image

@@ -31,9 +31,9 @@ def kustomized(folder: str) -> Objects:
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    found = objects(answer.stdout)
-    del found["Namespace", "", NAMESPACE]
-    return found
+    result = objects(answer.stdout)
+    del result["Namespace", "", NAMESPACE]
+    return result
 
 
 def unmarked(rendered: Objects) -> Objects:
@@ -72,8 +72,8 @@ class TestRendering:
         controller = ("Deployment", NAMESPACE, "splitter")
         template = rendered[controller]["spec"]["template"]["metadata"]
         assert set(template.pop("annotations")) == {"checksum/settings"}
-        for found in (rendered, wanted):
-            file = found["ConfigMap", NAMESPACE, "splitter-settings"]["data"]
+        for one in (rendered, wanted):
+            file = one["ConfigMap", NAMESPACE, "splitter-settings"]["data"]
             file["settings.yaml"] = yaml.safe_load(file["settings.yaml"])
         unmarked(rendered)
         for kind in ("Role", "RoleBinding"):
@@ -104,8 +104,8 @@ class TestRendering:
         }
         reported = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
         text = renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *reported)
-        found = objects(text)
-        deployment = found["Deployment", "elsewhere", "splitter"]["spec"]
+        result = objects(text)
+        deployment = result["Deployment", "elsewhere", "splitter"]["spec"]
         pod = deployment["template"]["spec"]
         [container] = pod["containers"]
         assert deployment["replicas"] == 0
@@ -120,14 +120,14 @@ class TestRendering:
             metadata["labels"].items() >= {"app.kubernetes.io/name": "splitter", "team": "platform"}.items()
         )
         assert metadata["annotations"]["told"] == "yes"
-        file = found["ConfigMap", "elsewhere", "splitter-settings"]["data"]["settings.yaml"]
+        file = result["ConfigMap", "elsewhere", "splitter-settings"]["data"]["settings.yaml"]
         assert yaml.safe_load(file) == {"grace_s": 60}
-        egress = found["NetworkPolicy", "elsewhere", "splitter"]["spec"]["egress"]
+        egress = result["NetworkPolicy", "elsewhere", "splitter"]["spec"]["egress"]
         assert egress[-1]["to"] == [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
-        kinds = {kind for kind, _, _ in found}
+        kinds = {kind for kind, _, _ in result}
         assert not kinds & {"PodDisruptionBudget", "CustomResourceDefinition"}
         # That of the placeholders stays: no other class will do for them.
-        assert [name for kind, _, name in found if kind == "PriorityClass"] == ["splitter-placeholder"]
+        assert [name for kind, _, name in result if kind == "PriorityClass"] == ["splitter-placeholder"]
         assert "MutatingAdmissionPolicy" in kinds
         assert "ValidatingAdmissionPolicy" not in kinds
         assert NAMESPACE not in text
@@ -147,8 +147,8 @@ class TestRendering:
     ) -> None:
         """The class that the chart makes is kept to its own pods; one of somebody else's is left alone."""
         reported = [word for value in values for word in ("--set", value)]
-        found = objects(renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *reported))
-        policies = {key[0]: raw["spec"] for key, raw in found.items() if key[2] == "splitter-priority"}
+        result = objects(renders("template", RELEASE, str(CHART), "--namespace", "elsewhere", *reported))
+        policies = {key[0]: raw["spec"] for key, raw in result.items() if key[2] == "splitter-priority"}
         if kept_to is None:
             assert not policies
             return
@@ -166,15 +166,15 @@ class TestRendering:
             "flowSchema": {"enabled": True},
         }
         plain = rendered(renders, {**values, "watchNamespaces": ["shop"]}, namespace="elsewhere", hooks=True)
-        found = rendered(renders, values, namespace=name, hooks=True)
+        result = rendered(renders, values, namespace=name, hooks=True)
         other = {"shop": name, "elsewhere": name}
-        assert set(found) == {(kind, other.get(space, space), own) for kind, space, own in plain}
-        accounts = [one for raw in found.values() for one in raw.get("subjects") or ()]
+        assert set(result) == {(kind, other.get(space, space), own) for kind, space, own in plain}
+        accounts = [one for raw in result.values() for one in raw.get("subjects") or ()]
         assert {one["namespace"] for one in accounts if one["kind"] == "ServiceAccount"} == {name}
-        [rule] = found["FlowSchema", "", "splitter-lease"]["spec"]["rules"]
+        [rule] = result["FlowSchema", "", "splitter-lease"]["spec"]["rules"]
         assert rule["resourceRules"][0]["namespaces"] == [name]
         assert rule["subjects"][0]["serviceAccount"]["namespace"] == name
-        job = found["Job", name, "splitter-uninstall"]["spec"]["template"]["spec"]
+        job = result["Job", name, "splitter-uninstall"]["spec"]["template"]["spec"]
         assert job["priorityClassName"] == name
 
     def test_who_may_ask(self, renders: Helm) -> None:
@@ -184,9 +184,9 @@ class TestRendering:
             "networkPolicy.probesFrom[0].ipBlock.cidr": "10.0.0.0/16",
         }
         reported = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
-        found = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *reported))
-        probes, metrics = found["NetworkPolicy", NAMESPACE, "splitter"]["spec"]["ingress"]
-        assert probes == {"from": [{"ipBlock": {"cidr": "10.0.0.0/16"}}], "ports": [{"port": "health"}]}
+        result = objects(renders("template", RELEASE, str(CHART), "--namespace", NAMESPACE, *reported))
+        health, metrics = result["NetworkPolicy", NAMESPACE, "splitter"]["spec"]["ingress"]
+        assert health == {"from": [{"ipBlock": {"cidr": "10.0.0.0/16"}}], "ports": [{"port": "health"}]}
         assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
         assert metrics["ports"] == [{"port": "metrics"}]
 

@@ -126,8 +126,8 @@ class TestTwoInstallations:
 
     def test_are_told_apart_by_labels(self, first: Objects, second: Objects) -> None:
         """Every object says of which release it is, of which version, and who manages it."""
-        for found, release in ((first, "splitter"), (second, "blue")):
-            for key, raw in found.items():
+        for one, release in ((first, "splitter"), (second, "blue")):
+            for key, raw in one.items():
                 labels = raw["metadata"]["labels"]
                 assert [labels[name] for name in LABELS] == [release, "Helm", __version__], key
                 assert labels["app.kubernetes.io/name"].startswith("splitter"), key

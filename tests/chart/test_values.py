@@ -24,6 +24,8 @@ NOT_VALUES = {
     "templates_dir",
     "http_port",
     "metrics_port",
+    "metrics_tls",
+    "metrics_client_ca",
 }
 KEPT = {
     "description",
@@ -98,10 +100,10 @@ class TestSchema:
 def objects_of(schema: object) -> list[dict[str, Any]]:
     """Return every schema of an object within a schema."""
     if isinstance(schema, list):
-        return [found for one in schema for found in objects_of(one)]
+        return [result for one in schema for result in objects_of(one)]
     if not isinstance(schema, dict):
         return []
-    below = [found for one in schema.values() for found in objects_of(one)]
+    below = [result for one in schema.values() for result in objects_of(one)]
     kind = schema.get("type")
     return [schema, *below] if kind == "object" or (isinstance(kind, list) and "object" in kind) else below
 

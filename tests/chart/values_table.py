@@ -29,7 +29,7 @@ def values(text: str | None = None) -> list[Value]:
     Raises ValueError where a line is neither a comment nor a key.
     """
     written = (CHART / "values.yaml").read_text(encoding="utf-8") if text is None else text
-    found: list[Value] = []
+    collected: list[Value] = []
     above: list[str] = []
     parents: list[str] = []
     for line in written.splitlines():
@@ -47,9 +47,9 @@ def values(text: str | None = None) -> list[Value]:
         value, _, behind = key["value"].partition(" # ")
         if value.strip():
             reported = behind.strip() or " ".join(above)
-            found.append(Value(".".join(parents), yaml.safe_load(value), reported))
+            collected.append(Value(".".join(parents), yaml.safe_load(value), reported))
         above.clear()
-    return found
+    return collected
 
 
 def table() -> str:

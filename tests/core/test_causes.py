@@ -215,14 +215,14 @@ class TestScheduling:
     )
     def test_volume_missing(self, message: str, detail: str) -> None:
         """A volume that nobody has: no node would help."""
-        found = of_scheduling("Unschedulable", message)
-        assert found == Trouble(Reason.VOLUME_UNAVAILABLE, detail)
+        trouble = of_scheduling("Unschedulable", message)
+        assert trouble == Trouble(Reason.VOLUME_UNAVAILABLE, detail)
 
     def test_gated(self) -> None:
         """Somebody does not want it scheduled yet."""
-        found = of_scheduling("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
-        assert found is not None
-        assert found.reason is Reason.SCHEDULING_GATED
+        trouble = of_scheduling("SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
+        assert trouble is not None
+        assert trouble.reason is Reason.SCHEDULING_GATED
 
     @pytest.mark.parametrize(
         "why",
@@ -234,9 +234,9 @@ class TestScheduling:
     )
     def test_volume_elsewhere(self, why: str) -> None:
         """The nodes that are left cannot reach the volume."""
-        found = of_scheduling("Unschedulable", f"0/8 nodes are available: {why}{TAIL}")
-        assert found is not None
-        assert found.reason is Reason.VOLUME_ZONE_CONFLICT
+        trouble = of_scheduling("Unschedulable", f"0/8 nodes are available: {why}{TAIL}")
+        assert trouble is not None
+        assert trouble.reason is Reason.VOLUME_ZONE_CONFLICT
 
     @pytest.mark.parametrize(
         "why",
@@ -315,17 +315,17 @@ class TestNodes:
         """A node that still carries a mark of its registration is not there yet: nobody must tolerate it."""
         fresh = Taint("node.kubernetes.io/not-ready")
         assert of_nodes(ANY, [node("a", taints=(fresh,))], spot=True) is None
-        found = of_nodes(ANY, [node("a", taints=(fresh, TEAM)), node("b", taints=(TEAM,))], spot=True)
-        assert found is not None
-        assert found.detail.startswith("1 of 1 healthy spot nodes have a taint")
+        trouble = of_nodes(ANY, [node("a", taints=(fresh, TEAM)), node("b", taints=(TEAM,))], spot=True)
+        assert trouble is not None
+        assert trouble.detail.startswith("1 of 1 healthy spot nodes have a taint")
 
     def test_all_of_a_kind_are_counted(self) -> None:
         """Nodes that are alike are looked at once, and counted each."""
         nodes = [node(f"a{number}", zone="a", taints=(TEAM,)) for number in range(40)]
         nodes += [node(f"b{number}", zone="b") for number in range(60)]
-        found = of_nodes(PodRequest(node_selector={"zone": "a"}), nodes, spot=True)
-        assert found is not None
-        assert found.detail.startswith("40 of 100 healthy spot nodes match its affinity and have a taint")
+        trouble = of_nodes(PodRequest(node_selector={"zone": "a"}), nodes, spot=True)
+        assert trouble is not None
+        assert trouble.detail.startswith("40 of 100 healthy spot nodes match its affinity and have a taint")
 
     def test_of_more_nodes_than_are_looked_at(self) -> None:
         """What a pod that asks very much of them is kept away by is not known, and not said."""
@@ -337,10 +337,10 @@ class TestNodes:
         """Each is held against the nodes once, and a few of its values are told."""
         zones = [expression("zone", *(f"z{number}.{zone}" for zone in range(9))) for number in range(5000)]
         terms = (NodeTerm(tuple(zones)), NodeTerm(tuple(reversed(zones))))
-        found = of_nodes(PodRequest(affinity=terms), [node("a")], spot=True)
-        assert found is not None
-        assert "zone In (z0.0, z0.1, z0.2 and 6 more)" in found.detail
-        assert found.detail.endswith("and 4997 more")
+        trouble = of_nodes(PodRequest(affinity=terms), [node("a")], spot=True)
+        assert trouble is not None
+        assert "zone In (z0.0, z0.1, z0.2 and 6 more)" in trouble.detail
+        assert trouble.detail.endswith("and 4997 more")
 
     def test_one_by_its_name(self) -> None:
         """Nodes that are alike but for their names are told apart where a pod asks by name."""
@@ -349,15 +349,15 @@ class TestNodes:
 
     def test_selector(self) -> None:
         """A node selector that no node has is named."""
-        found = of_nodes(PodRequest(node_selector={"disk": "ssd"}), [node("a"), node("b")], spot=True)
-        assert found == Trouble(Reason.AFFINITY_UNMATCHED, "0 of 2 healthy spot nodes have disk=ssd")
+        trouble = of_nodes(PodRequest(node_selector={"disk": "ssd"}), [node("a"), node("b")], spot=True)
+        assert trouble == Trouble(Reason.AFFINITY_UNMATCHED, "0 of 2 healthy spot nodes have disk=ssd")
 
     def test_affinity(self) -> None:
         """Of the terms, with our own wish in each, the user's is named."""
         eks, gpu = expression("eks", "spot"), expression("gpu", "a100", "h100")
         request = PodRequest(affinity=(NodeTerm((gpu, SPOT)), NodeTerm((gpu, eks))))
-        found = of_nodes(request, [node("a")], spot=True)
-        assert found == Trouble(
+        trouble = of_nodes(request, [node("a")], spot=True)
+        assert trouble == Trouble(
             Reason.AFFINITY_UNMATCHED, "0 of 1 healthy spot nodes have gpu In (a100, h100)"
         )
 
@@ -365,8 +365,8 @@ class TestNodes:
         """Each wish is met somewhere, but not all on one node."""
         wishes = expression("zone", "a"), expression("disk", "ssd")
         nodes = [node("a", zone="a"), node("b", disk="ssd")]
-        found = of_nodes(PodRequest(affinity=(NodeTerm(wishes),)), nodes, spot=True)
-        assert found == Trouble(
+        trouble = of_nodes(PodRequest(affinity=(NodeTerm(wishes),)), nodes, spot=True)
+        assert trouble == Trouble(
             Reason.AFFINITY_UNMATCHED, "0 of 2 healthy spot nodes match its node selector and affinity"
         )
 
@@ -392,9 +392,9 @@ class TestNodes:
 
     def test_on_demand(self) -> None:
         """The other pool's nodes are held against its own pods alike; an unknown node is on-demand."""
-        found = of_nodes(PodRequest(), [node("od", spot=False, taints=(TEAM,)), node("a")], spot=False)
-        assert found is not None
-        assert found.detail.startswith("1 of 1 healthy on-demand nodes have a taint")
+        trouble = of_nodes(PodRequest(), [node("od", spot=False, taints=(TEAM,)), node("a")], spot=False)
+        assert trouble is not None
+        assert trouble.detail.startswith("1 of 1 healthy on-demand nodes have a taint")
 
 
 def waiting(name: str = "w", trouble: Trouble | None = None, **fields: Any) -> PodView:  # noqa: ANN401 (fields of the view)

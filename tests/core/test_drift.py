@@ -27,8 +27,8 @@ class TestChangedFields:
             annotations = {"example.com/key": f"hunter2-{secret}"}
             return rendered(metadata={"annotations": annotations}, containers=containers)
 
-        found = changed_fields(pod("old"), pod("new"))
-        assert found == (
+        lines = changed_fields(pod("old"), pod("new"))
+        assert lines == (
             "spec.containers.web.args.0",
             "spec.containers.web.env.DB_PASSWORD.value",
             "spec.metadata.annotations.example.com/key",
@@ -39,17 +39,17 @@ class TestChangedFields:
     def test_holds_no_value_of_any_shape(self, before: object, secret: object) -> None:
         """What came, went or changed its shape is told as its path too."""
         for pair in ((rendered(a=before), rendered(a=secret)), (rendered(a=secret), rendered(a=before))):
-            found = changed_fields(*pair)
-            assert found
-            assert "hunter2" not in " ".join(found)
+            lines = changed_fields(*pair)
+            assert lines
+            assert "hunter2" not in " ".join(lines)
 
     @pytest.mark.parametrize("name", ["hunter2 is my password", "a=hunter2", "x" * 300, "ü", "", "{"])
     def test_holds_no_key_that_is_none(self, name: str) -> None:
         """A key that looks like no name of a field, a label or a variable is not repeated."""
-        found = changed_fields(rendered(), rendered(env=[{"name": name, "value": "x"}], labels={name: "x"}))
-        assert found == ("spec.env", "spec.labels")
-        found = changed_fields(rendered(labels={}), rendered(labels={name: "x"}))
-        assert found == ("spec.labels.*",)
+        lines = changed_fields(rendered(), rendered(env=[{"name": name, "value": "x"}], labels={name: "x"}))
+        assert lines == ("spec.env", "spec.labels")
+        lines = changed_fields(rendered(labels={}), rendered(labels={name: "x"}))
+        assert lines == ("spec.labels.*",)
 
     def test_is_empty_for_equal_renderings(self) -> None:
         """Nothing changed, nothing said."""
@@ -96,9 +96,9 @@ class TestChangedFields:
         """A change of everything does not flood the log."""
         before = rendered(**{f"f{number}": "x" * 500 for number in range(8)})
         after = rendered(**{f"f{number}": "y" * 500 for number in range(8)})
-        found = changed_fields(before, after)
-        assert len(found) == 6
-        assert found[-1] == "3 more"
+        lines = changed_fields(before, after)
+        assert len(lines) == 6
+        assert lines[-1] == "3 more"
 
 
 class TestOverwritten:
@@ -133,8 +133,8 @@ class TestOverwritten:
     def test_is_bounded(self) -> None:
         """An edit of everything fits into one sentence."""
         ours = rendered(**{f"f{number}": "x" for number in range(8)})
-        found = overwritten([Edit(("spec", f"f{number}"), "y") for number in range(8)], ours)
-        assert (len(found), found[-1]) == (6, "3 more")
+        lines = overwritten([Edit(("spec", f"f{number}"), "y") for number in range(8)], ours)
+        assert (len(lines), lines[-1]) == (6, "3 more")
 
     def test_what_was_added(self) -> None:
         """What the templates say nothing about is not in their way: a restart by annotation, a variable."""

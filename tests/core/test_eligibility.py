@@ -28,43 +28,43 @@ def test_a_plain_workload_is_eligible() -> None:
 )
 def test_is_refused_with_a_remedy(fields: dict[str, Any], reason: Reason, remedy: str) -> None:
     """The sentence says what to do."""
-    found = refusal(observation(), free_source(**fields), Policy(), ())
-    assert found is not None
-    assert found.reason is reason
-    assert remedy in found.message
-    assert found.warning
+    refused = refusal(observation(), free_source(**fields), Policy(), ())
+    assert refused is not None
+    assert refused.reason is reason
+    assert remedy in refused.message
+    assert refused.warning
 
 
 def test_a_rollout_in_progress_only_waits() -> None:
     """It ends by itself: no warning, but with the numbers."""
-    found = refusal(observation(), free_source(rollout_complete=False, rollout="3 updated"), Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.ROLLOUT_IN_PROGRESS
-    assert "3 updated" in found.message
-    assert not found.warning
+    refused = refusal(observation(), free_source(rollout_complete=False, rollout="3 updated"), Policy(), ())
+    assert refused is not None
+    assert refused.reason is Reason.ROLLOUT_IN_PROGRESS
+    assert "3 updated" in refused.message
+    assert not refused.warning
 
 
 def test_a_foreign_object_under_a_twins_name() -> None:
     """It is not ours to overwrite."""
     around = RelatedObjects(taken_names=("web-spot",))
-    found = refusal(observation(related=around), free_source(), Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.TWIN_NAME_TAKEN
-    assert "web-spot" in found.message
+    refused = refusal(observation(related=around), free_source(), Policy(), ())
+    assert refused is not None
+    assert refused.reason is Reason.TWIN_NAME_TAKEN
+    assert "web-spot" in refused.message
 
 
 def test_an_excluded_namespace_comes_first() -> None:
     """Nothing else is said about a workload that is none of our business."""
-    found = refusal(observation(), free_source(recreate=True), Policy(), ("shop",))
-    assert found is not None
-    assert found.reason is Reason.NAMESPACE_EXCLUDED
+    refused = refusal(observation(), free_source(recreate=True), Policy(), ("shop",))
+    assert refused is not None
+    assert refused.reason is Reason.NAMESPACE_EXCLUDED
 
 
 def test_one_thing_at_a_time() -> None:
     """What must be mended first is said first."""
-    found = refusal(observation(), free_source(paused=True, recreate=True), Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.ALREADY_PAUSED
+    refused = refusal(observation(), free_source(paused=True, recreate=True), Policy(), ())
+    assert refused is not None
+    assert refused.reason is Reason.ALREADY_PAUSED
 
 
 class TestOneNodeVolume:
@@ -74,11 +74,11 @@ class TestOneNodeVolume:
 
     def test_is_refused(self) -> None:
         """With the claim's name and the remedy."""
-        found = refusal(observation(related=self.AROUND), free_source(), Policy(), ())
-        assert found is not None
-        assert found.reason is Reason.VOLUME_READ_WRITE_ONCE
-        assert "uploads" in found.message
-        assert "ReadWriteMany" in found.message
+        refused = refusal(observation(related=self.AROUND), free_source(), Policy(), ())
+        assert refused is not None
+        assert refused.reason is Reason.VOLUME_READ_WRITE_ONCE
+        assert "uploads" in refused.message
+        assert "ReadWriteMany" in refused.message
 
     @pytest.mark.parametrize(("replicas", "surge", "refused"), [(1, 1, True), (2, 0, True), (1, 0, False)])
     def test_only_where_two_pods_exist_at_a_time(self, replicas: int, surge: int, refused: bool) -> None:
@@ -93,18 +93,18 @@ class TestPodsThatNobodyCouldTellApart:
     @pytest.mark.parametrize("label", ["splitter.io/pool", "splitter.io/source", "pod-template-hash"])
     def test_a_label_that_is_taken(self, label: str) -> None:
         """By the selector or the pod template; the sentence names it."""
-        found = refusal(observation(), free_source(pod_labels=("app", label)), Policy(), ())
-        assert found is not None
-        assert found.reason is Reason.SELECTOR_NOT_RELEASABLE
-        assert label in found.message
+        refused = refusal(observation(), free_source(pod_labels=("app", label)), Policy(), ())
+        assert refused is not None
+        assert refused.reason is Reason.SELECTOR_NOT_RELEASABLE
+        assert label in refused.message
 
     def test_a_replica_set_that_was_adopted_by_hand(self) -> None:
         """It does not select its pods by their hash; a restart makes one that does."""
         own = replace(replica_set("mine", 2, attachment=Attachment.ATTACHED), hashes=())
-        found = refusal(observation(sets=[own]), free_source(), Policy(), ())
-        assert found is not None
-        assert found.reason is Reason.SELECTOR_NOT_RELEASABLE
-        assert "mine" in found.message
+        refused = refusal(observation(sets=[own]), free_source(), Policy(), ())
+        assert refused is not None
+        assert refused.reason is Reason.SELECTOR_NOT_RELEASABLE
+        assert "mine" in refused.message
 
     def test_an_old_one_without_pods(self) -> None:
         """Is parked as it is."""
@@ -130,10 +130,10 @@ class TestWhileSplit:
     )
     def test_is_reported(self, fields: dict[str, Any], around: RelatedObjects, reason: Reason) -> None:
         """With the reason that would refuse it, and what happens meanwhile."""
-        found = objection_while_split(observation(related=around), source(**fields), Policy())
-        assert found is not None
-        assert found.reason is reason
-        assert found.message.endswith("It stays split and is kept safe until its label is removed")
+        note = objection_while_split(observation(related=around), source(**fields), Policy())
+        assert note is not None
+        assert note.reason is reason
+        assert note.message.endswith("It stays split and is kept safe until its label is removed")
 
     def test_what_we_did_ourselves_is_no_objection(self) -> None:
         """It is paused by us, its twins have their names, and it never looks rolled out."""
@@ -155,15 +155,15 @@ class TestAdvice:
 
     def test_one_pod_a_node(self) -> None:
         """Surge replicas may stay Pending."""
-        (found,) = advice(observation(), free_source(one_a_node="hostPort 8080"))
-        assert found.reason is Reason.SURGE_MAY_PEND
-        assert found.message.startswith("hostPort 8080 lets one pod stand on a node")
+        (result,) = advice(observation(), free_source(one_a_node="hostPort 8080"))
+        assert result.reason is Reason.SURGE_MAY_PEND
+        assert result.message.startswith("hostPort 8080 lets one pod stand on a node")
         assert advice(observation(), free_source(one_a_node="hostPort 8080", max_surge=0)) == ()
 
     def test_an_autoscaler_that_loses_its_tolerance(self) -> None:
         """With the setting that makes up for it."""
         around = RelatedObjects(untolerant_autoscaler="ScaledObject/web")
-        (found,) = advice(observation(related=around), free_source())
-        assert found.reason is Reason.AUTOSCALER_WITHOUT_TOLERANCE
-        assert "stabilizationWindowSeconds" in found.message
-        assert not found.warning
+        (result,) = advice(observation(related=around), free_source())
+        assert result.reason is Reason.AUTOSCALER_WITHOUT_TOLERANCE
+        assert "stabilizationWindowSeconds" in result.message
+        assert not result.warning

@@ -68,9 +68,9 @@ def into_its_ten_minutes(seen: Observation, seconds: float) -> datetime:
     return datetime.fromtimestamp(begins_s + seconds, UTC)
 
 
-def budgets(found: Plan) -> list[int | None]:
+def budgets(result: Plan) -> list[int | None]:
     """Return what is written of budgets."""
-    return [one.min_available for one in found.actions if isinstance(one, SetBudget)]
+    return [one.min_available for one in result.actions if isinstance(one, SetBudget)]
 
 
 class TestAtRest:
@@ -78,9 +78,9 @@ class TestAtRest:
 
     def test_is_made(self) -> None:
         """N - 1, once it runs."""
-        found = planned(at_rest(budgets=()))
-        assert found.actions == (SetBudget("web-guard", N - 1),)
-        assert found.guard == "web-guard keeps 9 of 10"
+        result = planned(at_rest(budgets=()))
+        assert result.actions == (SetBudget("web-guard", N - 1),)
+        assert result.guard == "web-guard keeps 9 of 10"
 
     def test_is_there(self) -> None:
         """Nothing is written."""
@@ -103,21 +103,21 @@ class TestAtRest:
     ) -> None:
         """For a minute in ten one may go: it asks budgets before it says what it wants."""
         seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=True, budgets=())
-        found = planned(replace(seen, now=into_its_ten_minutes(seen, into_s)))
-        assert (budgets(found), found.requeue_after_s) == ([keeps], wakes_s)
+        result = planned(replace(seen, now=into_its_ten_minutes(seen, into_s)))
+        assert (budgets(result), result.requeue_after_s) == ([keeps], wakes_s)
 
     @pytest.mark.parametrize(("consolidates", "wakes_s"), [(False, 60.0), (None, None)])
     def test_surge_first_where_it_wants_none(self, consolidates: bool | None, wakes_s: float | None) -> None:
         """All stay; and time alone changes nothing where no node is Karpenter's."""
         seen = at_rest(annotations={"splitter.io/evictions": "surge-first"}, consolidates=consolidates)
-        found = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
-        assert (budgets(found), found.requeue_after_s) == ([N], wakes_s)
+        result = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
+        assert (budgets(result), result.requeue_after_s) == ([N], wakes_s)
 
     def test_surge_first_closes_when_a_node_goes(self) -> None:
         """What Karpenter wants it taints first."""
         seen = at_rest(doomed(), annotations={"splitter.io/evictions": "surge-first"}, consolidates=True)
-        found = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
-        assert budgets(found) == [N]
+        result = planned(replace(seen, now=into_its_ten_minutes(seen, 0)))
+        assert budgets(result) == [N]
 
     def test_on_the_namespace(self) -> None:
         """As every annotation."""
@@ -137,10 +137,10 @@ class TestRaised:
 
     def test_before_the_raise(self) -> None:
         """Whoever drains in the same second finds it there."""
-        found = planned(at_rest(doomed()))
-        assert isinstance(found.actions[0], SetBudget)
-        assert found.actions[0].min_available == N
-        assert any(isinstance(one, Scale) and one.replicas > one.was for one in found.actions[1:])
+        result = planned(at_rest(doomed()))
+        assert isinstance(result.actions[0], SetBudget)
+        assert result.actions[0].min_available == N
+        assert any(isinstance(one, Scale) and one.replicas > one.was for one in result.actions[1:])
 
     def test_stays_until_all_are_ready(self) -> None:
         """The node is gone and its replacement is not there yet."""
@@ -152,10 +152,10 @@ class TestRaised:
         """By the deadline of its node, less what it needs to end."""
         late = doomed("late", deadline=ago(-20), termination_s=30)
         later = doomed("later", deadline=ago(-90), termination_s=30)
-        found = planned(at_rest(late, later, budgets=(replace(OURS, min_available=N),)))
-        assert budgets(found) == [N - 1]
-        assert found.requeue_after_s is not None
-        assert found.requeue_after_s <= 60
+        result = planned(at_rest(late, later, budgets=(replace(OURS, min_available=N),)))
+        assert budgets(result) == [N - 1]
+        assert result.requeue_after_s is not None
+        assert result.requeue_after_s <= 60
 
     def test_lets_no_more_go_than_have_to_end(self) -> None:
         """Of whom a replacement is ready already: the others have none, and wait."""
@@ -168,13 +168,13 @@ class TestRaised:
         """A raise does not wait for it, so nor does what comes before."""
         seen = at_rest(doomed())
         assert seen.source is not None
-        found = planned(replace(seen, source=replace(seen.source, observed=False)))
-        assert [type(one) for one in found.actions] == [SetBudget, Scale]
+        result = planned(replace(seen, source=replace(seen.source, observed=False)))
+        assert [type(one) for one in result.actions] == [SetBudget, Scale]
 
     def test_on_an_old_view(self) -> None:
         """What raises is written all the same; the budget too, and first."""
-        found = unseen(planned(at_rest(doomed())), at_rest(doomed()), "pods cannot be followed")
-        assert [type(one) for one in found.actions] == [SetBudget, Scale]
+        result = unseen(planned(at_rest(doomed())), at_rest(doomed()), "pods cannot be followed")
+        assert [type(one) for one in result.actions] == [SetBudget, Scale]
         assert unseen(planned(at_rest(budgets=())), at_rest(budgets=()), "pods").actions == ()
 
     @pytest.mark.parametrize("held", ["freeze", "dry-run"])
@@ -228,9 +228,9 @@ class TestOthers:
 
     def test_a_user_s_budget(self) -> None:
         """Two would have every eviction refused with an error; its name is told."""
-        found = planned(at_rest(budgets=(OURS, users())))
-        assert budgets(found) == [None]
-        assert found.guard == "your PodDisruptionBudget mine"
+        result = planned(at_rest(budgets=(OURS, users())))
+        assert budgets(result) == [None]
+        assert result.guard == "your PodDisruptionBudget mine"
 
     @pytest.mark.parametrize(
         ("selector", "theirs"),
@@ -247,8 +247,8 @@ class TestOthers:
     )
     def test_what_it_selects(self, selector: Any, theirs: bool) -> None:  # noqa: ANN401
         """Pods of either twin, by the labels that they have; an unknown operator might."""
-        found = planned(at_rest(budgets=(users(selector=selector),)))
-        assert budgets(found) == ([] if theirs else [N - 1])
+        result = planned(at_rest(budgets=(users(selector=selector),)))
+        assert budgets(result) == ([] if theirs else [N - 1])
 
     @pytest.mark.parametrize(
         "terms", [(("tier", "In", ("old",)),), (("pod-template-hash", "In", ("1",)),)], ids=["label", "hash"]
@@ -273,18 +273,20 @@ class TestOthers:
         made = {
             pool: replace(one, manifest_json=json.dumps({"spec": spec})) for pool, one in rendered().items()
         }
-        found = plan(seen, policy_in_force(seen, Policy()), made, Rules())
-        assert budgets(found) == [None]
+        result = plan(seen, policy_in_force(seen, Policy()), made, Rules())
+        assert budgets(result) == [None]
 
     def test_what_it_says(self) -> None:
         """Its owner sees what it would do."""
-        found = planned(at_rest(budgets=(replace(users(), says="minAvailable 50%"),)))
-        assert found.guard == "your PodDisruptionBudget mine (minAvailable 50%)"
+        result = planned(at_rest(budgets=(replace(users(), says="minAvailable 50%"),)))
+        assert result.guard == "your PodDisruptionBudget mine (minAvailable 50%)"
 
     def test_two_of_them(self) -> None:
         """With which no pod can be evicted at all."""
-        found = planned(at_rest(budgets=(users("one"), users("two"))))
-        assert found.guard.startswith("your PodDisruptionBudgets one, two: Kubernetes refuses every eviction")
+        result = planned(at_rest(budgets=(users("one"), users("two"))))
+        assert result.guard.startswith(
+            "your PodDisruptionBudgets one, two: Kubernetes refuses every eviction"
+        )
 
     def test_no_selector_selects_nothing(self) -> None:
         """Which is not the same as an empty one."""
@@ -293,8 +295,11 @@ class TestOthers:
 
     def test_a_stranger_has_the_name(self) -> None:
         """It stays as it is."""
-        found = planned(at_rest(budgets=(users("web-guard", (("app", "In", ("x",)),)),)))
-        assert (budgets(found), found.guard) == ([], "none: PodDisruptionBudget web-guard is not splitter's")
+        result = planned(at_rest(budgets=(users("web-guard", (("app", "In", ("x",)),)),)))
+        assert (budgets(result), result.guard) == (
+            [],
+            "none: PodDisruptionBudget web-guard is not splitter's",
+        )
 
     def test_unguarded(self) -> None:
         """Ours goes."""
@@ -302,16 +307,16 @@ class TestOthers:
 
     def test_no_rights(self) -> None:
         """Everything else goes on."""
-        found = planned(replace(at_rest(doomed(), budgets=()), unguardable="splitter may not read them"))
-        assert found.guard == "none: splitter may not read them"
-        assert any(isinstance(one, Scale) for one in found.actions)
+        result = planned(replace(at_rest(doomed(), budgets=()), unguardable="splitter may not read them"))
+        assert result.guard == "none: splitter may not read them"
+        assert any(isinstance(one, Scale) for one in result.actions)
 
     def test_refused(self) -> None:
         """What is there stays, and is not written again and again; people are told."""
-        found = planned(replace(at_rest(doomed()), unguardable="splitter may not write them"))
-        assert budgets(found) == []
-        assert found.guard == "web-guard keeps 9 of 10, and cannot be changed: splitter may not write them"
-        assert [one.reason for one in found.advice] == ["Unguarded"]
+        result = planned(replace(at_rest(doomed()), unguardable="splitter may not write them"))
+        assert budgets(result) == []
+        assert result.guard == "web-guard keeps 9 of 10, and cannot be changed: splitter may not write them"
+        assert [one.reason for one in result.advice] == ["Unguarded"]
 
     def test_who_wants_none_is_not_told(self) -> None:
         """By the annotation, or by a budget of its own."""
@@ -351,7 +356,7 @@ class TestGivenBack:
         home = replica_set("web-1", of=pods(N), attachment=Attachment.ATTACHED)
         seen = self.leaving(paused=False, paused_by_us=False)
         empty = replace(seen, on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
-        found = planned(replace(empty, replica_sets=(home,)))
-        assert found.step is Step.CLEAN_UP
-        gone: list[Action] = [one for one in found.actions if isinstance(one, SetBudget)]
+        result = planned(replace(empty, replica_sets=(home,)))
+        assert result.step is Step.CLEAN_UP
+        gone: list[Action] = [one for one in result.actions if isinstance(one, SetBudget)]
         assert gone == [SetBudget("web-guard", None, "uid-guard")]

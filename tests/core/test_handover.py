@@ -106,72 +106,72 @@ def _combinations() -> Iterator[Columns]:
 
 
 class TestEveryRow:
-    """The table of the design, by example."""
+    """The table of docs/design/handover.md (H20 to H38), by example."""
 
     @pytest.mark.parametrize(
         ("row", "columns", "step"),
         [
-            ("2 given back in Conflict", replace(FRESH, split=True, conflict=True), Step.NOTHING),
-            ("2 Conflict, still ours", replace(REST, conflict=True), Step.OFFBOARD),
-            ("3 new label", FRESH, Step.CONSIDER),
-            ("3 refused before", replace(FRESH, report=True), Step.CONSIDER),
-            ("3 paused by its user", replace(FRESH, paused=True), Step.CONSIDER),
-            ("3 crashed after the Split", replace(FRESH, split=True), Step.CONSIDER),
-            ("4 kubectl replace dropped the mark", replace(REST, mark=Ownership.NONE), Step.ADOPT),
+            ("H30 given back in Conflict", replace(FRESH, split=True, conflict=True), Step.NOTHING),
+            ("H37 Conflict, still ours", replace(REST, conflict=True), Step.OFFBOARD),
+            ("H21 new label", FRESH, Step.CONSIDER),
+            ("H21 refused before", replace(FRESH, report=True), Step.CONSIDER),
+            ("H21 paused by its user", replace(FRESH, paused=True), Step.CONSIDER),
+            ("H21 crashed after the Split", replace(FRESH, split=True), Step.CONSIDER),
+            ("H22 kubectl replace dropped the mark", replace(REST, mark=Ownership.NONE), Step.ADOPT),
             (
-                "4 paused by us, nothing else left",
+                "H22 paused by us, nothing else left",
                 replace(FRESH, paused=True, paused_by_us=True),
                 Step.ADOPT,
             ),
-            ("4 Split beside a paused source", replace(FRESH, split=True, paused=True), Step.ADOPT),
+            ("H22 Split beside a paused source", replace(FRESH, split=True, paused=True), Step.ADOPT),
             (
-                "4 restored from a backup",
+                "H22 restored from a backup",
                 replace(FRESH, mark=Ownership.FOREIGN, paused=True),
                 Step.ADOPT,
             ),
-            ("5 Split deleted", replace(REST, split=False), Step.CREATE_SPLIT),
-            ("5 deleted without what is ours", replace(REST, adrift=True), Step.CLAIM),
-            ("6 not paused yet", replace(FRESH, split=True, mark=Ownership.OURS), Step.PAUSE),
-            ("6 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
-            ("7 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),
-            ("7 one on its way back", replace(REST, returning=True), Step.WAIT_CONTROLLER),
+            ("H23 Split deleted", replace(REST, split=False), Step.CREATE_SPLIT),
+            ("H23 deleted without what is ours", replace(REST, adrift=True), Step.CLAIM),
+            ("H24 not paused yet", replace(FRESH, split=True, mark=Ownership.OURS), Step.PAUSE),
+            ("H24 foreign unpause", replace(REST, paused=False, attached=True), Step.PAUSE),
+            ("H25 pause not observed", replace(REST, observed=False, attached=True), Step.WAIT_CONTROLLER),
+            ("H25 one on its way back", replace(REST, returning=True), Step.WAIT_CONTROLLER),
             (
-                "6 the source rolls by itself",
+                "H24 the source rolls by itself",
                 replace(FRESH, split=True, mark=Ownership.OURS, rolling=True),
                 Step.WAIT_ROLLOUT,
             ),
-            ("7 a ReplicaSet is going", replace(REST, leaving=True), Step.WAIT_CONTROLLER),
-            ("8 something attached", replace(REST, attached=True), Step.PARK),
+            ("H25 a ReplicaSet is going", replace(REST, leaving=True), Step.WAIT_CONTROLLER),
+            ("H26 something attached", replace(REST, attached=True), Step.PARK),
             (
-                "8 the source's own pods",
+                "H26 the source's own pods",
                 replace(FRESH, split=True, mark=Ownership.OURS, paused=True),
                 Step.ADOPT_PODS,
             ),
-            ("8 paused twins wait for them", replace(WAITING, attached=True), Step.ADOPT_PODS),
-            ("9 pods without an owner", replace(WAITING, orphans=True), Step.SETTLE),
-            ("9 a twin is paused", replace(REST, unsettled=True), Step.SETTLE),
-            ("9-12 ours", REST, Step.RUN),
-            ("13 one on its way back", replace(GIVEN, returning=True), Step.WAIT_CONTROLLER),
-            ("14 attached and paused", replace(GIVEN, attached=True), Step.UNPAUSE),
-            ("15 unpaused, nothing there yet", replace(GIVEN, paused=False), Step.WAIT_CONTROLLER),
-            ("16 ours still hold", replace(GIVEN, attached=True, paused=False), Step.SHRINK_OURS),
+            ("H26 paused twins wait for them", replace(WAITING, attached=True), Step.ADOPT_PODS),
+            ("H27 pods without an owner", replace(WAITING, orphans=True), Step.SETTLE),
+            ("H27 a twin is paused", replace(REST, unsettled=True), Step.SETTLE),
+            ("H28 ours", REST, Step.RUN),
+            ("H31 one on its way back", replace(GIVEN, returning=True), Step.WAIT_CONTROLLER),
+            ("H33 attached and paused", replace(GIVEN, attached=True), Step.UNPAUSE),
+            ("H36 unpaused, nothing there yet", replace(GIVEN, paused=False), Step.WAIT_CONTROLLER),
+            ("H34 ours still hold", replace(GIVEN, attached=True, paused=False), Step.SHRINK_OURS),
             (
-                "17 ours at zero",
+                "H35 ours at zero",
                 replace(GIVEN, attached=True, paused=False, ours_at_zero=True),
                 Step.CLEAN_UP,
             ),
-            ("13 a ReplicaSet is going", replace(GIVEN, leaving=True), Step.WAIT_CONTROLLER),
-            ("14 pods without an owner", replace(GIVEN, orphans=True, twins_hold=False), Step.BRING_HOME),
-            ("14 and a twin has some yet", replace(GIVEN, orphans=True), Step.OFFBOARD),
-            ("19 the twins have the pods", GIVEN, Step.OFFBOARD),
+            ("H31 a ReplicaSet is going", replace(GIVEN, leaving=True), Step.WAIT_CONTROLLER),
+            ("H32 pods without an owner", replace(GIVEN, orphans=True, twins_hold=False), Step.BRING_HOME),
+            ("H32 and a twin has some yet", replace(GIVEN, orphans=True), Step.OFFBOARD),
+            ("H37 the twins have the pods", GIVEN, Step.OFFBOARD),
             (
-                "20 no twin is there",
+                "H38 no twin is there",
                 replace(GIVEN, twins=False, twins_hold=False, parked_active=True),
                 Step.REATTACH,
             ),
-            ("21 nor anything else", replace(GIVEN, twins=False, twins_hold=False), Step.UNPAUSE),
-            ("a refusal whose label went", replace(FRESH, label=False, report=True), Step.CLEAN_UP),
-            ("a stranger", replace(FRESH, label=False), Step.NOTHING),
+            ("H38 nor anything else", replace(GIVEN, twins=False, twins_hold=False), Step.UNPAUSE),
+            ("H30 a refusal whose label went", replace(FRESH, label=False, report=True), Step.CLEAN_UP),
+            ("H30 a stranger", replace(FRESH, label=False), Step.NOTHING),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
@@ -192,16 +192,16 @@ class TestEveryCombination:
 
     def test_without_a_label_nothing_is_taken(self) -> None:
         """PAUSE, PARK, RUN, CONSIDER, ADOPT and CREATE_SPLIT need the label, and no Conflict."""
-        taking = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
-        taking |= {Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.SETTLE}
+        onboarding = {Step.PAUSE, Step.PARK, Step.RUN, Step.CONSIDER, Step.ADOPT, Step.CREATE_SPLIT}
+        onboarding |= {Step.WAIT_ROLLOUT, Step.ADOPT_PODS, Step.SETTLE}
         for columns in every():
-            if next_step(columns) in taking:
+            if next_step(columns) in onboarding:
                 assert columns.label, columns
                 assert not columns.conflict, columns
 
     def test_with_a_label_nothing_is_given_back(self) -> None:
         """UNPAUSE, CLEAN_UP, REATTACH and the like need the label gone, or a Conflict."""
-        giving = {
+        offboarding = {
             Step.UNPAUSE,
             Step.CLEAN_UP,
             Step.SHRINK_OURS,
@@ -210,7 +210,7 @@ class TestEveryCombination:
             Step.REATTACH,
         }
         for columns in every():
-            if next_step(columns) in giving:
+            if next_step(columns) in offboarding:
                 assert not columns.label or columns.conflict, columns
 
     def test_a_report_never_unpauses(self) -> None:

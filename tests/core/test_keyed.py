@@ -28,7 +28,7 @@ class Counted(list[object]):
 
 
 @pytest.mark.parametrize(
-    ("key", "found"),
+    ("key", "value"),
     [
         ('{"containerPort":80,"protocol":"UDP"}', PORTS[1]),
         ('{"protocol":"TCP","containerPort":80}', PORTS[0]),
@@ -38,9 +38,9 @@ class Counted(list[object]):
         ('["containerPort"]', None),
     ],
 )
-def test_the_first_item_with_this_key(key: str, found: object) -> None:
+def test_the_first_item_with_this_key(key: str, value: object) -> None:
     """All its fields are the item's, in whatever order; what no key can be is found nowhere."""
-    assert KeyedLists().find(PORTS, key) == found
+    assert KeyedLists().find(PORTS, key) == value
 
 
 def test_what_is_no_json_is_told() -> None:

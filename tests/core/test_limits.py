@@ -54,12 +54,12 @@ TOO_LARGE = [
 @pytest.mark.parametrize(("source", "size", "limit"), TOO_LARGE)
 def test_over_a_limit(source: SourceView, size: str, limit: str) -> None:
     """It is refused before anything else is said of it; what is split already stays so."""
-    found = refusal(observation(source=source), source, Policy(), ())
-    assert found is not None
-    assert found.reason is Reason.TOO_LARGE
-    assert size in found.message
-    assert limit in found.message
-    assert found.warning
+    refused = refusal(observation(source=source), source, Policy(), ())
+    assert refused is not None
+    assert refused.reason is Reason.TOO_LARGE
+    assert size in refused.message
+    assert limit in refused.message
+    assert refused.warning
     kept = objection_while_split(observation(source=source, split=split()), source, Policy())
     assert kept is not None
     assert kept.reason is Reason.TOO_LARGE
@@ -107,12 +107,12 @@ def placed(replicas: int, *, labelled: bool = True) -> Observation:
     members = [pod(f"db-{k}", ordinal=k, on_spot=k == 2) for k in range(3)]
     members[2] = replace(members[2], node_status=NodeStatus.DOOMED)
     own = replica_set("db", 3, members, attachment=Attachment.PARKED)
-    found = observation(
+    result = observation(
         replace(db, labels=db.labels if labelled else {}),
         [own],
         split=split(owner_uids=(db.uid,), ordinals=(0, 1)),
     )
-    return replace(found, key=DB)
+    return replace(result, key=DB)
 
 
 def in_twins(replicas: int, *, labelled: bool = True, saved: int | None = None) -> Observation:
@@ -122,14 +122,14 @@ def in_twins(replicas: int, *, labelled: bool = True, saved: int | None = None) 
     assert db.stateful is not None
     view = replace(db.stateful, spec_replicas=0 if saved == replicas else replicas, saved=saved)
     db = replace(db, replicas=saved, stateful=view, labels=db.labels if labelled else {})
-    found = observation(
+    result = observation(
         db,
         [replace(replica_set("db", 0), first_ordinal=0)],
         split=split(owner_uids=(db.uid,), replicas=saved),
         on_demand=of_a_database(Pool.ON_DEMAND, 2),
         spot=of_a_database(Pool.SPOT, 1, NodeStatus.DOOMED),
     )
-    return replace(found, key=DB)
+    return replace(result, key=DB)
 
 
 def of_a_database(
@@ -151,12 +151,16 @@ class TestWhileSplit:
 
     def test_placement(self) -> None:
         """Not one member is looked at; the room, the ordinals and the pods stay as they are."""
-        found = planned(placed(MOST))
-        assert (found.step, found.state, found.verdict.reason) == (Step.PLACE, State.HELD, Reason.TOO_LARGE)
-        assert f"it has {MOST} replicas; of a StatefulSet at most 1000" in found.verdict.message
-        assert "stays split as it is" in found.verdict.message
-        assert found.actions == ()
-        assert found.objection == found.verdict
+        result = planned(placed(MOST))
+        assert (result.step, result.state, result.verdict.reason) == (
+            Step.PLACE,
+            State.HELD,
+            Reason.TOO_LARGE,
+        )
+        assert f"it has {MOST} replicas; of a StatefulSet at most 1000" in result.verdict.message
+        assert "stays split as it is" in result.verdict.message
+        assert result.actions == ()
+        assert result.objection == result.verdict
 
     def test_placement_goes_on_when_it_is_smaller(self) -> None:
         """One less, and the doomed member is born elsewhere."""
@@ -169,31 +173,31 @@ class TestWhileSplit:
     @pytest.mark.parametrize("replicas", [1001, MOST])
     def test_twins_of_a_stateful_set(self, replicas: int) -> None:
         """No twin is raised over what any StatefulSet may have, and nothing is lowered."""
-        found = planned(in_twins(replicas))
-        assert (found.step, found.state, found.verdict.reason) == (Step.RUN, State.HELD, Reason.TOO_LARGE)
-        assert found.actions == ()
+        result = planned(in_twins(replicas))
+        assert (result.step, result.state, result.verdict.reason) == (Step.RUN, State.HELD, Reason.TOO_LARGE)
+        assert result.actions == ()
 
     def test_losses_within_the_limits(self) -> None:
         """One that is too large in another way has its losses made up for, as far as it ever would."""
         observed = in_twins(3)
         assert observed.source is not None
         large = replace(observed.source, claims=tuple(map(str, range(51))))
-        found = planned(replace(observed, source=large))
-        assert found.verdict.reason is Reason.TOO_LARGE
-        assert found.actions == (Scale(HolderKind.STATEFUL_SET, "web-on-demand", 2, 3, None),)
+        result = planned(replace(observed, source=large))
+        assert result.verdict.reason is Reason.TOO_LARGE
+        assert result.actions == (Scale(HolderKind.STATEFUL_SET, "web-on-demand", 2, 3, None),)
 
     def test_a_new_count_is_followed(self) -> None:
         """That is how it becomes small again; and it costs one write."""
-        found = planned(in_twins(5, saved=MOST))
-        assert [one for one in found.actions if isinstance(one, SaveReplicas)] == [
+        result = planned(in_twins(5, saved=MOST))
+        assert [one for one in result.actions if isinstance(one, SaveReplicas)] == [
             SaveReplicas(5, 5, "rv-web")
         ]
 
     def test_twins_of_a_stateful_set_are_given_back(self) -> None:
         """The numbers of a hand-over are the same few at any size."""
-        found = planned(in_twins(MOST, labelled=False))
-        assert found.step is Step.HAND_BACK
-        assert found.actions
+        result = planned(in_twins(MOST, labelled=False))
+        assert result.step is Step.HAND_BACK
+        assert result.actions
 
     def test_a_twin_that_somebody_has_scaled(self) -> None:
         """A twin's own number costs nothing either, and is put back."""
@@ -208,9 +212,9 @@ class TestWhileSplit:
         large = source(10, manifest_json=json.dumps({"x": "x" * limits.MAX_MANIFEST_BYTES}))
         rested = observation(large, on_demand=twin(Pool.ON_DEMAND, pods(6)), spot=twin(Pool.SPOT, pods(10)))
         assert lowered(planned(replace(rested, source=source(10))).actions)
-        found = planned(rested)
-        assert found.verdict.reason is Reason.TOO_LARGE
-        assert found.actions == ()
+        result = planned(rested)
+        assert result.verdict.reason is Reason.TOO_LARGE
+        assert result.actions == ()
         lost = replace(rested, on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT, pods(7, doomed=3)))
         raised = planned(lost).actions
         assert [one.name for one in raised if isinstance(one, Scale)] == ["web-on-demand"]

@@ -36,13 +36,13 @@ from splitter.core.actions import (
 from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
-from splitter.core.move_limit import keeps_turn
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import RebalanceState
 from splitter.core.stateful import StatefulView
+from splitter.core.twins.move_limit import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
@@ -54,9 +54,9 @@ def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan
     return plan(observed, policy_in_force(observed, DEFAULTS), rendered(template), asked)
 
 
-def kinds(found: Plan) -> list[type]:
+def kinds(result: Plan) -> list[type]:
     """Return the kinds of the writes, in order."""
-    return [type(action) for action in found.actions]
+    return [type(action) for action in result.actions]
 
 
 def at_rest(**fields: object) -> Observation:
@@ -89,9 +89,9 @@ class TestTaking:
 
     def test_the_split_is_born_before_the_mark(self) -> None:
         """An annotation cannot be selected by a watch; a Split can."""
-        found = planned(observation(free_source(), [ATTACHED], split=None))
-        assert kinds(found) == [EnsureSplit, SetOwnershipMark]
-        assert found.verdict.reason is Reason.TAKEN_OVER
+        result = planned(observation(free_source(), [ATTACHED], split=None))
+        assert kinds(result) == [EnsureSplit, SetOwnershipMark]
+        assert result.verdict.reason is Reason.TAKEN_OVER
 
     def test_a_refusal_writes_nothing_but_its_report(self) -> None:
         """Refused and left as it is; the report is written once."""
@@ -125,29 +125,29 @@ class TestTaking:
         """Before the first write, in the template's own words."""
         observed = observation(free_source(), [ATTACHED], split=None)
         broken = Note(Reason.TEMPLATE_INVALID, "line 3", warning=True)
-        found = plan(observed, policy_in_force(observed, DEFAULTS), broken, Rules(defaults=DEFAULTS))
-        assert found.verdict == broken
-        assert found.state is State.REFUSED
+        result = plan(observed, policy_in_force(observed, DEFAULTS), broken, Rules(defaults=DEFAULTS))
+        assert result.verdict == broken
+        assert result.state is State.REFUSED
 
     def test_the_pause_carries_a_precondition(self) -> None:
         """The source is the user's."""
-        found = planned(observation(source(paused=False), [ATTACHED]))
-        assert found.actions == (SetPaused(paused=True, resource_version="rv-web"),)
-        assert not found.write_conflict
+        result = planned(observation(source(paused=False), [ATTACHED]))
+        assert result.actions == (SetPaused(paused=True, resource_version="rv-web"),)
+        assert not result.write_conflict
 
     def test_a_foreign_unpause_is_a_write_conflict(self) -> None:
         """Only with something parked: our own crash between mark and pause is none."""
-        found = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
-        assert found.write_conflict
-        assert found.verdict.reason is Reason.FOREIGN_UNPAUSE
+        result = planned(observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)]))
+        assert result.write_conflict
+        assert result.verdict.reason is Reason.FOREIGN_UNPAUSE
 
     def test_the_current_replica_set_is_parked_last(self) -> None:
         """0.1 s after only the active one is parked, the old image would be resurrected."""
         old = replica_set("web-0", spec=0, attachment=Attachment.ATTACHED, template="v0")
         older_running = replica_set("web-00", of=pods(1), attachment=Attachment.ATTACHED, template="v00")
         current = replica_set("web-1", spec=0, attachment=Attachment.ATTACHED)
-        found = planned(at_rest(replica_sets=(current, older_running, old)))
-        assert [action.name for action in found.actions if isinstance(action, Park)] == [
+        result = planned(at_rest(replica_sets=(current, older_running, old)))
+        assert [action.name for action in result.actions if isinstance(action, Park)] == [
             "web-0",
             "web-00",
             "web-1",
@@ -159,56 +159,56 @@ class TestRunning:
 
     def test_at_rest_nothing_is_written(self) -> None:
         """A steady state is a fixed point."""
-        found = planned(at_rest())
-        assert (found.actions, found.state) == ((), State.STEADY)
-        assert found.verdict.reason is Reason.BALANCED
+        result = planned(at_rest())
+        assert (result.actions, result.state) == ((), State.STEADY)
+        assert result.verdict.reason is Reason.BALANCED
 
     def test_missing_twins_are_created_at_zero(self) -> None:
         """Their counts come later, with MAKE or decide()."""
-        found = planned(observation(sets=[replica_set(of=pods(10))]))
-        assert kinds(found) == [ApplyTwin, ApplyTwin]
-        assert all(isinstance(action, ApplyTwin) and action.replicas == 0 for action in found.actions)
+        result = planned(observation(sets=[replica_set(of=pods(10))]))
+        assert kinds(result) == [ApplyTwin, ApplyTwin]
+        assert all(isinstance(action, ApplyTwin) and action.replicas == 0 for action in result.actions)
 
     def test_an_emergency_raises_on_demand_first(self) -> None:
         """Every doomed replica is replaced in this very reconcile."""
         doomed = twin(Pool.SPOT, pods(3, doomed=3))
-        found = planned(at_rest(spot=doomed))
-        first = found.actions[0]
+        result = planned(at_rest(spot=doomed))
+        first = result.actions[0]
         assert isinstance(first, Scale)
         assert (first.name, first.replicas, first.resource_version) == ("web-on-demand", 7, None)
-        assert found.verdict.reason is Reason.SPOT_INTERRUPTED
+        assert result.verdict.reason is Reason.SPOT_INTERRUPTED
 
     def test_no_holder_is_lowered_before_its_doomed_carry_the_cost(self) -> None:
         """A ReplicaSet would delete a live one instead."""
         parked = replica_set(of=pods(9, doomed=1))
         on_demand = twin(Pool.ON_DEMAND, pods(7))
-        found = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
-        assert SetDeletionCost in kinds(found)
-        assert not [one for one in found.actions if isinstance(one, Scale) and one.replicas < one.was]
+        result = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
+        assert SetDeletionCost in kinds(result)
+        assert not [one for one in result.actions if isinstance(one, Scale) and one.replicas < one.was]
 
     def test_no_holder_is_lowered_beside_a_pod_of_a_vanished_node(self) -> None:
         """Its ReplicaSet takes that pod for ready, and would delete a live one (found by a random life)."""
         vanished = replace(pods(lost=1)[0], vanished=True)
         parked = replica_set(of=(*pods(9), vanished))
         on_demand = twin(Pool.ON_DEMAND, pods(4))
-        found = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
-        assert DeleteVanishedPod in kinds(found)
-        assert not [one for one in found.actions if isinstance(one, Scale) and one.replicas < one.was]
+        result = planned(observation(sets=[parked], on_demand=on_demand, spot=twin(Pool.SPOT)))
+        assert DeleteVanishedPod in kinds(result)
+        assert not [one for one in result.actions if isinstance(one, Scale) and one.replicas < one.was]
 
     @pytest.mark.parametrize(("starting", "lowered"), [(0, True), (1, False)])
     def test_nor_while_another_pod_may_become_ready(self, starting: int, lowered: bool) -> None:
         """It was ready by the time that the scale-down arrived, and went (found by `make soak`)."""
         vanished = replace(pods(lost=1)[0], vanished=True)
         parked = replica_set(of=(*pods(starting=starting), vanished))
-        found = planned(at_rest(replica_sets=(parked,)))
-        assert DeleteVanishedPod in kinds(found)
-        assert lowered == any(isinstance(one, Scale) and one.replicas < one.was for one in found.actions)
+        result = planned(at_rest(replica_sets=(parked,)))
+        assert DeleteVanishedPod in kinds(result)
+        assert lowered == any(isinstance(one, Scale) and one.replicas < one.was for one in result.actions)
 
     def test_a_lost_pod_goes_before_a_doomed_one(self) -> None:
         """It may look ready for a minute still."""
         spot = twin(Pool.SPOT, pods(4, doomed=1, lost=1))
-        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
-        costs = {one.pod: one.cost for one in found.actions if isinstance(one, SetDeletionCost)}
+        result = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
+        costs = {one.pod: one.cost for one in result.actions if isinstance(one, SetDeletionCost)}
         assert costs == {"doomed-0": "-1000", "lost-0": "-1001"}
 
     @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ class TestRunning:
         remembered = RebalanceState(lost=True, last_loss=ago(since_s), charged=("uid-node-1",)).to_json()
         spot = twin(Pool.SPOT, (*pods(5), lost))
         known = split(rebalance=remembered)
-        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10)), split=known))
-        assert (SetDeletionCost in kinds(found)) is written
-        assert not [one for one in found.actions if isinstance(one, Scale) and one.name == "web-spot"]
+        result = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10)), split=known))
+        assert (SetDeletionCost in kinds(result)) is written
+        assert not [one for one in result.actions if isinstance(one, Scale) and one.name == "web-spot"]
 
     def test_the_users_own_cost_is_remembered(self) -> None:
         """Through doomed and lost, and given back when the node recovers."""
@@ -232,9 +232,9 @@ class TestRunning:
         worse = replace(lost, name="worse", deletion_cost="-1000", cost_before="9")
         well = replace(pods(1)[0], name="well", deletion_cost="-1000", cost_before="8")
         spot = twin(Pool.SPOT, (*pods(2), doomed, lost, worse, well))
-        found = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
+        result = planned(at_rest(spot=spot, on_demand=twin(Pool.ON_DEMAND, pods(10))))
         costs = {
-            one.pod: (one.cost, one.remember) for one in found.actions if isinstance(one, SetDeletionCost)
+            one.pod: (one.cost, one.remember) for one in result.actions if isinstance(one, SetDeletionCost)
         }
         assert costs == {
             "doomed-0": ("-1000", "7"),
@@ -245,23 +245,23 @@ class TestRunning:
 
     def test_a_count_goes_before_a_template(self) -> None:
         """A roll waits until there is no count to write."""
-        found = planned(at_rest(source=source(12, template_hash="v2")), template="v2")
-        assert all(isinstance(action, Scale) for action in found.actions)
+        result = planned(at_rest(source=source(12, template_hash="v2")), template="v2")
+        assert all(isinstance(action, Scale) for action in result.actions)
 
     def test_frozen_counts_stay(self) -> None:
         """Freeze holds all counts."""
         frozen = source(12, annotations={"splitter.io/freeze": "true"})
-        found = planned(at_rest(source=frozen))
-        assert found.actions == ()
-        assert found.verdict.reason is Reason.FROZEN
+        result = planned(at_rest(source=frozen))
+        assert result.actions == ()
+        assert result.verdict.reason is Reason.FROZEN
 
     def test_dry_run_writes_nothing(self) -> None:
         """It says what would be written."""
         dry = source(12, annotations={"splitter.io/dry-run": "true"})
-        found = planned(at_rest(source=dry))
-        assert found.actions == ()
-        assert found.verdict.reason is Reason.DRY_RUN
-        assert "Scale" in found.verdict.message or "scale" in found.verdict.message
+        result = planned(at_rest(source=dry))
+        assert result.actions == ()
+        assert result.verdict.reason is Reason.DRY_RUN
+        assert "Scale" in result.verdict.message or "scale" in result.verdict.message
 
 
 class TestABadTemplateInALoss:
@@ -281,9 +281,9 @@ class TestABadTemplateInALoss:
             "web-on-demand-2", of=pods(starting=1), attachment=Attachment.ATTACHED, template="v2"
         )
         rolling = twin_of(Pool.ON_DEMAND, [good, bad], template="v2", updated=1, spec_replicas=10)
-        found = planned(at_rest(on_demand=rolling, spot=twin(Pool.SPOT, pods(doomed=1))), "v2")
-        assert not found.raises
-        assert (RestoreTemplate in kinds(found)) is restored
+        result = planned(at_rest(on_demand=rolling, spot=twin(Pool.SPOT, pods(doomed=1))), "v2")
+        assert not result.raises
+        assert (RestoreTemplate in kinds(result)) is restored
 
 
 class TestTurns:
@@ -298,11 +298,11 @@ class TestTurns:
 
     def test_another_division_waits(self) -> None:
         """The same N, divided otherwise: with three others at it nothing is written; the wish is shown."""
-        found = self.planned(at_rest(others_moving=3))
-        assert (found.actions, found.state, found.voluntary) == ((), State.HELD, False)
-        assert found.verdict.reason is Reason.WAITING_FOR_TURN
-        assert (found.wanted_on_demand, found.wanted_spot) == (5, 5)
-        assert found.requeue_after_s is None
+        result = self.planned(at_rest(others_moving=3))
+        assert (result.actions, result.state, result.voluntary) == ((), State.HELD, False)
+        assert result.verdict.reason is Reason.WAITING_FOR_TURN
+        assert (result.wanted_on_demand, result.wanted_spot) == (5, 5)
+        assert result.requeue_after_s is None
 
     def test_what_is_due_by_time_stays_due(self) -> None:
         """It is woken for its turn, and before that for its own clocks."""
@@ -313,29 +313,29 @@ class TestTurns:
 
     def test_begins_when_others_are_done(self) -> None:
         """It is its turn, or there is no limit."""
-        for found in (
+        for one in (
             self.planned(at_rest(others_moving=2)),
             self.planned(at_rest(others_moving=99), max_concurrent_moves=0),
         ):
-            assert kinds(found) == [Scale]
-            assert found.voluntary
+            assert kinds(one) == [Scale]
+            assert one.voluntary
 
     def test_nothing_else_waits(self) -> None:
         """A loss, a notice, another N: written at once, whoever moves."""
         doomed = at_rest(others_moving=9, spot=twin(Pool.SPOT, pods(4, doomed=2)))
         scaled = at_rest(others_moving=9, source=source(12))
         for observed in (doomed, scaled):
-            found = self.planned(observed)
-            assert any(isinstance(action, Scale) for action in found.actions)
-            assert not found.voluntary
+            result = self.planned(observed)
+            assert any(isinstance(action, Scale) for action in result.actions)
+            assert not result.voluntary
 
     @pytest.mark.parametrize("base", [3, 4, 5])
     def test_nor_what_replaces_pods_of_a_drained_node(self, base: int) -> None:
         """Somebody empties spot nodes by choice: their replicas are made anew before they go."""
         leaving = tuple(replace(one, voluntary=one.going) for one in pods(4, doomed=2))
         observed = at_rest(others_moving=9, spot=twin(Pool.SPOT, leaving), fit_spot=9)
-        found = self.planned(observed, defaults=Policy(on_demand_base=base))
-        assert sum(one.replicas - one.was for one in found.raises) >= 2
+        result = self.planned(observed, defaults=Policy(on_demand_base=base))
+        assert sum(one.replicas - one.was for one in result.raises) >= 2
 
     @pytest.mark.parametrize(
         ("state", "reason", "had", "keeps"),
@@ -356,9 +356,9 @@ class TestTurns:
     def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:
         """A bad image, a full quota: for hours. A write goes on, so it still moves."""
         bad = Note(Reason.IMAGE_PULL_FAILED, "")
-        found = Plan(Step.RUN, State.TAKING_OVER, bad, troubles=(bad,))
-        assert not keeps_turn(found, had=True)
-        assert keeps_turn(replace(found, actions=(SetPaused(paused=True, resource_version="7"),)), had=True)
+        result = Plan(Step.RUN, State.TAKING_OVER, bad, troubles=(bad,))
+        assert not keeps_turn(result, had=True)
+        assert keeps_turn(replace(result, actions=(SetPaused(paused=True, resource_version="7"),)), had=True)
 
 
 class TestGiving:
@@ -366,34 +366,34 @@ class TestGiving:
 
     def test_without_any_twin_what_is_parked_goes_back(self) -> None:
         """Labels and hash return in one patch, behind a precondition."""
-        found = planned(observation(source(labelled=False), [replica_set(of=pods(10))]))
+        result = planned(observation(source(labelled=False), [replica_set(of=pods(10))]))
         labels = (("app", "web"), ("pod-template-hash", "1"))
-        assert found.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
+        assert result.actions == (Reattach("web-1", "rv-web-1", labels, counts=(10, 13)),)
 
     def test_without_any_pod_the_source_makes_its_own(self) -> None:
         """Nothing of ours is there."""
-        found = planned(observation(source(labelled=False), [replica_set(spec=0)]))
-        assert found.actions == (SetPaused(paused=False, resource_version="rv-web"),)
+        result = planned(observation(source(labelled=False), [replica_set(spec=0)]))
+        assert result.actions == (SetPaused(paused=False, resource_version="rv-web"),)
 
     def test_old_revisions_go_back_before_the_traces_go(self) -> None:
         """Those with a template that is attached already are deleted: two would make a roll."""
         twice = replica_set("web-2", spec=0)
         old = replica_set("web-0", spec=0, template="v0")
         unpaused = source(labelled=False, paused=False)
-        found = planned(
+        result = planned(
             observation(
                 unpaused, [ATTACHED, twice, old], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT)
             )
         )
-        assert kinds(found) == [DeleteReplicaSet, Reattach]
+        assert kinds(result) == [DeleteReplicaSet, Reattach]
 
     def test_the_split_goes_last(self) -> None:
         """The mark goes after everything it stands for, the Split after the mark."""
         unpaused = source(labelled=False, paused=False)
-        found = planned(
+        result = planned(
             observation(unpaused, [ATTACHED], on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT))
         )
-        assert kinds(found) == [DeleteTwin, DeleteTwin, SetOwnershipMark]
+        assert kinds(result) == [DeleteTwin, DeleteTwin, SetOwnershipMark]
 
     def test_in_conflict_the_split_stays(self) -> None:
         """It says so until the label goes."""
@@ -411,8 +411,8 @@ class TestGiving:
         over = observation(
             source(marked=False, paused=False, paused_by_us=False), [ATTACHED], split=split(conflict=True)
         )
-        found = planned(over)
-        assert (found.actions, found.state) == ((), State.CONFLICT)
+        result = planned(over)
+        assert (result.actions, result.state) == ((), State.CONFLICT)
 
 
 class TestThePolicyInForce:
@@ -422,26 +422,26 @@ class TestThePolicyInForce:
         """What is written now is wrong; what was written before was not."""
         wrong = source(annotations={"splitter.io/spot-percent": "80%"})
         observed = observation(wrong, split=split(good_annotations={"splitter.io/spot-percent": "50"}))
-        found = policy_in_force(observed, DEFAULTS)
-        assert not found.valid
-        assert found.policy.spot_percent == 50
-        assert found.problems[0].reason is Reason.INVALID_ANNOTATION
+        in_force = policy_in_force(observed, DEFAULTS)
+        assert not in_force.valid
+        assert in_force.policy.spot_percent == 50
+        assert in_force.problems[0].reason is Reason.INVALID_ANNOTATION
 
     def test_caps_that_hold_too_few_are_refused(self) -> None:
         """N is known, so it can be said."""
         caps = {"splitter.io/on-demand-max": "3", "splitter.io/spot-max": "6"}
-        found = policy_in_force(observation(free_source(annotations=caps), split=None), DEFAULTS)
-        assert not found.valid
-        assert found.problems[0].reason is Reason.INVALID_POLICY
+        in_force = policy_in_force(observation(free_source(annotations=caps), split=None), DEFAULTS)
+        assert not in_force.valid
+        assert in_force.problems[0].reason is Reason.INVALID_POLICY
 
 
 def test_the_write_conflicts_of_today_are_counted() -> None:
     """Three within ten minutes; older ones are forgotten."""
     old_and_new = split(write_conflicts=(ago(700), ago(60)))
-    found = planned(
+    result = planned(
         observation(source(paused=False), [ATTACHED, replica_set("web-0", spec=0)], split=old_and_new)
     )
-    assert "2 of 3" in found.verdict.message
+    assert "2 of 3" in result.verdict.message
 
 
 class TestTrimming:
@@ -457,8 +457,8 @@ class TestTrimming:
 
     def test_the_oldest_go(self) -> None:
         """By their age, as the Deployment controller would have it."""
-        found = planned(self.parked("v-3", "v-2", "v-1"))
-        assert found.actions == (
+        result = planned(self.parked("v-3", "v-2", "v-1"))
+        assert result.actions == (
             DeleteReplicaSet("web-0", "uid-web-0", "rv-web-0"),
             DeleteReplicaSet("web-1", "uid-web-1", "rv-web-1"),
         )
@@ -469,8 +469,8 @@ class TestTrimming:
         kept = replica_set("web-splith1", spec=0, template="v-9", age_s=2000)
         observed = self.parked("v-2", "v-1")
         observed = replace(observed, replica_sets=(kept, *observed.replica_sets))
-        found = planned(replace(observed, on_demand=twin(Pool.ON_DEMAND, running)))
-        assert found.actions == (DeleteReplicaSet("web-0", "uid-web-0", "rv-web-0"),)
+        result = planned(replace(observed, on_demand=twin(Pool.ON_DEMAND, running)))
+        assert result.actions == (DeleteReplicaSet("web-0", "uid-web-0", "rv-web-0"),)
 
     def test_within_the_limit_nothing_goes(self) -> None:
         """As many as the Deployment controller would keep."""
@@ -480,8 +480,8 @@ class TestTrimming:
         """A hand-over is under way."""
         busy = replica_set("web-9", of=pods(1), template="v-9")
         observed = self.parked("v-3", "v-2", "v1")
-        found = planned(replace(observed, replica_sets=(*observed.replica_sets, busy)))
-        assert DeleteReplicaSet not in kinds(found)
+        result = planned(replace(observed, replica_sets=(*observed.replica_sets, busy)))
+        assert DeleteReplicaSet not in kinds(result)
 
 
 class TestIneligibleWhileSplit:
@@ -489,11 +489,11 @@ class TestIneligibleWhileSplit:
 
     def test_strategy_recreate(self) -> None:
         """Nothing is written, nothing is given back; the objection goes along."""
-        found = planned(at_rest(source=source(recreate=True)))
-        assert found.actions == ()
-        assert found.state is State.STEADY
-        assert found.objection is not None
-        assert found.objection.reason is Reason.STRATEGY_RECREATE
+        result = planned(at_rest(source=source(recreate=True)))
+        assert result.actions == ()
+        assert result.state is State.STEADY
+        assert result.objection is not None
+        assert result.objection.reason is Reason.STRATEGY_RECREATE
 
     def test_none_for_a_sound_one(self) -> None:
         """The rule, not the exception."""
@@ -506,8 +506,8 @@ class TestWithoutItsReport:
     def test_a_loss_is_covered_first(self) -> None:
         """The raise goes out before the Split is tried again, in each reconcile anew."""
         going = twin(Pool.SPOT, pods(2, doomed=4))
-        found = planned(at_rest(split=None, spot=going))
-        assert found.actions == (
+        result = planned(at_rest(split=None, spot=going))
+        assert result.actions == (
             Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),
             EnsureSplit(takes_over=True),
         )
@@ -524,9 +524,9 @@ class TestWhileTheControllerLags:
     def test_a_loss_is_covered_all_the_same(self) -> None:
         """It never touches twins: what it has to catch up with is no reason to leave replicas missing."""
         going = twin(Pool.SPOT, pods(2, doomed=4))
-        found = planned(at_rest(source=source(10, observed=False), spot=going))
-        assert found.actions == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),)
-        assert found.verdict.reason is Reason.SPOT_INTERRUPTED
+        result = planned(at_rest(source=source(10, observed=False), spot=going))
+        assert result.actions == (Scale(HolderKind.DEPLOYMENT, "web-on-demand", 4, 8, None),)
+        assert result.verdict.reason is Reason.SPOT_INTERRUPTED
 
     def test_what_is_scaled_waits(self) -> None:
         """Another N is no emergency: it is answered, and explained, once the controller has seen it."""
@@ -537,8 +537,8 @@ class TestWhileTheControllerLags:
         going = twin(Pool.SPOT, pods(2, doomed=4))
         for attachment in (Attachment.ATTACHED, Attachment.RETURNING):
             sets = (replica_set("web-2", spec=0, attachment=attachment),)
-            found = planned(at_rest(source=source(10, observed=False), spot=going, replica_sets=sets))
-            assert found.actions == ()
+            result = planned(at_rest(source=source(10, observed=False), spot=going, replica_sets=sets))
+            assert result.actions == ()
 
 
 class TestCreatedAnew:
@@ -547,9 +547,9 @@ class TestCreatedAnew:
     def test_is_no_write_conflict(self) -> None:
         """It has parked ReplicaSets of the one before it, and has not been changed since it was made."""
         fresh = source(paused=False, generation=1)
-        found = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
-        assert not found.write_conflict
-        assert found.verdict.reason is Reason.PAUSED
+        result = planned(observation(fresh, [replica_set(of=pods(4)), ATTACHED]))
+        assert not result.write_conflict
+        assert result.verdict.reason is Reason.PAUSED
 
 
 class TestHeldBack:
@@ -557,14 +557,14 @@ class TestHeldBack:
 
     def test_writes_nothing_and_asks_again(self) -> None:
         """No watch tells when a policy or a quota is mended."""
-        found = planned(at_rest(), template="v2")
-        assert rolls(found)
+        result = planned(at_rest(), template="v2")
+        assert rolls(result)
         denied = Note(Reason.WRITE_DENIED, "no new images today", warning=True)
-        held = held_back(found, denied, 7.0)
+        held = held_back(result, denied, 7.0)
         assert (held.actions, held.verdict, held.state) == ((), denied, State.HELD)
         assert held.requeue_after_s == 7.0
         assert not rolls(held)
-        assert held_back(replace(found, requeue_after_s=3.0), denied, 7.0).requeue_after_s == 3.0
+        assert held_back(replace(result, requeue_after_s=3.0), denied, 7.0).requeue_after_s == 3.0
 
 
 class TestUnseen:
@@ -573,14 +573,14 @@ class TestUnseen:
     def test_only_raises(self) -> None:
         """Of a move between the pools the half is left that asks for more."""
         observed = at_rest(spot=twin(Pool.SPOT, pods(4, doomed=2)))
-        found = planned(observed)
-        assert found.raises
+        result = planned(observed)
+        assert result.raises
         lowers = Scale(HolderKind.DEPLOYMENT, "web-spot", 6, 5, "7")
-        held = unseen(replace(found, actions=(lowers, *found.actions)), observed, "pods")
-        assert held.actions == found.raises
+        held = unseen(replace(result, actions=(lowers, *result.actions)), observed, "pods")
+        assert held.actions == result.raises
         assert held.rebalance is not None
         assert held.rebalance.lost
-        assert held.rebalance.decided == found.raises[0].replicas
+        assert held.rebalance.decided == result.raises[0].replicas
 
     def test_remembers_no_step_that_is_not_taken(self) -> None:
         """Cover stays where it is, and its next step down is not put off."""
@@ -590,9 +590,9 @@ class TestUnseen:
             spot=twin(Pool.SPOT, pods(6)),
             split=split(rebalance=soaked),
         )
-        found = planned(observed)
-        assert [one.replicas < one.was for one in found.actions if isinstance(one, Scale)] == [True]
-        held = unseen(found, observed, "pods")
+        result = planned(observed)
+        assert [one.replicas < one.was for one in result.actions if isinstance(one, Scale)] == [True]
+        held = unseen(result, observed, "pods")
         assert held.actions == ()
         assert held.rebalance is not None
         assert held.rebalance.last_step is None
@@ -608,8 +608,8 @@ class TestUnseen:
     def test_is_no_affair_of_who_is_not_split(self) -> None:
         """Nothing of it is held."""
         plain = replace(observation(replace(free_source(), labels={})), split=None)
-        found = planned(plain)
-        assert unseen(found, plain, "pods") == found
+        result = planned(plain)
+        assert unseen(result, plain, "pods") == result
 
 
 class TestANameUsedAgain:
@@ -618,9 +618,9 @@ class TestANameUsedAgain:
     def test_is_deleted_by_the_uid_of_the_other(self) -> None:
         """Nobody else would: to Kubernetes the node of that name is there."""
         left = replace(pods(lost=1)[0], vanished=True, successor="uid-later")
-        found = planned(at_rest(spot=twin(Pool.SPOT, (*pods(5), left))))
+        result = planned(at_rest(spot=twin(Pool.SPOT, (*pods(5), left))))
         deletion = DeleteVanishedPod(left.name, left.uid, "node-1", "uid-later")
-        assert kinds(found) == [Scale]  # the raise goes out alone
+        assert kinds(result) == [Scale]  # the raise goes out alone
         covered = replace(
             at_rest(spot=twin(Pool.SPOT, (*pods(5), left))), on_demand=twin(Pool.ON_DEMAND, pods(5))
         )
@@ -637,19 +637,19 @@ class TestAMemberThatMayStillRun:
         """Two of one identity never run; the cover does not wait for it."""
         member = replace(pods(lost=1)[0], vanished=True, vanished_since=ago(gone_s), ordinal=5)
         seen = at_rest(spot=twin(Pool.SPOT, (*pods(5), member)), on_demand=twin(Pool.ON_DEMAND, pods(5)))
-        found = planned(seen)
-        assert (DeleteVanishedPod in kinds(found)) == removed
+        result = planned(seen)
+        assert (DeleteVanishedPod in kinds(result)) == removed
         if again_s is not None:
-            assert found.requeue_after_s is not None
-            assert found.requeue_after_s <= again_s
+            assert result.requeue_after_s is not None
+            assert result.requeue_after_s <= again_s
 
     def test_announced(self) -> None:
         """A Node whose end was told, or that was NotReady, is believed."""
         member = replace(pods(lost=1)[0], vanished=True, ordinal=5)
-        found = planned(
+        result = planned(
             at_rest(spot=twin(Pool.SPOT, (*pods(5), member)), on_demand=twin(Pool.ON_DEMAND, pods(5)))
         )
-        assert DeleteVanishedPod in kinds(found)
+        assert DeleteVanishedPod in kinds(result)
 
 
 class TestWaiting:
@@ -659,17 +659,17 @@ class TestWaiting:
     def test_for_a_new_image_to_be_seen(self, before: State) -> None:
         """The division is shown as it is, and the hand-over is not told again."""
         covered = twin(Pool.ON_DEMAND, pods(6))
-        found = planned(at_rest(source=source(observed=False), on_demand=covered, split=split(state=before)))
-        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.MOVING)
-        assert (found.wanted_on_demand, found.wanted_spot) == (4, 6)
+        result = planned(at_rest(source=source(observed=False), on_demand=covered, split=split(state=before)))
+        assert (result.step, result.state) == (Step.WAIT_CONTROLLER, State.MOVING)
+        assert (result.wanted_on_demand, result.wanted_spot) == (4, 6)
 
     def test_in_the_middle_of_the_take_over(self) -> None:
         """Held there, with pods parked, it is still on its way."""
         parked = [replica_set(of=pods(3))]
-        found = planned(
+        result = planned(
             at_rest(source=source(observed=False), replica_sets=tuple(parked), split=split(state=State.HELD))
         )
-        assert (found.step, found.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)
+        assert (result.step, result.state) == (Step.WAIT_CONTROLLER, State.TAKING_OVER)
 
 
 class TestOneWriteForEach:
@@ -681,11 +681,11 @@ class TestOneWriteForEach:
             replica_set(f"old-{n}", 0, attachment=Attachment.ATTACHED, template=f"old-{n}") for n in range(50)
         ]
         current = replica_set("current", 10, attachment=Attachment.ATTACHED)
-        found = planned(observation(sets=[current, *old]))
-        assert kinds(found) == [Park] * MAX_WRITES
-        assert "current" not in {one.name for one in found.actions if isinstance(one, Park)}
-        assert found.requeue_after_s is not None
-        assert found.requeue_after_s < 0.1
+        result = planned(observation(sets=[current, *old]))
+        assert kinds(result) == [Park] * MAX_WRITES
+        assert "current" not in {one.name for one in result.actions if isinstance(one, Park)}
+        assert result.requeue_after_s is not None
+        assert result.requeue_after_s < 0.1
         rest = planned(observation(sets=[current, *old[:5]]))
         assert [one.name for one in rest.actions if isinstance(one, Park)] == [one.name for one in old[:5]]
 
@@ -695,9 +695,51 @@ class TestOneWriteForEach:
             replica_set(f"old-{n}", 0, attachment=Attachment.ATTACHED, template=f"old-{n}")
             for n in range(251)
         ]
-        found = planned(observation(free_source(), sets, split=None))
-        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.TOO_LARGE)
+        result = planned(observation(free_source(), sets, split=None))
+        assert (result.state, result.verdict.reason) == (State.REFUSED, Reason.TOO_LARGE)
         assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED
+
+
+NEWER_MARK = '{"uid":"uid-web","time":"2026-01-31T12:00:00Z","format":2}'
+
+
+class TestNewerState:
+    """What a newer version has written in a form of its own is not read, and not written."""
+
+    @pytest.mark.parametrize("labelled", [True, False])
+    @pytest.mark.parametrize(
+        ("annotations", "fields"),
+        [
+            ({"splitter.io/taken-over": NEWER_MARK}, {}),
+            ({"splitter.io/taken-over": '{"format":2,"owner":["uid-web"]}'}, {}),
+            ({"splitter.io/replicas": '{"format":7,"replicas":{"wanted":5}}'}, {}),
+            ({}, {"format": 2}),
+            ({}, {"format": 2, "takes_over": False}),
+        ],
+    )
+    def test_is_left_exactly_as_it_is(
+        self, labelled: bool, annotations: dict[str, str], fields: dict[str, object]
+    ) -> None:
+        """Neither a loss nor a removed label moves anything; who is to do what is said."""
+        lost = twin(Pool.SPOT, pods(3, lost=3))
+        was = at_rest(spot=lost)
+        assert planned(was).actions
+        kept = replace(source(labelled=labelled), annotations={**source().annotations, **annotations})
+        found = planned(replace(was, source=kept, split=split(**fields)))
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.NEWER_STATE)
+        assert found.untouched
+        assert found.actions == ()
+        assert found.notes == (found.verdict,)
+        assert "reads up to 1. It is left exactly as it is" in found.verdict.message
+        assert "Run the newer version again" in found.verdict.message
+
+    @pytest.mark.parametrize("form", ["1", "0", "-2", "true", '"2"', "null", "[2]", "2.5"])
+    def test_what_is_no_higher_number_says_nothing(self, form: str) -> None:
+        """The form of today, and what nobody of ours has written."""
+        mark = NEWER_MARK.replace("2}", f"{form}}}")
+        kept = replace(source(), annotations={**source().annotations, "splitter.io/taken-over": mark})
+        found = planned(at_rest(source=kept))
+        assert (found.step, found.untouched) == (Step.RUN, False)
 
 
 class TestNamesThatGrow:
@@ -713,11 +755,11 @@ class TestNamesThatGrow:
         key = Key(kind, "shop", "d" * length)
         only = StatefulView(5, 5, 5, ago(500)) if kind == "StatefulSet" else None
         named = free_source(5, key=key, stateful=only, annotations=annotations)
-        found = planned(replace(observation(named, split=None), key=key))
+        result = planned(replace(observation(named, split=None), key=key))
         if kind == "Deployment" and length == 60:
-            assert found.state is not State.REFUSED
+            assert result.state is not State.REFUSED
             return
         if length == 60 and "splitter.io/replicas" in annotations:
             return  # ours already, by its annotation
-        assert (found.step, found.verdict.reason) == (Step.CONSIDER, Reason.NAME_TOO_LONG)
-        assert kinds(found) == ([EnsureSplit] if length == 60 else [])
+        assert (result.step, result.verdict.reason) == (Step.CONSIDER, Reason.NAME_TOO_LONG)
+        assert kinds(result) == ([EnsureSplit] if length == 60 else [])

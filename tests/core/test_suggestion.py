@@ -75,10 +75,10 @@ class TestThePolicy:
         self, replicas: int, starts_s: tuple[float, ...], annotations: dict[str, str], why: str
     ) -> None:
         """What a notice does not cover stays on on-demand, and never more than a majority."""
-        found = proposed(free(replicas), starts_s=starts_s)
-        assert found.annotations == annotations
-        assert why in found.why
-        assert found.refusal is None
+        proposal = proposed(free(replicas), starts_s=starts_s)
+        assert proposal.annotations == annotations
+        assert why in proposal.why
+        assert proposal.refusal is None
 
     def test_goes_by_the_notice_of_the_provider(self) -> None:
         """60 s to start are nothing where a notice lasts two minutes."""
@@ -97,9 +97,9 @@ class TestThePolicy:
     )
     def test_keeps_what_a_budget_says_must_stand(self, one: BudgetView, base: str) -> None:
         """Its minAvailable, as a count or a percentage; a maxUnavailable says nothing of that."""
-        found = proposed(free(), budgets=(one,))
-        assert found.annotations == {BASE: base}
-        assert ("PodDisruptionBudget calm" in found.why) is (base != "0")
+        proposal = proposed(free(), budgets=(one,))
+        assert proposal.annotations == {BASE: base}
+        assert ("PodDisruptionBudget calm" in proposal.why) is (base != "0")
 
     def test_takes_the_greater_of_budget_and_gap(self) -> None:
         """The greater one is the reason that is told."""
@@ -129,16 +129,20 @@ class TestThePolicy:
     ) -> None:
         """On the workload or on its Namespace: nothing is to be annotated, and the label is enough."""
         source = free(annotations=annotations)
-        found = proposed(source, observed=seen(source, namespace_annotations=namespace))
-        assert (found.annotations, found.on_demand) == ({}, on_demand)
-        assert found.why.startswith("its policy is written already: ")
-        assert found.commands == ("kubectl -n shop label deployment web splitter.io/split=enabled",)
+        proposal = proposed(source, observed=seen(source, namespace_annotations=namespace))
+        assert (proposal.annotations, proposal.on_demand) == ({}, on_demand)
+        assert proposal.why.startswith("its policy is written already: ")
+        assert proposal.commands == ("kubectl -n shop label deployment web splitter.io/split=enabled",)
 
     def test_of_a_stateful_set_is_a_majority(self) -> None:
         """Placed by default; twins where it asks for them."""
-        found = proposed(members())
-        assert (found.annotations, found.mode, found.on_demand) == ({BASE: "majority"}, Mode.PLACEMENT, 2)
-        assert found.why.endswith("placed, so names and volumes stay")
+        proposal = proposed(members())
+        assert (proposal.annotations, proposal.mode, proposal.on_demand) == (
+            {BASE: "majority"},
+            Mode.PLACEMENT,
+            2,
+        )
+        assert proposal.why.endswith("placed, so names and volumes stay")
         twins = proposed(members(annotations={"splitter.io/mode": "twins"}))
         assert twins.mode is Mode.TWINS
         assert twins.why.endswith("in twins, as its annotation asks")
@@ -150,39 +154,39 @@ class TestRefusals:
 
     def test_are_told(self) -> None:
         """With what to change; there is nothing to type."""
-        found = proposed(free(recreate=True))
-        assert found.refused
-        assert found.refusal is not None
-        assert found.refusal.reason is Reason.STRATEGY_RECREATE
-        assert "set spec.strategy.type to RollingUpdate" in found.refusal.message
-        assert found.commands == ()
+        proposal = proposed(free(recreate=True))
+        assert proposal.refused
+        assert proposal.refusal is not None
+        assert proposal.refusal.reason is Reason.STRATEGY_RECREATE
+        assert "set spec.strategy.type to RollingUpdate" in proposal.refusal.message
+        assert proposal.commands == ()
 
     def test_pass_by_themselves(self) -> None:
         """A rollout ends: the label may be set now."""
-        found = proposed(free(rollout_complete=False))
-        assert found.refusal is not None
-        assert not found.refused
-        assert len(found.commands) == 2
+        proposal = proposed(free(rollout_complete=False))
+        assert proposal.refusal is not None
+        assert not proposal.refused
+        assert len(proposal.commands) == 2
 
     def test_of_an_annotation_that_cannot_be_read(self) -> None:
         """What to write instead."""
-        found = proposed(free(annotations={PERCENT: "most"}))
-        assert found.refusal is not None
-        assert found.refusal.reason is Reason.INVALID_ANNOTATION
+        proposal = proposed(free(annotations={PERCENT: "most"}))
+        assert proposal.refusal is not None
+        assert proposal.refusal.reason is Reason.INVALID_ANNOTATION
 
     def test_of_a_name_that_is_too_long(self) -> None:
         """Its twins could not be called so."""
-        found = proposed(free(key=Key("Deployment", "shop", "w" * 240)))
-        assert found.refusal is not None
-        assert found.refusal.reason is Reason.NAME_TOO_LONG
+        proposal = proposed(free(key=Key("Deployment", "shop", "w" * 240)))
+        assert proposal.refusal is not None
+        assert proposal.refusal.reason is Reason.NAME_TOO_LONG
 
     def test_of_a_stateful_set_that_nothing_places(self) -> None:
         """The policy inside the API server is missing."""
         source = members()
         around = RelatedObjects(unplaceable="no policy; apply manifests/admission/placement.yaml")
-        found = proposed(source, observed=seen(source, related=around))
-        assert found.refusal is not None
-        assert found.refusal.reason is Reason.PLACEMENT_UNSUPPORTED
+        proposal = proposed(source, observed=seen(source, related=around))
+        assert proposal.refusal is not None
+        assert proposal.refusal.reason is Reason.PLACEMENT_UNSUPPORTED
 
 
 class TestMoves:
@@ -195,14 +199,14 @@ class TestMoves:
     def test_of_a_deployment(self, on_demand: int, spot: int, to_spot: int, to_on_demand: int) -> None:
         """Wanted are 3 on spot; which of the pods these are does not matter."""
         source = free()
-        found = proposed(source, observed=seen(source, on_demand, spot), starts_s=(60.0,))
-        assert (found.to_spot, found.to_on_demand) == (to_spot, to_on_demand)
+        proposal = proposed(source, observed=seen(source, on_demand, spot), starts_s=(60.0,))
+        assert (proposal.to_spot, proposal.to_on_demand) == (to_spot, to_on_demand)
 
     def test_of_members_go_by_ordinal(self) -> None:
         """The lowest two belong on on-demand: here the second is on spot, and the third already is."""
         source = members()
-        found = proposed(source, observed=seen(source, 1, 2))
-        assert (found.to_spot, found.to_on_demand) == (0, 1)
+        proposal = proposed(source, observed=seen(source, 1, 2))
+        assert (proposal.to_spot, proposal.to_on_demand) == (0, 1)
 
     def test_leave_out_pods_of_which_no_node_is_seen(self) -> None:
         """Nobody knows where they stand."""
@@ -215,8 +219,8 @@ class TestMoves:
     def test_are_not_known_where_nothing_is_seen(self, sight: Sight) -> None:
         """And not 0."""
         source = free()
-        found = proposed(source, sight, observed=seen(source, 6))
-        assert (found.to_spot, found.to_on_demand) == (None, None)
+        proposal = proposed(source, sight, observed=seen(source, 6))
+        assert (proposal.to_spot, proposal.to_on_demand) == (None, None)
 
 
 class TestTheCommands:
@@ -236,8 +240,8 @@ class TestTheCommands:
 
 def test_requests_are_of_all_replicas() -> None:
     """In thousandths of a vCPU and in bytes."""
-    found = proposed(free(), cpu_m=250, memory_bytes=1024)
-    assert (found.cpu_m, found.memory_bytes) == (1500, 6144)
+    proposal = proposed(free(), cpu_m=250, memory_bytes=1024)
+    assert (proposal.cpu_m, proposal.memory_bytes) == (1500, 6144)
 
 
 def test_a_start_is_the_median_of_what_can_be_one() -> None:

@@ -17,13 +17,13 @@ def read(
     texts: dict[str, str | None] | None = None,
 ) -> TemplateSet:
     """Return what a ConfigMap in splitter-system is read as; a text that is None is left out."""
-    found = {**TEXTS, **(texts or {})}
+    values = {**TEXTS, **(texts or {})}
     return from_config_map(
         "splitter-system",
         name,
         labels=LABELS if labels is None else labels,
         annotations={} if namespaces is None else {"splitter.io/namespaces": namespaces},
-        texts={key: text for key, text in found.items() if text is not None},
+        texts={key: text for key, text in values.items() if text is not None},
         binary_keys=binary_keys,
     )
 
@@ -31,10 +31,10 @@ def read(
 class TestConfigMap:
     def test_files(self) -> None:
         """Its keys are the files of a set, with dots for the slashes that a key may not have."""
-        found = read()
-        assert found.files == {"deployment/on-demand.yaml.j2": "a", "deployment/spot.yaml.j2": "b"}
-        assert found.faults == ()
-        assert found.where("deployment/spot.yaml.j2") == (
+        content = read()
+        assert content.files == {"deployment/on-demand.yaml.j2": "a", "deployment/spot.yaml.j2": "b"}
+        assert content.faults == ()
+        assert content.where("deployment/spot.yaml.j2") == (
             "ConfigMap splitter-system/small, deployment.spot.yaml.j2"
         )
 
@@ -51,15 +51,15 @@ class TestConfigMap:
     )
     def test_who_may_use_it(self, namespaces: str | None, may: list[str], may_not: list[str]) -> None:
         """The namespaces that its annotation names; without one, nobody."""
-        found = read(namespaces=namespaces)
-        assert found.faults == ()
-        assert all(found.serves(namespace) for namespace in may)
-        assert not any(found.serves(namespace) for namespace in may_not)
+        content = read(namespaces=namespaces)
+        assert content.faults == ()
+        assert all(content.serves(namespace) for namespace in may)
+        assert not any(content.serves(namespace) for namespace in may_not)
 
 
 class TestFaults:
     @pytest.mark.parametrize(
-        ("found", "fault"),
+        ("template_set", "fault"),
         [
             (read(labels={"splitter.io/template-set": "yes"}), 'the label splitter.io/template-set is "yes"'),
             (read(name="small.v2"), "its name is that of the set, and must be the name of a template set"),
@@ -88,9 +88,9 @@ class TestFaults:
             ),
         ],
     )
-    def test_said(self, found: TemplateSet, fault: str) -> None:
+    def test_said(self, template_set: TemplateSet, fault: str) -> None:
         """Each is one sentence with what to write instead."""
-        (said,) = found.faults
+        (said,) = template_set.faults
         assert fault in said
 
     def test_all_of_them(self) -> None:

@@ -45,16 +45,16 @@ def said(observed: Observation) -> list[str]:
 class TestSentences:
     def test_one_cause(self) -> None:
         """How many of how many of which twin, the kubelet's words, one pod, and what to do."""
-        (found,) = said(spot(ill("web-c", IMAGE), ill("web-b", IMAGE), pod("web-a")))
-        assert found == (
+        (result,) = said(spot(ill("web-c", IMAGE), ill("web-b", IMAGE), pod("web-a")))
+        assert result == (
             'ImagePullFailed: 2 of 3 replicas of web-spot cannot pull an image: "web:2": not found'
             " (pod web-b). Correct its name, or the pull secret; where it is right, look at the registry."
         )
 
     def test_several_causes(self) -> None:
         """A sentence each, the gravest first."""
-        found = troubles(spot(ill("a", CRASH), ill("b", IMAGE), unbound("c", CLAIM)), GRACE_S)
-        assert [note.reason for note in found] == [
+        notes = troubles(spot(ill("a", CRASH), ill("b", IMAGE), unbound("c", CLAIM)), GRACE_S)
+        assert [note.reason for note in notes] == [
             Reason.IMAGE_PULL_FAILED,
             Reason.CRASH_LOOPING,
             Reason.VOLUME_UNAVAILABLE,
@@ -63,17 +63,17 @@ class TestSentences:
     def test_refused(self) -> None:
         """What the API server refuses has no pod to name."""
         sets = [replica_set("web-spot-1", 6, pods(4), attachment=Attachment.ATTACHED, refusal=QUOTA)]
-        (found,) = said(observation(spot=twin_of(Pool.SPOT, sets, updated=4)))
-        assert found == (
+        (result,) = said(observation(spot=twin_of(Pool.SPOT, sets, updated=4)))
+        assert result == (
             "QuotaExceeded: 2 of 6 replicas of web-spot are refused by a quota: exceeded quota: small."
             " Raise it: a move needs room for maxSurge replicas more, one at least."
         )
 
     def test_of_a_parked_replica_set(self) -> None:
         """What the source had before, or gets back, is looked at as well."""
-        found = said(observation(sets=[replica_set("web-1", of=[ill("a", IMAGE)])]))
-        assert len(found) == 1
-        assert "1 of 1 replicas of web-1" in found[0]
+        result = said(observation(sets=[replica_set("web-1", of=[ill("a", IMAGE)])]))
+        assert len(result) == 1
+        assert "1 of 1 replicas of web-1" in result[0]
 
     def test_same_news(self) -> None:
         """Another count or another pod is no other news; another image is."""
@@ -109,8 +109,8 @@ class TestWhenItIsTrouble:
     )
     def test_one_pod(self, one: PodView, reason: Reason | None) -> None:
         """The kubelet is believed at once; what may only take its time is trouble after the grace."""
-        found = [note.reason for note in troubles(spot(one, excluded=TAINT), GRACE_S)]
-        assert found == ([reason] if reason else [])
+        collected = [note.reason for note in troubles(spot(one, excluded=TAINT), GRACE_S)]
+        assert collected == ([reason] if reason else [])
 
     def test_a_shortage_is_none(self) -> None:
         """Pods that only lack a node are what rebalancing is for."""
@@ -124,48 +124,48 @@ class TestWhenItIsTrouble:
 
     def test_not_ready_since(self) -> None:
         """The instant is said, not how long ago that is: the sentence stays the same."""
-        found = said(spot(ill("a", unready_since=ago(3600)), ill("b", unready_since=ago(1800))))
-        assert found[0].startswith(
+        result = said(spot(ill("a", unready_since=ago(3600)), ill("b", unready_since=ago(1800))))
+        assert result[0].startswith(
             "NotReady: 2 of 2 replicas of web-spot have a node, but are not ready: since 09:00:00Z (pod a)."
         )
 
     def test_looked_at_again(self) -> None:
         """When the grace of a starting pod is over, no event tells."""
-        found = with_troubles(spot(ill("a", unready_since=ago(100))), BALANCED, GRACE_S)
-        assert found.requeue_after_s == 81.0
+        planned = with_troubles(spot(ill("a", unready_since=ago(100))), BALANCED, GRACE_S)
+        assert planned.requeue_after_s == 81.0
 
 
 class TestVerdict:
     def test_rest(self) -> None:
         """Counts as wanted and replicas that do not run is no steady state."""
-        found = with_troubles(spot(ill("a", IMAGE)), BALANCED, GRACE_S)
-        assert (found.state, found.verdict.reason) == (State.HELD, Reason.IMAGE_PULL_FAILED)
-        assert found.verdict.message.endswith(" (4 and 6, as wanted)")
+        planned = with_troubles(spot(ill("a", IMAGE)), BALANCED, GRACE_S)
+        assert (planned.state, planned.verdict.reason) == (State.HELD, Reason.IMAGE_PULL_FAILED)
+        assert planned.verdict.message.endswith(" (4 and 6, as wanted)")
 
     def test_what_is_held(self) -> None:
         """A hold says what it waits for, and who is to blame."""
         soaking = replace(BALANCED, state=State.HELD, verdict=Note(Reason.SOAKING, "hold on-demand at 6"))
-        found = with_troubles(spot(ill("a", unready_since=ago(600))), soaking, GRACE_S)
-        assert found.verdict.reason is Reason.NOT_READY
-        assert "(pod a)" in found.verdict.message
-        assert found.verdict.message.endswith("(hold on-demand at 6)")
+        planned = with_troubles(spot(ill("a", unready_since=ago(600))), soaking, GRACE_S)
+        assert planned.verdict.reason is Reason.NOT_READY
+        assert "(pod a)" in planned.verdict.message
+        assert planned.verdict.message.endswith("(hold on-demand at 6)")
 
     @pytest.mark.parametrize("reason", [Reason.CONTROL_PLANE_VIEW, Reason.FROZEN])
     def test_what_is_worse(self, reason: Reason) -> None:
         """A hold that has a cause of its own keeps its word; the trouble is told beside it."""
         plan = replace(BALANCED, verdict=Note(reason, "worse"))
-        found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
-        assert found.verdict.reason is reason
-        assert found.verdict.message.startswith("worse. 1 of 1 replicas of web-spot cannot pull an image")
-        assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
+        planned = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
+        assert planned.verdict.reason is reason
+        assert planned.verdict.message.startswith("worse. 1 of 1 replicas of web-spot cannot pull an image")
+        assert [note.reason for note in planned.troubles] == [Reason.IMAGE_PULL_FAILED]
 
     def test_emergency(self) -> None:
         """What is written now goes first, whatever is wrong with replicas."""
         lost = Note(Reason.SPOT_LOST, "scale on-demand 4 -> 10 (+6)", warning=True)
         plan = replace(BALANCED, verdict=lost, actions=(DeleteTwin("web-spot", "uid"),))
-        found = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
-        assert found.verdict is lost
-        assert [note.reason for note in found.troubles] == [Reason.IMAGE_PULL_FAILED]
+        planned = with_troubles(spot(ill("a", IMAGE)), plan, GRACE_S)
+        assert planned.verdict is lost
+        assert [note.reason for note in planned.troubles] == [Reason.IMAGE_PULL_FAILED]
 
     def test_all_well(self) -> None:
         """Without trouble the plan stays as it is."""

@@ -161,11 +161,11 @@ class TestHeld:
         """On which pool's nodes replicas stand counts, not which twin they are of; with what they request."""
         on_spot = [pod(f"s-{n}", on_spot=True, requests=REQUESTS) for n in range(3)]
         own = twin(Pool.ON_DEMAND, [on_spot[2], pod("o-1", requests=REQUESTS)])
-        found = held(observation(source(replicas=4), spot=twin(Pool.SPOT, on_spot[:2]), on_demand=own), 1)
-        assert found[Use.SPOT] == Amount(3, 750, 1536)
-        assert found[Use.ON_DEMAND] == Amount(1, 250, 512)
-        assert found[Use.DESIRED] == Amount(4, 1000, 2048)
-        assert found[Use.COVER] == found[Use.SURGE] == Amount()
+        result = held(observation(source(replicas=4), spot=twin(Pool.SPOT, on_spot[:2]), on_demand=own), 1)
+        assert result[Use.SPOT] == Amount(3, 750, 1536)
+        assert result[Use.ON_DEMAND] == Amount(1, 250, 512)
+        assert result[Use.DESIRED] == Amount(4, 1000, 2048)
+        assert result[Use.COVER] == result[Use.SURGE] == Amount()
 
     def test_what_is_paid_for(self) -> None:
         """Terminating and doomed ones are; pending, finished and lost ones are not."""
@@ -176,31 +176,31 @@ class TestHeld:
             pod("lost", NodeStatus.LOST),
             pod("finished", finished=True),
         )
-        found = held(observation(sets=[replica_set("web-1", 5, own)]), 10)
-        assert found[Use.ON_DEMAND].replicas == 2
+        result = held(observation(sets=[replica_set("web-1", 5, own)]), 10)
+        assert result[Use.ON_DEMAND].replicas == 2
 
     def test_what_is_missing_saves_nothing(self) -> None:
         """Of 10 asked for 6 stand somewhere: the others are no saving."""
         own = pods(6) + pods(stuck=4)
-        found = held(observation(source(replicas=10), [replica_set("web-1", 10, own)]), 10)
-        assert found[Use.DESIRED] == found[Use.ON_DEMAND] == Amount(6)
+        result = held(observation(source(replicas=10), [replica_set("web-1", 10, own)]), 10)
+        assert result[Use.DESIRED] == result[Use.ON_DEMAND] == Amount(6)
 
     def test_cover_and_surge(self) -> None:
         """Of 8 on on-demand for 6 wanted there, one is beyond the 10 asked for, so that one stands in."""
         own = pods(8) + tuple(pod(f"s-{n}", on_spot=True) for n in range(3))
-        found = held(observation(source(replicas=10), [replica_set("web-1", 11, own)]), 6)
-        assert found[Use.SURGE].replicas == 1
-        assert found[Use.COVER].replicas == 1
+        result = held(observation(source(replicas=10), [replica_set("web-1", 11, own)]), 6)
+        assert result[Use.SURGE].replicas == 1
+        assert result[Use.COVER].replicas == 1
 
     def test_nothing_stands_in_while_it_is_not_divided(self) -> None:
         """All on on-demand is no cover before the twins are there, or when they go."""
-        found = held(observation(source(replicas=10), [replica_set("web-1", 10, pods(10))]), None)
-        assert found[Use.ON_DEMAND].replicas == 10
-        assert found[Use.COVER].replicas == 0
+        result = held(observation(source(replicas=10), [replica_set("web-1", 10, pods(10))]), None)
+        assert result[Use.ON_DEMAND].replicas == 10
+        assert result[Use.COVER].replicas == 0
 
     def test_a_placeholder_is_surge(self) -> None:
         """It holds room for a move, and somebody pays for that."""
-        found = held(
+        result = held(
             observation(
                 source(replicas=3),
                 [replica_set("web-1", 3, pods(3))],
@@ -208,5 +208,5 @@ class TestHeld:
             ),
             3,
         )
-        assert found[Use.SPOT] == Amount(1, 250, 512)
-        assert found[Use.SURGE].replicas == 1
+        assert result[Use.SPOT] == Amount(1, 250, 512)
+        assert result[Use.SURGE].replicas == 1

@@ -148,5 +148,5 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Co
 @pytest.fixture
 def stage(real: tuple[Sandbox, Controller]) -> Iterator[Stage]:
     """Yield those machines, and a namespace of the test's own; afterwards all machines are well."""
-    with staged(*real) as found:
-        yield found
+    with staged(*real) as stages:
+        yield stages

@@ -38,8 +38,8 @@ class Addresses:
         endpoints = [] if deleted else raw.get("endpoints") or []
         ready = [one for one in endpoints if one.get("conditions", {}).get("ready", True)]
         with self._lock:
-            found = frozenset(address for one in ready for address in one["addresses"])
-            self._slices[raw["metadata"]["name"]] = found
+            result = frozenset(address for one in ready for address in one["addresses"])
+            self._slices[raw["metadata"]["name"]] = result
             self._all.append(frozenset().union(*self._slices.values()))
 
     @property
@@ -79,11 +79,11 @@ class Windows:
 @contextmanager
 def owned(shop: Shop) -> Iterator[Windows]:
     """Follow the owners of all pods."""
-    found = Windows()
-    follower = Follower(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", found.changed)
+    windows = Windows()
+    follower = Follower(shop.sandbox.api, f"/api/v1/namespaces/{shop.namespace}/pods", windows.changed)
     follower.start()
     try:
-        yield found
+        yield windows
     finally:
         follower.stop()
 
@@ -92,33 +92,33 @@ def owned(shop: Shop) -> Iterator[Windows]:
 def served(shop: Shop) -> Iterator[Addresses]:
     """Follow the Service of `web` once all of its pods are behind it."""
     shop.apply(SERVICE)
-    found = Addresses()
+    addresses = Addresses()
     path = f"/apis/discovery.k8s.io/v1/namespaces/{shop.namespace}/endpointslices"
-    follower = Follower(shop.sandbox.api, path, found.changed)
+    follower = Follower(shop.sandbox.api, path, addresses.changed)
     follower.start()
     try:
-        shop.until(lambda: len(found.now) == N, f"{N} addresses behind the Service")
-        yield found
+        shop.until(lambda: len(addresses.now) == N, f"{N} addresses behind the Service")
+        yield addresses
     finally:
         follower.stop()
 
 
 def by_pool(shop: Shop) -> dict[str, set[str]]:
     """Return the UIDs of the pods by the twin that owns them."""
-    found: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
+    values: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
     for pod in shop.pods():
         owner = pod["metadata"]["ownerReferences"][0]["name"]
-        found["spot" if owner.startswith("web-spot-") else "on-demand"].add(pod["metadata"]["uid"])
-    return found
+        values["spot" if owner.startswith("web-spot-") else "on-demand"].add(pod["metadata"]["uid"])
+    return values
 
 
 def by_node(shop: Shop) -> dict[str, set[str]]:
     """Return the UIDs of the pods by the kind of the node that they are on."""
-    found: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
+    values: dict[str, set[str]] = {"on-demand": set(), "spot": set()}
     for pod in shop.pods():
         kind = "spot" if pod["spec"]["nodeName"].startswith("spot") else "on-demand"
-        found[kind].add(pod["metadata"]["uid"])
-    return found
+        values[kind].add(pod["metadata"]["uid"])
+    return values
 
 
 class TestPods:

@@ -12,9 +12,9 @@ import pytest
 
 from e2e.support.admission import checked, steadily
 from e2e.support.shop import DEADLINE_S, JsonObject, manifest
+from splitter.admission import annotation_policies
+from splitter.admission.annotations import FORMS
 from splitter.bundled import bundled_path
-from splitter.core.admission import annotation_policies
-from splitter.core.admission.annotations import FORMS
 from splitter.core.labels_annotations import (
     OWN_ANNOTATIONS,
     USER_ANNOTATIONS,
@@ -125,8 +125,8 @@ class Server:
             self.sandbox.api.request("PATCH", path, body=patch, query=query, content_type=PatchKind.MERGE)
         except ApiError as refusal:
             by_policy = f"ValidatingAdmissionPolicy '{REFUSING}' with binding '{REFUSING}' denied request: "
-            who, found, said = str(refusal).partition(by_policy)
-            if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and found:
+            who, count, said = str(refusal).partition(by_policy)
+            if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and count:
                 return said
             raise AssertionError(f"{refusal.status} {who}") from refusal
         return ""
@@ -324,6 +324,6 @@ class TestThePolicies:
     @pytest.mark.parametrize("name", [REFUSING, WARNING])
     def test_have_no_mistake_of_types(self, server: Server, name: str) -> None:
         """The API server finds nothing to complain about, and lets everything pass that it cannot judge."""
-        found = checked(server.sandbox, name)
-        assert "expressionWarnings" not in json.dumps(found["status"])
-        assert found["spec"]["failurePolicy"] == "Ignore"
+        result = checked(server.sandbox, name)
+        assert "expressionWarnings" not in json.dumps(result["status"])
+        assert result["spec"]["failurePolicy"] == "Ignore"

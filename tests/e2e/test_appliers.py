@@ -206,20 +206,20 @@ class TestTracking:
 
 def tracked(chart: str, checksum: str = "one") -> JsonObject:
     """Return a Deployment as charts make them, with the marks of all tools at once."""
-    found = wanted()
-    found["metadata"]["labels"] |= {**TRACKING_LABELS, "helm.sh/chart": chart}
-    found["metadata"]["annotations"] |= TRACKING_ANNOTATIONS
-    pod = found["spec"]["template"]["metadata"]
+    result = wanted()
+    result["metadata"]["labels"] |= {**TRACKING_LABELS, "helm.sh/chart": chart}
+    result["metadata"]["annotations"] |= TRACKING_ANNOTATIONS
+    pod = result["spec"]["template"]["metadata"]
     pod["labels"] |= {"helm.sh/chart": "web"}
     pod["annotations"] |= {"checksum/config": checksum}
-    return found
+    return result
 
 
 def verify_untracked(shop: Shop) -> None:
     """Claim that no twin, and no ReplicaSet of one, carries a tool's mark of the source's."""
-    found = json.loads(shop.kubectl("get", "deployments,replicasets", "-l", POOL, "-o", "json"))["items"]
-    assert {raw["kind"] for raw in found} == {"Deployment", "ReplicaSet"}
-    for raw in found:
+    content = json.loads(shop.kubectl("get", "deployments,replicasets", "-l", POOL, "-o", "json"))["items"]
+    assert {raw["kind"] for raw in content} == {"Deployment", "ReplicaSet"}
+    for raw in content:
         metadata = raw["metadata"]
         carried = {**metadata.get("labels", {}), **metadata.get("annotations", {})}
         marks = {*TRACKING_ANNOTATIONS, LAST_APPLIED, *TRACKING_LABELS}

@@ -57,5 +57,5 @@ def _wait_healthy(shop: Shop, name: str = "web") -> None:
 
 
 def _split(shop: Shop) -> tuple[str, str]:
-    found = shop.split()
-    return ("", "") if found is None else health(found)
+    result = shop.split()
+    return ("", "") if result is None else health(result)

@@ -60,7 +60,7 @@ class Autoscaled:
     def conditions(self) -> dict[str, str]:
         """Return what the autoscaler says about itself."""
         raw = json.loads(self._shop.kubectl("get", "hpa", "web", "-o", "json"))
-        return {found["type"]: found["status"] for found in raw.get("status", {}).get("conditions", ())}
+        return {one["type"]: one["status"] for one in raw.get("status", {}).get("conditions", ())}
 
 
 @pytest.fixture
@@ -69,11 +69,13 @@ def autoscaled(shop: Shop, metrics: MetricsApi) -> Iterator[Autoscaled]:
     shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
     log = ScaleLog()
     with Watch(shop.sandbox.api, f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", log.see):
-        found = Autoscaled(shop, metrics, log)
-        found.load(REPLICAS)
+        result = Autoscaled(shop, metrics, log)
+        result.load(REPLICAS)
         shop.apply(autoscaler())
-        shop.until(lambda: found.conditions().get("ScalingActive") == "True", "the autoscaler to see metrics")
-        yield found
+        shop.until(
+            lambda: result.conditions().get("ScalingActive") == "True", "the autoscaler to see metrics"
+        )
+        yield result
 
 
 CPU = {
@@ -204,10 +206,10 @@ class TestQueue:
         metrics.queue(shop.namespace, REPLICAS * MESSAGES)
         log = ScaleLog()
         with Watch(shop.sandbox.api, f"/apis/apps/v1/namespaces/{shop.namespace}/deployments", log.see):
-            found = Autoscaled(shop, metrics, log)
+            result = Autoscaled(shop, metrics, log)
             shop.apply(autoscaler(metric=QUEUE))
-            shop.until(lambda: found.conditions().get("ScalingActive") == "True", "the autoscaler to look")
-            yield found
+            shop.until(lambda: result.conditions().get("ScalingActive") == "True", "the autoscaler to look")
+            yield result
 
     def test_asks_for_what_the_queue_needs(
         self, shop: Shop, queued: Autoscaled, metrics: MetricsApi, fleet: Fleet

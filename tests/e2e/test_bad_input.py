@@ -127,11 +127,11 @@ class TestPause:
         """What its user has paused stays paused exactly as it is, with the label and without."""
         shop.deploy(replicas=REPLICAS, annotations=ASKED)
         shop.kubectl("rollout", "pause", "deployment/web")
-        before = shop.found()
+        before = shop.snapshot()
         assert "rollout resume" in refused_and_untouched(shop, "AlreadyPaused")
         shop.unlabel()
         shop.until(lambda: shop.split() is None, "the report to be taken away")
-        assert shop.found() == before
+        assert shop.snapshot() == before
         assert shop.deployment()["spec"]["paused"] is True
 
     def test_resumed(self, shop: Shop) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.controller import ROOT
-from e2e.support.shop import Found, Shop, Watched
+from e2e.support.shop import Shop, Snapshot, Watched
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 
@@ -30,16 +30,16 @@ class Boutique:
         shop.kubectl("annotate", "deployment", "--all", f"splitter.io/on-demand-base={BASE}")
         self.names = sorted(shop.deployments())
         self.each(shop.wait_rolled_out)
-        self.before = self.found()
+        self.before = self.snapshot()
 
     def each(self, do: Callable[[str], object]) -> None:
         """Do something for each workload, one after the other."""
         for name in self.names:
             do(name)
 
-    def found(self) -> dict[str, Found]:
+    def snapshot(self) -> dict[str, Snapshot]:
         """Return what must be the same again afterwards."""
-        return {name: self._shop.found(name) for name in self.names}
+        return {name: self._shop.snapshot(name) for name in self.names}
 
     def wait_split(self) -> None:
         """Wait until each workload has its base on on-demand and the rest on spot."""
@@ -65,12 +65,12 @@ def test_an_application_survives_the_loss_of_all_spot_nodes(shop: Shop, fleet: F
         watched = {name: Watched(recorder, {"app": name}) for name in boutique.names}
 
         def lowest(since: Instant) -> dict[str, int]:
-            found = {name: watched[name].lowest(since) for name in boutique.names}
-            return {name: replicas for name, replicas in found.items() if replicas < REPLICAS}
+            by_name = {name: watched[name].lowest(since) for name in boutique.names}
+            return {name: replicas for name, replicas in by_name.items() if replicas < REPLICAS}
 
         def highest(since: Instant) -> dict[str, int]:
-            found = {name: watched[name].highest(since) for name in boutique.names}
-            return {name: replicas for name, replicas in found.items() if replicas > REPLICAS + SURGE}
+            by_name = {name: watched[name].highest(since) for name in boutique.names}
+            return {name: replicas for name, replicas in by_name.items() if replicas > REPLICAS + SURGE}
 
         labelled = Instant.now()
         shop.kubectl("label", "deployment", "--all", "splitter.io/split=enabled")
@@ -106,7 +106,7 @@ def test_an_application_survives_the_loss_of_all_spot_nodes(shop: Shop, fleet: F
         boutique.each(shop.wait_given_back)
         assert not lowest(unlabelled)
         assert not highest(unlabelled)
-    assert boutique.found() == boutique.before
+    assert boutique.snapshot() == boutique.before
     assert shop.deployments() == set(boutique.names)
 
 

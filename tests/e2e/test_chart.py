@@ -165,10 +165,10 @@ class TestBesideAnother:
         names = ("splitter", "splitter-lease", "blue-splitter", "blue-splitter-lease")
 
         def levels() -> list[str]:
-            found = [cluster.api.get(f"{flows}/{name}").get("status", {}) for name in names]
+            collected = [cluster.api.get(f"{flows}/{name}").get("status", {}) for name in names]
             return [
                 one["status"]
-                for status in found
+                for status in collected
                 for one in status.get("conditions", ())
                 if one["type"] == "Dangling"
             ]
@@ -204,8 +204,8 @@ def bundled(cluster: Sandbox, shop: Shop, home: Path) -> None:
         "web-on-demand",
         "web-spot",
     }
-    [found] = json.loads(texts["splits.json"])
-    assert (found["status"]["state"], found["status"]["desired"]) == ("Steady", N)
+    [result] = json.loads(texts["splits.json"])
+    assert (result["status"]["state"], result["status"]["desired"]) == ("Steady", N)
     assert json.loads(texts["settings.json"])[0]["excluded_namespaces"] == ["kube-system", "blue-shop"]
     assert json.loads(texts["lease.json"])[0]["holderIdentity"]
     [deployment] = json.loads(texts["deployment.json"])

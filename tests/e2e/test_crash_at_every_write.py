@@ -16,7 +16,7 @@ import pytest
 
 from e2e.support.gateway import Write
 from e2e.support.mortal import Dying, Life, Mortal, every
-from e2e.support.shop import POOL, Found, JsonObject, Shop, Watched
+from e2e.support.shop import POOL, JsonObject, Shop, Snapshot, Watched
 from splitter.sandbox.fleet import Fleet
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.e2e
 REPLICAS, SURGE = 4, 1
 ASKED = {"splitter.io/on-demand-base": "2"}
 # While N jumps. Four replicas of at most ten change with each jump, so on-demand has its two all the time.
-FEWEST, MOST, ROOM = 6, 10, 2
+FEWEST, MOST, RANDOM_SURGE = 6, 10, 2
 JUMPS, JUMP_EVERY_S = 20, 1.0
 A_THIRD = 0.3
 
@@ -63,11 +63,11 @@ def marks(raw: JsonObject) -> list[str]:
     return [key for key in keys if key.startswith("splitter.io/") and key not in ASKED]
 
 
-def with_image(found: Found, image: str) -> Found:
-    """Return a Deployment's `Found` after `kubectl set image`."""
-    spec = copy.deepcopy(found.spec)
+def with_image(result: Snapshot, image: str) -> Snapshot:
+    """Return a Deployment's `Snapshot` after `kubectl set image`."""
+    spec = copy.deepcopy(result.spec)
     spec["template"]["spec"]["containers"][0]["image"] = image
-    return replace(found, spec=spec, managers=found.managers | {"kubectl-set"})
+    return replace(result, spec=spec, managers=result.managers | {"kubectl-set"})
 
 
 def surged_together(recorder: Recorder, replicas: int, since: Instant) -> bool:
@@ -108,7 +108,7 @@ class TestEveryWrite:
         """
         shop = mortal.shop
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
-        before = shop.found()
+        before = shop.snapshot()
         with shop.record() as recorder:
             watched = Watched(recorder, {"app": "web"})
             mortal.dies_at(every)
@@ -129,7 +129,7 @@ class TestEveryWrite:
             assert not surged_together(recorder, 2, life.since), life.tell()
             life = lives("off-boarding", shop.unlabel, lambda: is_given_back(shop, REPLICAS), least=10)
             assert life.highest <= REPLICAS + SURGE, life.tell()
-        assert shop.found() == with_image(before, "web:2")
+        assert shop.snapshot() == with_image(before, "web:2")
         assert set(shop.images()) == {"web:2"}
 
     def test_of_an_emergency(self, mortal: Mortal, fleet: Fleet) -> None:
@@ -197,8 +197,8 @@ class TestWhileReplicasJump:
         excuses more than the largest N allows, since what is there is counted before anything is added.
         """
         shop = mortal.shop
-        shop.deploy(replicas=FEWEST, surge=ROOM, unavailable=2, annotations=ASKED)
-        before = shop.found()
+        shop.deploy(replicas=FEWEST, surge=RANDOM_SURGE, unavailable=2, annotations=ASKED)
+        before = shop.snapshot()
         dice = random.Random(2026)
         deaths = random.Random(11)
         with shop.watch() as watched, ThreadPoolExecutor(1) as autoscaler:
@@ -216,7 +216,7 @@ class TestWhileReplicasJump:
                     story = life.tell()
                 assert len(life.writes) > life.deaths >= 3, story
                 assert life.lowest >= FEWEST, story
-                assert life.highest <= MOST + ROOM, story
+                assert life.highest <= MOST + RANDOM_SURGE, story
                 return replicas
 
             def is_divided(replicas: int) -> bool:
@@ -224,6 +224,6 @@ class TestWhileReplicasJump:
 
             lives("jumps from on-boarding on", shop.label, is_divided)
             last = lives("jumps from off-boarding on", shop.unlabel, lambda n: is_given_back(shop, n))
-        after = shop.found()
+        after = shop.snapshot()
         assert after.spec == {**before.spec, "replicas": last}
         assert (after.labels, after.annotations) == (before.labels, before.annotations)

@@ -95,7 +95,7 @@ def _time_goes_by(shop: Shop, name: str) -> None:
 class TestKilled:
     def test_on_the_way_in_and_out(self, shop: Shop, mortal: Controller) -> None:
         """Killed at several moments of taking over and giving back, it goes on, and never below N."""
-        before = shop.found()
+        before = shop.snapshot()
         with shop.watch() as watched:
             shop.label()
             _killed_at(shop, mortal, TAKING_OVER)
@@ -105,12 +105,12 @@ class TestKilled:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert shop.found() == before
+        assert shop.snapshot() == before
         assert shop.deployments() == {"web"}
 
     def test_turns_round(self, shop: Shop, mortal: Controller) -> None:
         """Killed half-way, and the label removed before it is back: it gives back what it had taken."""
-        before = shop.found()
+        before = shop.snapshot()
         with shop.watch() as watched:
             shop.label()
             shop.until(lambda: shop.deployment()["spec"].get("paused"), "half of the way")
@@ -120,7 +120,7 @@ class TestKilled:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert shop.found() == before
+        assert shop.snapshot() == before
 
     def test_in_an_emergency(self, shop: Shop, mortal: Controller, fleet: Fleet) -> None:
         """Killed just when a notice comes, it moves what is doomed before the node goes."""
@@ -156,7 +156,7 @@ class TestStopped:
 
     def test_label_removed_while_down(self, shop: Shop, mortal: Controller) -> None:
         """A label removed while it is down, which no watch will ever tell it, gives back after the start."""
-        found = shop.found()
+        snapshot = shop.snapshot()
         shop.label()
         shop.wait_split(on_demand=2, spot=3)
         with shop.watch() as watched:
@@ -169,7 +169,7 @@ class TestStopped:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        assert shop.found() == found
+        assert shop.snapshot() == snapshot
 
     def test_all_at_once_while_down(self, shop: Shop, mortal: Controller) -> None:
         """Scaled, rolled and another one labelled while it is down: all is done after the start."""

@@ -160,7 +160,7 @@ class TestReport:
     def test_of_giving_back(self, shop: Shop) -> None:
         """All is given back without it, and none is left."""
         shop.deploy(replicas=REPLICAS, surge=1, annotations=ASKED)
-        before = shop.found()
+        before = shop.snapshot()
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
         with shop.watch() as watched:
@@ -171,5 +171,5 @@ class TestReport:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + 1
-        assert shop.found() == before
+        assert shop.snapshot() == before
         assert not shop.strays()

@@ -34,8 +34,8 @@ QUOTING = SPOT.replace(
 def workload(name: str = "web", secret: str = PLANTED) -> JsonObject:
     """Return the Deployment with other secrets in the places of those that are planted everywhere."""
     text = json.dumps(manifest(name, REPLICAS, annotations=ASKED))
-    found: JsonObject = json.loads(text.replace(PLANTED, secret))
-    return found
+    content: JsonObject = json.loads(text.replace(PLANTED, secret))
+    return content
 
 
 @pytest.fixture

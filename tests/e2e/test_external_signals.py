@@ -89,9 +89,9 @@ def test_an_event_about_an_earlier_node_moves_nothing(shop: Shop, busy: str, say
 
 def one_a_node() -> dict[str, Any]:
     """Return a pod template of which a node holds one."""
-    found: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
-    found["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
-    return found
+    values: dict[str, Any] = manifest("web", REPLICAS)["spec"]["template"]
+    values["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "5", "memory": "64Mi"}}
+    return values
 
 
 def test_spot_that_cannot_be_had_is_covered_at_once(shop: Shop, reported: Status) -> None:

@@ -99,7 +99,7 @@ class TestResume:
             assert watched.lowest() >= REPLICAS
         assert shop.deployments() == {"web"}
         assert not _is_paused(shop)
-        conditions = {found["type"]: found["status"] for found in shop.status()["conditions"]}
+        conditions = {one["type"]: one["status"] for one in shop.status()["conditions"]}
         assert conditions["Conflict"] == "True"
         with shop.watch() as watched:
             shop.unlabel()
@@ -151,7 +151,7 @@ class TestDeletions:
         with shop.watch() as watched:
             shop.kubectl("delete", "split", "web")
             shop.until(
-                lambda: (found := shop.split()) and found["metadata"]["uid"] != former["metadata"]["uid"],
+                lambda: (result := shop.split()) and result["metadata"]["uid"] != former["metadata"]["uid"],
                 "another Split",
             )
             shop.until(lambda: shop.status().get("state") == "Steady", "the Split to say that all is steady")
@@ -186,8 +186,8 @@ class TestDeletions:
 
 def _workloads(shop: Shop) -> list[str]:
     """Return what there is of workloads, of any kind, without their pods."""
-    found = shop.kubectl("get", "replicasets,deployments,splits", "--output=name").split()
-    return [name for name in found if "/posted-" not in name]
+    result = shop.kubectl("get", "replicasets,deployments,splits", "--output=name").split()
+    return [name for name in result if "/posted-" not in name]
 
 
 def _pool(pod: dict[str, dict[str, dict[str, str]]]) -> str:

@@ -36,8 +36,8 @@ def is_ours(shop: Shop) -> bool:
 
 def parked(shop: Shop) -> JsonObject:
     """Return the one ReplicaSet that is parked."""
-    [found] = [rs for rs in shop.replica_sets() if rs["metadata"]["labels"].get(LABEL) == "parked"]
-    return found
+    [collected] = [rs for rs in shop.replica_sets() if rs["metadata"]["labels"].get(LABEL) == "parked"]
+    return collected
 
 
 NONSENSE = ("", "mine", "[]", '{"uid": 7}', '{"uid": "another", "time": "2026-01-05T10:00:00Z"}')
@@ -122,7 +122,7 @@ class TestFlips:
     def test_of_a_fresh_one(self, shop: Shop) -> None:
         """On and off within a second, five times: in the end it is its user's, as it was."""
         shop.deploy(replicas=REPLICAS, surge=SURGE, annotations=ASKED)
-        before = shop.found()
+        before = shop.snapshot()
         with shop.watch() as watched:
             for _ in range(FLIPS):
                 flip(shop, on=True)
@@ -131,8 +131,8 @@ class TestFlips:
             shop.wait_given_back()
             assert watched.lowest() >= REPLICAS
             assert watched.highest() <= REPLICAS + SURGE
-        found = shop.found()
-        assert (found.spec, found.labels, found.annotations) == (
+        snapshot = shop.snapshot()
+        assert (snapshot.spec, snapshot.labels, snapshot.annotations) == (
             before.spec,
             before.labels,
             before.annotations,
@@ -186,9 +186,9 @@ class TestParked:
 
 def is_drained_since(shop: Shop, generation: int) -> bool:
     """Whether somebody scaled the parked ReplicaSet up since then, and somebody else down again."""
-    found = parked(shop)
-    written: int = found["metadata"]["generation"] - generation
-    return written >= 2 and found["spec"]["replicas"] == 0
+    result = parked(shop)
+    written: int = result["metadata"]["generation"] - generation
+    return written >= 2 and result["spec"]["replicas"] == 0
 
 
 def is_put_back(shop: Shop, generation: int) -> bool:

@@ -28,8 +28,8 @@ def split(shop: Shop, **annotations: str) -> None:
 def keeps(shop: Shop) -> int | None:
     """Return how many pods the guard keeps; None without one."""
     path = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web-guard"
-    found = shop.sandbox.api.find(path)
-    return None if found is None else int(found["spec"]["minAvailable"])
+    result = shop.sandbox.api.find(path)
+    return None if result is None else int(result["spec"]["minAvailable"])
 
 
 def under(shop: Shop) -> list[str]:

@@ -97,13 +97,13 @@ def apply(cluster: Sandbox, folder: str) -> None:
 def kept(cluster: Sandbox) -> list[str]:
     """Return what would be refused to whoever deletes it, of the CRD and the controller."""
     crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/splits.splitter.io"
-    found = []
+    collected = []
     for path in (crd, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/splitter"):
         try:
             cluster.api.request("DELETE", path, body={"dryRun": ["All"]})
         except SandboxError as refusal:
-            found += [path] if FIRST in str(refusal) else []
-    return found
+            collected += [path] if FIRST in str(refusal) else []
+    return collected
 
 
 def existing(cluster: Sandbox) -> set[str]:
@@ -225,8 +225,10 @@ class TestTenants:
         installed.kubectl("create", "-n", "default", "-f", "-", stdin=json.dumps(made))
 
         def says_why() -> bool:
-            found = installed.api.list("/apis/apps/v1/namespaces/default/replicasets", labels="app=hurried")
-            return any("for splitter's own pods only" in json.dumps(raw.get("status")) for raw in found)
+            collected = installed.api.list(
+                "/apis/apps/v1/namespaces/default/replicasets", labels="app=hurried"
+            )
+            return any("for splitter's own pods only" in json.dumps(raw.get("status")) for raw in collected)
 
         wait_until(says_why, what="the ReplicaSet to say why", deadline_s=DEADLINE_S)
         installed.kubectl("delete", "-n", "default", "deployment", "hurried")
@@ -306,5 +308,5 @@ class TestNamespaced:
             shop.wait_split(on_demand=1, spot=2)
             shop.unlabel()
             shop.wait_given_back()
-        found = namespaced.api.list("/apis/apps/v1/namespaces/other/deployments")
-        assert [(raw["metadata"]["name"], raw["spec"].get("paused")) for raw in found] == [("web", None)]
+        collected = namespaced.api.list("/apis/apps/v1/namespaces/other/deployments")
+        assert [(raw["metadata"]["name"], raw["spec"].get("paused")) for raw in collected] == [("web", None)]

@@ -33,12 +33,12 @@ NOWHERE = "sandbox.splitter.io/nowhere:1"
 
 def template(*, env: Mapping[str, str] | None = None, grace_s: int = 10, pre_stop_s: int = 2) -> JsonObject:
     """Return the pod template of an application that behaves otherwise."""
-    found = web.template()
-    found["spec"]["terminationGracePeriodSeconds"] = grace_s
-    (container,) = found["spec"]["containers"]
+    result = web.template()
+    result["spec"]["terminationGracePeriodSeconds"] = grace_s
+    (container,) = result["spec"]["containers"]
     container["env"] += [{"name": name, "value": value} for name, value in (env or {}).items()]
     container["lifecycle"]["preStop"]["sleep"]["seconds"] = pre_stop_s
-    return found
+    return result
 
 
 def split(stage: Stage, **reported: Any) -> Shop:  # noqa: ANN401 (what `template` takes)
@@ -62,7 +62,7 @@ def has_env(pod: JsonObject, name: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         {"env": {"STUBBORN": "yes"}, "grace_s": 12},
         {"env": {"STUBBORN": "yes"}, "grace_s": 2 * NOTICE_S},

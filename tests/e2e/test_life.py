@@ -12,7 +12,7 @@ ASKED = {"splitter.io/on-demand-base": "2", "splitter.io/spot-percent": "80"}
 def test_label_splits_and_its_removal_gives_back(shop: Shop) -> None:
     """A label moves 8 replicas to 3 + 5 as asked, its removal gives all back as found, without a dip."""
     shop.deploy(replicas=8, annotations=ASKED)
-    before = shop.found()
+    before = shop.snapshot()
     with shop.watch() as watched:
         shop.label()
         shop.wait_split(on_demand=3, spot=5)
@@ -20,7 +20,7 @@ def test_label_splits_and_its_removal_gives_back(shop: Shop) -> None:
         shop.wait_given_back()
         assert watched.lowest() >= 8
         assert watched.highest() <= 10
-    assert shop.found() == before
+    assert shop.snapshot() == before
     assert shop.deployments() == {"web"}
     assert {pod["metadata"]["ownerReferences"][0]["name"] for pod in shop.pods()} == {
         rs["metadata"]["name"] for rs in shop.replica_sets() if rs["spec"]["replicas"]

@@ -18,7 +18,7 @@ def test_without_surge_the_floor_is_what_may_be_unavailable(shop: Shop, fleet: F
         unavailable=UNAVAILABLE,
         annotations={"splitter.io/on-demand-base": "1"},
     )
-    before = shop.found()
+    before = shop.snapshot()
     with shop.watch() as watched:
         shop.label()
         shop.wait_split(on_demand=1, spot=3)
@@ -37,4 +37,4 @@ def test_without_surge_the_floor_is_what_may_be_unavailable(shop: Shop, fleet: F
         shop.wait_given_back()
         assert watched.lowest() >= REPLICAS - UNAVAILABLE
         assert watched.highest() <= REPLICAS
-    assert shop.found() == before
+    assert shop.snapshot() == before

@@ -532,8 +532,8 @@ def adopting_like(stage: Stage, name: str = "plain-1", **owned: object) -> JsonO
 
 def orphaning(stage: Stage, name: str) -> JsonObject:
     """Return the options of a deletion that leaves the pods of this very ReplicaSet running."""
-    found = stage.read("replicasets", name)["metadata"]
-    precondition = {"uid": found["uid"], "resourceVersion": found["resourceVersion"]}
+    content = stage.read("replicasets", name)["metadata"]
+    precondition = {"uid": content["uid"], "resourceVersion": content["resourceVersion"]}
     return {"propagationPolicy": "Orphan", "preconditions": precondition}
 
 

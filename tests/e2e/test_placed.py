@@ -39,7 +39,7 @@ def db(shop: Shop) -> Placed:
 def test_label_places_and_its_removal_restarts_nothing(db: Placed, ordered: bool) -> None:
     """Who stands right stays; the others move, one at a time; letting go touches no pod."""
     db.create(5, ordered=ordered)
-    before, uids, stood = db.found(), db.uids(), db.pools()
+    before, uids, stood = db.snapshot(), db.uids(), db.pools()
     with db.watch() as watched:
         db.label()
         db.wait_placed([0, 1, 2], [3, 4])
@@ -51,9 +51,9 @@ def test_label_places_and_its_removal_restarts_nothing(db: Placed, ordered: bool
         db.unlabel()
         db.wait_unplaced()
         assert db.uids() == since
-    assert db.found().spec == before.spec
-    assert db.found().annotations == before.annotations
-    assert db.found().managers - {"kubectl-label"} == before.managers - {"kubectl-label"}
+    assert db.snapshot().spec == before.spec
+    assert db.snapshot().annotations == before.annotations
+    assert db.snapshot().managers - {"kubectl-label"} == before.managers - {"kubectl-label"}
     assert db.names() == {"db"}
 
 

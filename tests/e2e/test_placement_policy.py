@@ -13,9 +13,9 @@ import pytest
 from e2e.support.admission import steadily
 from e2e.support.placed import needs_placement
 from e2e.support.shop import DEADLINE_S, JsonObject
+from splitter.admission import placement_policy
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
-from splitter.core.admission import placement_policy
 from splitter.core.desired import add_tolerations, prefer_node_affinity, require_node_affinity
 from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
 from splitter.core.nodes.facts import Taint
@@ -220,8 +220,8 @@ OWN_AFFINITIES: dict[str, JsonObject] = {
 def canonical(value: Any) -> Any:  # noqa: ANN401 (JSON)
     """Return JSON with the lists that have no order sorted, and empty things left out."""
     if isinstance(value, Mapping):
-        found = {key: canonical(one) for key, one in value.items()}
-        return {key: one for key, one in found.items() if one not in ({}, [], None)}
+        by_name = {key: canonical(one) for key, one in value.items()}
+        return {key: one for key, one in by_name.items() if one not in ({}, [], None)}
     if isinstance(value, list):
         return sorted((canonical(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
     return value

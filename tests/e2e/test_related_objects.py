@@ -59,8 +59,8 @@ class TestDisruptionBudget:
     @staticmethod
     def status(shop: Shop) -> JsonObject:
         """Return what the disruption controller counts."""
-        found: JsonObject = json.loads(shop.kubectl("get", "pdb", "web", "-o", "json")).get("status", {})
-        return found
+        raw: JsonObject = json.loads(shop.kubectl("get", "pdb", "web", "-o", "json")).get("status", {})
+        return raw
 
     @staticmethod
     def allows_one(shop: Shop) -> bool:
@@ -167,18 +167,18 @@ class TestEndpoints:
         spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
         shop.apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
         path = f"/apis/discovery.k8s.io/v1/namespaces/{shop.namespace}/endpointslices"
-        found: list[int] = []
+        collected: list[int] = []
         slices: dict[str, int] = {}
 
         def changed(_at: Instant, raw: JsonObject, deleted: bool) -> None:
             ready = [one for one in raw.get("endpoints") or [] if one["conditions"].get("ready")]
             slices[raw["metadata"]["name"]] = 0 if deleted else len(ready)
-            if found or sum(slices.values()) == REPLICAS:  # from the moment it is complete
-                found.append(sum(slices.values()))
+            if collected or sum(slices.values()) == REPLICAS:  # from the moment it is complete
+                collected.append(sum(slices.values()))
 
         with Watch(shop.sandbox.api, path, changed):
-            shop.until(lambda: found, "the Service to have all endpoints")
-            yield found
+            shop.until(lambda: collected, "the Service to have all endpoints")
+            yield collected
 
     def test_planned_moves(self, shop: Shop) -> None:
         """Taken over, rolled, scaled and given back: never fewer than N endpoints."""

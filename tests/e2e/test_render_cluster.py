@@ -27,11 +27,11 @@ def split(shop: Shop) -> Shop:
 def written(folder: Path, spot: str) -> Path:
     """Return a file with the set `mine`, as its author has it before anybody else."""
     labels, annotations = {"splitter.io/template-set": "enabled"}, {"splitter.io/namespaces": "*"}
-    found: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
-    found["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations}
-    found["data"] = {"deployment.on-demand.yaml.j2": ON_DEMAND, "deployment.spot.yaml.j2": spot}
+    values: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
+    values["metadata"] = {"name": "mine", "labels": labels, "annotations": annotations}
+    values["data"] = {"deployment.on-demand.yaml.j2": ON_DEMAND, "deployment.spot.yaml.j2": spot}
     file = folder / "mine.yaml"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(values))
     return file
 
 

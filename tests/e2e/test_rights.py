@@ -49,15 +49,15 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 def rights_of(request: Request) -> set[Right]:
     """Return what the API server authorises for a request; nothing for what everybody may ask."""
-    found = _PATH.fullmatch(request.path)
-    if found is None:
+    match = _PATH.fullmatch(request.path)
+    if match is None:
         return set()
-    resource = "/".join(part for part in (found["resource"], found["sub"]) if part)
-    read = "watch" if request.watches else "get" if found["name"] else "list"
+    resource = "/".join(part for part in (match["resource"], match["sub"]) if part)
+    read = "watch" if request.watches else "get" if match["name"] else "list"
     verbs = {_VERBS.get(request.method, read)}
     if request.method == "PATCH" and request.status == HTTPStatus.CREATED:
         verbs.add("create")  # an apply of what was not there
-    return {Right(found["namespace"] or "", found["group"] or "", resource, verb) for verb in verbs}
+    return {Right(match["namespace"] or "", match["group"] or "", resource, verb) for verb in verbs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def live(shop: Shop, fleet: Fleet) -> None:
 
 def annotations(pod: JsonObject) -> JsonObject:
     """Return a pod's annotations."""
-    found: JsonObject = pod["metadata"].get("annotations", {})
-    return found
+    raw: JsonObject = pod["metadata"].get("annotations", {})
+    return raw
 
 
 def live_as_database(database: Database, fleet: Fleet) -> None:

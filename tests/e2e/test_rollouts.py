@@ -33,14 +33,14 @@ def set_image(shop: Shop, image: str) -> None:
 
 def twin_image(shop: Shop, pool: str) -> str:
     """Return the image that a twin asks for."""
-    found: str = shop.deployment(f"web-{pool}")["spec"]["template"]["spec"]["containers"][0]["image"]
-    return found
+    raw: str = shop.deployment(f"web-{pool}")["spec"]["template"]["spec"]["containers"][0]["image"]
+    return raw
 
 
 def generation(shop: Shop, pool: str) -> int:
     """Return what each change of a twin's spec adds one to."""
-    found: int = shop.deployment(f"web-{pool}")["metadata"]["generation"]
-    return found
+    raw: int = shop.deployment(f"web-{pool}")["metadata"]["generation"]
+    return raw
 
 
 class TestStalled:

@@ -19,8 +19,8 @@ def reported(shop: Shop, viewer: Terminal, *words: str) -> dict[str, Any]:
     """Return what somebody who may only look is told."""
     answer = viewer.splitter("savings", "web", "-n", shop.namespace, "-o", "json", *words)
     assert answer.returncode == 0, answer.stderr
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    content: dict[str, Any] = json.loads(answer.stdout)
+    return content
 
 
 def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Fleet, viewer: Terminal) -> None:
@@ -31,9 +31,9 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
     shop.wait_split(on_demand=1, spot=3)
 
     def usage() -> Usage:
-        found = Usage.from_json(shop.status().get("usage"))
-        assert found is not None
-        return found
+        result = Usage.from_json(shop.status().get("usage"))
+        assert result is not None
+        return result
 
     shop.until(lambda: usage().held[Use.SPOT].replicas == 3, "what is held to be told")
     shop.until(lambda: usage().held[Use.SURGE].replicas == 0, "what was beyond the replicas to be gone")
@@ -55,5 +55,5 @@ def test_a_restart_loses_nothing(shop: Shop, controller: Controller, fleet: Flee
     assert usage() == after  # steady: counted, and not written
 
 
-def _at(found: dict[str, Any]) -> datetime:
-    return datetime.strptime(found["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+def _at(values: dict[str, Any]) -> datetime:
+    return datetime.strptime(values["until"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

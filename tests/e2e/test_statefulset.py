@@ -23,7 +23,7 @@ def whole(database: Database) -> Database:
 def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bool) -> None:
     """A label moves 5 members to 3 + 2 by default, its removal gives all back as found, without a dip."""
     database.deploy(5, ordered=ordered)
-    before = database.found()
+    before = database.snapshot()
     with database.watch() as watched:
         database.label()
         database.wait_split(on_demand=3, spot=2)
@@ -35,7 +35,7 @@ def test_label_splits_and_its_removal_gives_back(database: Database, ordered: bo
         database.wait_given_back()
         assert watched.lowest() >= 5
         assert watched.highest() <= 6
-    assert database.found() == before
+    assert database.snapshot() == before
     assert database.names() == {"db"}
     assert database.pods() == {f"db-{ordinal}" for ordinal in range(5)}
     said = database.reported("IdentitiesChange")
@@ -54,8 +54,8 @@ def test_peers_stay_behind_the_service(whole: Database) -> None:
 def endpoints(database: Database) -> set[str]:
     """Return the host names that the Service publishes."""
     path = f"/apis/discovery.k8s.io/v1/namespaces/{database.shop.namespace}/endpointslices"
-    found = database.shop.sandbox.api.list(path, labels="kubernetes.io/service-name=db")
-    return {one["hostname"] for raw in found for one in raw.get("endpoints") or () if one.get("hostname")}
+    collected = database.shop.sandbox.api.list(path, labels="kubernetes.io/service-name=db")
+    return {one["hostname"] for raw in collected for one in raw.get("endpoints") or () if one.get("hostname")}
 
 
 def asked_of(database: Database) -> tuple[int, int]:

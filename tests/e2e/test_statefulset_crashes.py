@@ -20,7 +20,7 @@ def test_of_a_whole_life(mortal: Mortal, ordered: bool) -> None:
     """
     database = Database(mortal.shop)
     database.deploy(MEMBERS, ordered=ordered)
-    before = database.found()
+    before = database.snapshot()
     with database.watch() as watched:
         mortal.dies_at(every)
         lives = Dying(mortal, watched, MEMBERS)
@@ -28,7 +28,7 @@ def test_of_a_whole_life(mortal: Mortal, ordered: bool) -> None:
         assert life.highest <= MEMBERS + 1, life.tell()
         life = lives("off-boarding", database.unlabel, lambda: is_given_back(database), least=10)
         assert life.highest <= MEMBERS + 1, life.tell()
-    assert database.found() == before
+    assert database.snapshot() == before
 
 
 def is_split(database: Database, on_demand: int, spot: int) -> bool:

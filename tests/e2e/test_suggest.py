@@ -18,14 +18,14 @@ def test_its_commands_do_what_it_says(shop: Shop, admin: Terminal) -> None:
     shop.kubectl("create", "poddisruptionbudget", "calm", "--selector=app=web", "--min-available=2")
     before = Untouched(shop)
     answer = reported(admin.splitter("suggest", "-n", shop.namespace, "-l", "app=web", "-o", "json"))
-    (found,) = json.loads(answer)["workloads"]
+    (content,) = json.loads(answer)["workloads"]
     before.verify()
-    assert (found["name"], found["eligible"], found["replicas"]) == ("web", True, REPLICAS)
-    assert found["why"] == "PodDisruptionBudget calm says minAvailable 2, so 2 stay on on-demand"
-    wanted: dict[str, Any] = found["wanted"]
+    assert (content["name"], content["eligible"], content["replicas"]) == ("web", True, REPLICAS)
+    assert content["why"] == "PodDisruptionBudget calm says minAvailable 2, so 2 stay on on-demand"
+    wanted: dict[str, Any] = content["wanted"]
     assert wanted == {"onDemand": 2, "spot": 1}
-    assert found["startSeconds"] is not None
-    commands = [command.removeprefix("kubectl ").split() for command in found["commands"]]
+    assert content["startSeconds"] is not None
+    commands = [command.removeprefix("kubectl ").split() for command in content["commands"]]
     assert len(commands) == 2
     for command in commands:
         reported(admin.kubectl(*command))

@@ -26,9 +26,9 @@ LINE = SPOT.splitlines().index(f"    {PODS}") + 1
 @pytest.fixture
 def own_set(shop: Shop) -> Iterator[TemplateSet]:
     """Yield a set of the test's own, not written yet; it is gone afterwards."""
-    found = TemplateSet(shop, f"{shop.namespace}-set")
-    yield found
-    shop.sandbox.kubectl("delete", "configmap", "-n", HOME, found.name, "--ignore-not-found")
+    template_set = TemplateSet(shop, f"{shop.namespace}-set")
+    yield template_set
+    shop.sandbox.kubectl("delete", "configmap", "-n", HOME, template_set.name, "--ignore-not-found")
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def deploy(shop: Shop, own_set: TemplateSet) -> None:
 
 def twin(shop: Shop) -> str | None:
     """Return the UID of the spot twin, None while there is none."""
-    found = shop.sandbox.api.find(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot")
-    return None if found is None else str(found["metadata"]["uid"])
+    result = shop.sandbox.api.find(f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot")
+    return None if result is None else str(result["metadata"]["uid"])
 
 
 def grace_of(shop: Shop, twin: str = "web-spot") -> int:

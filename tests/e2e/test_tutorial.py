@@ -78,11 +78,11 @@ def test_it_does_what_it_says(sandbox: Sandbox, controller: Controller, fleet: F
     assert fleet.names("spot")
     shell = environment(place, sandbox.kubeconfig)
     shell["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    found = list(steps(PAGE.read_text(encoding="utf-8")))
-    assert len(found) > 20
+    collected = list(steps(PAGE.read_text(encoding="utf-8")))
+    assert len(collected) > 20
     try:
         with Provisioner(sandbox.api):
-            for step in found:
+            for step in collected:
                 answer = subprocess.run(
                     ["bash", "-o", "pipefail", "-c", step.command],
                     cwd=place,

@@ -36,9 +36,9 @@ class TestPlan:
         shop.wait_split(on_demand=1, spot=2, name="cart")
         shop.wait_steady("cart")
         before = generations(shop)
-        (found,) = json.loads(reported(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
-        assert (found["name"], found["state"], found["actions"]) == ("cart", "Steady", [])
-        assert found["wanted"] == {"onDemand": 1, "spot": 2}
+        (content,) = json.loads(reported(admin.splitter("plan", "-n", shop.namespace, "-o", "json")))
+        assert (content["name"], content["state"], content["actions"]) == ("cart", "Steady", [])
+        assert content["wanted"] == {"onDemand": 1, "spot": 2}
         assert generations(shop) == before
         everywhere = json.loads(reported(admin.splitter("plan", "-A", "-o", "json")))
         assert (shop.namespace, "cart") in {(one["namespace"], one["name"]) for one in everywhere}
@@ -82,14 +82,14 @@ class TestPlan:
 
 def generations(shop: Shop) -> dict[str, int]:
     """Return the generation of everything that splitter may write, by kind and name: status apart."""
-    found: dict[str, int] = {}
+    values: dict[str, int] = {}
     kinds = ("deployments", "replicasets", "splits")
     raws: list[JsonObject] = [
         raw for kind in kinds for raw in json.loads(shop.kubectl("get", kind, "-o", "json"))["items"]
     ]
     for raw in raws:
-        found[f"{raw['kind']}/{raw['metadata']['name']}"] = raw["metadata"].get("generation", 0)
-    return found
+        values[f"{raw['kind']}/{raw['metadata']['name']}"] = raw["metadata"].get("generation", 0)
+    return values
 
 
 class TestDryRun:
@@ -161,7 +161,7 @@ class TestUninstall:
         before = {}
         for name in ("web", "cart"):
             shop.deploy(name=name, replicas=REPLICAS, annotations=ASKED)
-            before[name] = shop.found(name)
+            before[name] = shop.snapshot(name)
             shop.label(name)
         with shop.watch() as web, shop.watch("cart") as cart:
             for name in before:
@@ -170,9 +170,9 @@ class TestUninstall:
             assert "everything is given back" in text
             assert all(f"deployment {shop.namespace}/{name}" in text for name in before)
         assert min(web.lowest(), cart.lowest()) >= REPLICAS
-        for name, found in before.items():
-            now = shop.found(name)
-            assert (now.spec, now.labels, now.annotations) == (found.spec, found.labels, found.annotations)
+        for name, one in before.items():
+            now = shop.snapshot(name)
+            assert (now.spec, now.labels, now.annotations) == (one.spec, one.labels, one.annotations)
             assert not shop.leftovers(name)
         assert shop.deployments() == set(before)
 

@@ -80,11 +80,11 @@ class Api(Client):
     def lists(self, since_s: float) -> Mapping[str, list[float]]:
         """Return when each collection was listed since then, but for the Lease and what reconciles ask."""
         watched = {path for _, verb, path in self.asked if verb == "WATCH"}
-        found: dict[str, list[float]] = {path: [] for path in watched}
+        by_name: dict[str, list[float]] = {path: [] for path in watched}
         for at_s, verb, path in self.asked:
             if verb == "GET" and at_s >= since_s and path in watched:
-                found[path].append(at_s)
-        return found
+                by_name[path].append(at_s)
+        return by_name
 
     def _ask(self, verb: str, path: ResourcePath, query: Mapping[str, str]) -> str:
         where = str(path)
@@ -179,8 +179,8 @@ class Api(Client):
 def _collections(path: str) -> tuple[str, str]:
     """Return where an object is listed: in its namespace, and in all of them."""
     own = path.rpartition("/")[0]
-    group, found, rest = own.partition("/namespaces/")
-    return own, f"{group}/{rest.partition('/')[2]}" if found else own
+    group, count, rest = own.partition("/namespaces/")
+    return own, f"{group}/{rest.partition('/')[2]}" if count else own
 
 
 def _matches(raw: Raw, selector: str) -> bool:

@@ -56,8 +56,8 @@ def in_namespace(namespace: str, raw: Raw) -> Raw:
     text = text.replace('"uid-', f'"uid-{namespace}-').replace(
         '"namespace":"shop"', f'"namespace":"{namespace}"'
     )
-    found: Raw = orjson.loads(text)
-    return found
+    content: Raw = orjson.loads(text)
+    return content
 
 
 def claim_of_volume(name: str = "data") -> Raw:
@@ -191,8 +191,8 @@ def forged(draw: st.DrawFn, kind: str, raw: Raw) -> Raw:
     raw["metadata"] |= its_own
     raw["kind"] = its_kind
     # Half of a pair of surrogates is no text: the API server puts another character there.
-    found: Raw = json.loads(json.dumps(raw, ensure_ascii=False).encode("utf-8", "replace"))
-    return found
+    content: Raw = json.loads(json.dumps(raw, ensure_ascii=False).encode("utf-8", "replace"))
+    return content
 
 
 def plant(raw: Raw) -> Raw:

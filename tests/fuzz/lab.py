@@ -49,9 +49,9 @@ class Lab:
         self._patch = pytest.MonkeyPatch()
 
         def plan(*given: object) -> Plan:
-            found = planner.plan(*given)  # type: ignore[arg-type]
-            self.reached.update([found.step, *map(type, found.actions)])
-            return found
+            planned = planner.plan(*given)  # type: ignore[arg-type]
+            self.reached.update([planned.step, *map(type, planned.actions)])
+            return planned
 
         self._patch.setattr(reconciler, "plan", plan)
         self._patch.setattr(Budgets, "_follows", lambda *_: True)  # nothing is watched here
@@ -78,12 +78,12 @@ class Lab:
         self._log.truncate()
         if placed:
             allow_placement(self.server)
-        found = Attacked(self.client, self.server, self.renderer)
+        result = Attacked(self.client, self.server, self.renderer)
         for raw in nodes(count):
-            found.cache.nodes.upsert(raw)
-        found.cache.nodes.upsert(vanished())
-        found.cache.nodes.remove(vanished())
-        return found
+            result.cache.nodes.upsert(raw)
+        result.cache.nodes.upsert(vanished())
+        result.cache.nodes.remove(vanished())
+        return result
 
     def passed(self, attacked: Attacked, key: Key) -> list[Asked]:
         """Do one reconcile, and claim what is promised of each; return what was asked, the report with it."""

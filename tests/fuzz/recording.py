@@ -52,10 +52,10 @@ class Asked:
     @property
     def verb(self) -> str:
         """What rbac.yaml calls it."""
-        found = _PATH.fullmatch(self.path.partition("?")[0])
+        match = _PATH.fullmatch(self.path.partition("?")[0])
         if self.method != "GET":
             return _WRITES[self.method]
-        return "get" if found is not None and found["name"] else "list"
+        return "get" if match is not None and match["name"] else "list"
 
 
 @cache
@@ -66,17 +66,17 @@ def _rights(role: str) -> frozenset[tuple[str, str, str]]:
 
 def objection(asked: Asked, namespace: str) -> str:
     """Say why a reconcile of a workload of this namespace must not ask for this; empty when it may."""
-    found = _PATH.fullmatch(asked.path.partition("?")[0])
-    if found is None:
+    match = _PATH.fullmatch(asked.path.partition("?")[0])
+    if match is None:
         return "no path of the API"
-    right = (found["group"] or "", f"{found['resource']}{found['part'] or ''}", asked.verb)
-    if right not in _rights("splitter" if found["namespace"] else "splitter-cluster"):
+    right = (match["group"] or "", f"{match['resource']}{match['part'] or ''}", asked.verb)
+    if right not in _rights("splitter" if match["namespace"] else "splitter-cluster"):
         return f"no right {right}"
-    if found["namespace"] not in {None, namespace}:
+    if match["namespace"] not in {None, namespace}:
         return "another namespace"
-    if found["resource"].startswith("mutating") and found["name"] != "splitter-placement":
+    if match["resource"].startswith("mutating") and match["name"] != "splitter-placement":
         return "another policy"
-    return _objection_to_body(asked, namespace, found["name"])
+    return _objection_to_body(asked, namespace, match["name"])
 
 
 def _objection_to_body(asked: Asked, namespace: str, name: str | None) -> str:
@@ -143,10 +143,10 @@ class Recording:
         if request.method == "GET":
             if path in self.texts:
                 return {"body": self.texts[path]}
-            found = self.objects.get(path)
-            if path in self.lists or (found is None and last in _LISTS):
-                found = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
-            return _refused(404) if found is None else {"body": orjson.dumps(found)}
+            raw = self.objects.get(path)
+            if path in self.lists or (raw is None and last in _LISTS):
+                raw = {"items": self.lists.get(path, []), "metadata": {"resourceVersion": "9"}}
+            return _refused(404) if raw is None else {"body": orjson.dumps(raw)}
         if self.refusals and (status := self.refusals.popleft()):
             return _refused(status)
         if request.method == "DELETE" or last == "eviction":

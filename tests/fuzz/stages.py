@@ -140,10 +140,10 @@ def pods(of: Raw, *places: str | None, pool: str = "") -> World:
 
 def orphans(*places: str | None, pool: str = "on-demand") -> World:
     """Return pods that a ReplicaSet has let go, labelled for a pool."""
-    found = pods(replica_set("web-1", 0), *places, pool=pool)
-    for _, raw in found:
+    result = pods(replica_set("web-1", 0), *places, pool=pool)
+    for _, raw in result:
         del raw["metadata"]["ownerReferences"]
-    return found
+    return result
 
 
 def waiting(on_demand: int = 4, spot: int = 0) -> World:
@@ -156,20 +156,20 @@ def waiting(on_demand: int = 4, spot: int = 0) -> World:
     return made
 
 
-def paused(found: World) -> World:
+def paused(world: World) -> World:
     """Return twins as they are, paused."""
-    for kind, raw in found:
+    for kind, raw in world:
         if kind == "twin":
             raw["spec"]["paused"] = True
-    return found
+    return world
 
 
-def going(found: World) -> World:
+def going(world: World) -> World:
     """Return ReplicaSets that are about to leave their pods."""
-    for kind, raw in found:
+    for kind, raw in world:
         if kind == "replicaset":
             raw["metadata"] |= {"deletionTimestamp": "2026-01-05T09:59:59Z", "finalizers": ["orphan"]}
-    return found
+    return world
 
 
 def twin(
@@ -291,10 +291,10 @@ def _life(
     without: str = "",
     also: Callable[[], World] | None = None,
 ) -> World:
-    found: World = [("deployment", source(**(src or {})))]
+    collected: World = [("deployment", source(**(src or {})))]
     if without != "split":
-        found.append(("split", split(**(spl or {}))))
-    return [*found, *(also() if also is not None else ())]
+        collected.append(("split", split(**(spl or {}))))
+    return [*collected, *(also() if also is not None else ())]
 
 
 def _parked(*places: str | None) -> World:

@@ -24,9 +24,9 @@ from splitter.core.names import Key
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """Yield the lab."""
-    found = Lab()
-    yield found
-    found.close()
+    result = Lab()
+    yield result
+    result.close()
 
 
 def _terms(raw: Raw, count: int) -> None:
@@ -164,9 +164,9 @@ def _grown(stage: str, of: str, grow: Callable[[Raw, int], None], count: int) ->
 
 
 def _with_replica_sets(stage: str, count: int, **fields: Any) -> World:  # noqa: ANN401
-    found = _grown(stage, "deployment", _kept, count)
+    world = _grown(stage, "deployment", _kept, count)
     sets = (replica_set(f"web-r{number}", 0, image=f"web:{number}", **fields) for number in range(count))
-    return [*found, *(("replicaset", raw) for raw in sets)]
+    return [*world, *(("replicaset", raw) for raw in sets)]
 
 
 def _kept(raw: Raw, count: int) -> None:
@@ -177,12 +177,12 @@ def _members(stage: str, count: int, node: str) -> World:
     """Return a stage with so many more pods of its spot twin, or of its StatefulSet."""
     world = STAGES[stage].world()
     kind, like = next((kind, raw) for kind, raw in reversed(world) if kind in {"pod", "member"})
-    found: World = []
+    collected: World = []
     for number in range(count):
         more = {**like, "metadata": dict(like["metadata"]), "spec": {**like["spec"], "nodeName": node}}
         more["metadata"] |= {"name": f"web-{number + 10}", "uid": f"uid-more-{number}"}
-        found.append((kind, more))
-    return [*world, *found]
+        collected.append((kind, more))
+    return [*world, *collected]
 
 
 TOGETHER: Mapping[str, tuple[str, Callable[[], World]]] = {
@@ -249,18 +249,18 @@ def _calls(stage: str, world: World, lab: Lab) -> int:
     """Return how many functions a reconcile calls when the objects of `world` are there."""
     attacked = lab.attacked()
     _put(attacked, world)
-    found = 0
+    result = 0
 
     def count(_frame: FrameType, event: str, _of: object) -> None:
-        nonlocal found
-        found += event in {"call", "c_call"}
+        nonlocal result
+        result += event in {"call", "c_call"}
 
     sys.setprofile(count)
     try:
         lab.passed(attacked, STAGES[stage].workload)
     finally:
         sys.setprofile(None)
-    return found
+    return result
 
 
 def _put(attacked: Attacked, world: World) -> None:

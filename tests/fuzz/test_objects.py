@@ -81,9 +81,9 @@ class Nobody:
 
     async def get(self, path: ResourcePath, **query: str) -> Mapping[str, Any]:
         """Return an empty list, or say that there is no such object."""
-        if (found := await self.find(path, **query)) is None:
+        if (result := await self.find(path, **query)) is None:
             raise ApiError(404, "NotFound", str(path))
-        return found
+        return result
 
     async def pages(self, path: ResourcePath, *_: object, **__: object) -> AsyncIterator[Mapping[str, Any]]:
         """Answer a GET of a collection."""
@@ -112,9 +112,9 @@ def passed(cache: Cache, key: Key) -> tuple[Action, ...]:
     BROUGHT.clear()
     BROUGHT.update(cache.template_sets.by_name)
     twins = asyncio.run(Rendering(BOUNDED).twins_of(observed, in_force.policy))
-    found = plan(observed, in_force, twins, RULES)
-    build(observed, found, in_force, written=True)
-    return found.actions
+    planned = plan(observed, in_force, twins, RULES)
+    build(observed, planned, in_force, written=True)
+    return planned.actions
 
 
 BEFORE = passed(filled(), OTHER)
@@ -149,8 +149,8 @@ def test_a_spoiled_object(kind: str, data: st.DataObject) -> None:
 @given(objects.spoiled(objects.deployment()), st.sampled_from(Pool))
 def test_templates(raw: Raw, pool: Pool) -> None:
     """Of anything as its source a template makes a twin, or says what is wrong with it."""
-    found = rendered(raw, pool)
-    assert found is Reason.TEMPLATE_INVALID or found == raw.get("kind", "Deployment")
+    result = rendered(raw, pool)
+    assert result is Reason.TEMPLATE_INVALID or result == raw.get("kind", "Deployment")
 
 
 def rendered(raw: Raw, pool: Pool) -> object:
@@ -170,9 +170,9 @@ ANNOTATIONS = st.dictionaries(
 @given(ANNOTATIONS, ANNOTATIONS)
 def test_annotations(source: dict[str, str], namespace: dict[str, str]) -> None:
     """Any texts are a policy, or sentences that say what to write, each short enough for an Event."""
-    found = parse_policy(source, Policy(), namespace)
-    assert found.policy is not None or found.problems
-    assert all(problem.message and len(problem.message) <= 1024 for problem in found.problems)
+    parsed = parse_policy(source, Policy(), namespace)
+    assert parsed.policy is not None or parsed.problems
+    assert all(problem.message and len(problem.message) <= 1024 for problem in parsed.problems)
 
 
 @given(st.sampled_from(objects.WORDS) | st.text())

@@ -28,9 +28,9 @@ WEB = Key("Deployment", EVIL, "web")
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """Yield the lab."""
-    found = Lab()
-    yield found
-    found.close()
+    result = Lab()
+    yield result
+    result.close()
 
 
 def _deep_split() -> Raw:

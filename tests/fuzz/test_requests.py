@@ -29,7 +29,7 @@ from splitter.kube import watch
 from splitter.kube.paths import ResourcePath
 
 _CAMPAIGN = os.environ.get("FUZZ_EXAMPLES")
-PASSES = settings(
+EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),  # one reconcile is slow: what fails is shown as it was drawn
     max_examples=int(_CAMPAIGN or "7"),
     derandomize=_CAMPAIGN is None,
@@ -42,9 +42,9 @@ REFUSALS = st.lists(st.sampled_from((0, 0, 0, 0, 0, 403, 404, 409, 422)), max_si
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """Yield the lab."""
-    found = Lab()
-    yield found
-    found.close()
+    result = Lab()
+    yield result
+    result.close()
 
 
 def test_every_step_and_action_has_a_stage() -> None:
@@ -59,7 +59,7 @@ def test_no_request_leaves_the_namespace(stage: Stage, lab: Lab) -> None:
     """Some objects of each stage are forged, again and again; every workload there is passed twice."""
     lab.reached.clear()
 
-    @PASSES
+    @EXAMPLES
     @given(st.data())
     def play(data: st.DataObject) -> None:
         attacked = lab.attacked(
@@ -136,9 +136,9 @@ def test_no_request_leaves_the_namespace(stage: Stage, lab: Lab) -> None:
 )
 def test_what_is_objected_to(method: str, path: str, body: object, why: str) -> None:
     """The judge of all requests lets none pass that leads elsewhere, and does not object to all."""
-    found = objection(Asked(method, path, body, None), EVIL)
-    assert why in found
-    assert bool(found) is bool(why)
+    result = objection(Asked(method, path, body, None), EVIL)
+    assert why in result
+    assert bool(result) is bool(why)
 
 
 def test_a_secret_is_said_in_the_namespace_only(lab: Lab) -> None:
@@ -171,7 +171,7 @@ def test_the_others_are_seen(kind: str, path: str, lab: Lab, monkeypatch: pytest
     monkeypatch.setattr(watch, "_FIRST_WAIT_S", 0.001)
     monkeypatch.setattr(watch, "_LIST_EVERY_S", 0.001)
 
-    @PASSES
+    @EXAMPLES
     @given(st.data())
     def play(data: st.DataObject) -> None:
         attacked = lab.attacked()

@@ -93,10 +93,10 @@ def refusal(status: int, reason: str, message: str) -> Answer:
 
 def page(*items: Json, version: int, more: str = "") -> Answer:
     """Answer with one page of a list."""
-    found: Json = {"resourceVersion": str(version)}
+    values: Json = {"resourceVersion": str(version)}
     if more:
-        found["continue"] = more
-    return json({"metadata": found, "items": list(items)})
+        values["continue"] = more
+    return json({"metadata": values, "items": list(items)})
 
 
 def event(kind: str, raw: Json) -> bytes:

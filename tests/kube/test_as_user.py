@@ -14,9 +14,9 @@ async def seen(answer: Answer) -> PlacementAnswer:
     """Return what is said of shop/db when its Split is read like this."""
     script = Script().then(answer)
     async with connected(script) as client:
-        found = await placement_answer(client, DB)
+        result = await placement_answer(client, DB)
     assert script.asked[0].path == "/apis/splitter.io/v1alpha1/namespaces/shop/splits/db-sts"
-    return found
+    return result
 
 
 class TestReported:

@@ -47,8 +47,8 @@ class TestSees:
         elsewhere = raw("mine", minAvailable=1)
         elsewhere["metadata"] |= {"namespace": "bank", "uid": "uid-elsewhere"}
         seen.budgets.indexer.upsert(elsewhere)
-        found = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of(KEY, SPLIT_UID)}
-        assert found == {"web-guard": (True, 3), "mine": (False, None), "percent": (False, None)}
+        by_name = {one.name: (one.is_ours, one.min_available) for one in seen.budgets.of(KEY, SPLIT_UID)}
+        assert by_name == {"web-guard": (True, 3), "mine": (False, None), "percent": (False, None)}
 
     @pytest.mark.parametrize(
         ("selector", "read"),
@@ -69,8 +69,8 @@ class TestSees:
         """One that is too long to look at counts as if it selected every pod."""
         seen = Seen()
         seen.budgets.indexer.upsert(raw("mine", selector=selector))
-        [found] = seen.budgets.of(KEY, SPLIT_UID)
-        assert found.selector == read
+        [result] = seen.budgets.of(KEY, SPLIT_UID)
+        assert result.selector == read
 
     async def test_wakes(self) -> None:
         """Whose budget it is, or the namespace; of its status nobody is told."""

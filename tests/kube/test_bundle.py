@@ -45,15 +45,15 @@ async def read(cluster: dict[str, Any], *namespaces: str, missing: int = 404) ->
     """Read a bundle from an API server that knows these paths; others are refused, or empty."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        found = cluster.get(request.path)
-        if found is None and request.path.rpartition("/")[2] in {"splits", "deployments", "events"}:
-            found = {"items": []}
-        if found is None:
+        raw = cluster.get(request.path)
+        if raw is None and request.path.rpartition("/")[2] in {"splits", "deployments", "events"}:
+            raw = {"items": []}
+        if raw is None:
             words = {"reason": "Refused", "message": f"{request.path} is refused"}
             return web.json_response(words, status=missing)
-        if isinstance(found, str):
-            return web.Response(text=found)
-        return web.json_response(found)
+        if isinstance(raw, str):
+            return web.Response(text=raw)
+        return web.json_response(raw)
 
     script = Script().then(answer)
     async with connected(script) as client:
@@ -63,10 +63,10 @@ async def read(cluster: dict[str, Any], *namespaces: str, missing: int = 404) ->
 class TestReadBundle:
     async def test_has_the_log_of_the_leader_and_of_the_others(self) -> None:
         """The holder of the Lease leads; who restarted has an earlier log too; of each the last lines."""
-        found, script = await read(CLUSTER | {f"{OWN}/pods/b/log": "leading\n"})
-        assert found.leader == "b"
-        assert list(found.logs) == ["b", "b-previous", "a"]
-        assert found.logs["a"] == "standing by\n"
+        content, script = await read(CLUSTER | {f"{OWN}/pods/b/log": "leading\n"})
+        assert content.leader == "b"
+        assert list(content.logs) == ["b", "b-previous", "a"]
+        assert content.logs["a"] == "standing by\n"
         asked = [one for one in script.asked if one.path.endswith("/log")]
         assert [one.query for one in asked] == [
             {"tailLines": "10"},
@@ -76,23 +76,23 @@ class TestReadBundle:
 
     async def test_asks_the_port_that_the_pod_names(self) -> None:
         """Metrics come through the API server, from the port called `metrics`."""
-        found, _ = await read(CLUSTER)
-        assert found.metrics == {"a": "splitter_leader 0\n", "b": "splitter_leader 1\n"}
+        content, _ = await read(CLUSTER)
+        assert content.metrics == {"a": "splitter_leader 0\n", "b": "splitter_leader 1\n"}
 
     async def test_goes_on_after_each_part_that_fails(self) -> None:
         """What is refused is named with the API server's words, and the rest is there."""
         kept = {key: value for key, value in CLUSTER.items() if not key.endswith("metrics")}
         del kept[f"{OWN}/configmaps/blue-settings"]
-        found, _ = await read(kept, missing=403)
-        assert found.failures == {
+        content, _ = await read(kept, missing=403)
+        assert content.failures == {
             "settings": f"you may not: {OWN}/configmaps/blue-settings is refused",
             "metrics/a": f"you may not: {OWN}/pods/a:9090/proxy/metrics is refused",
             "metrics/b": f"you may not: {OWN}/pods/b:9090/proxy/metrics is refused",
             "statefulsets": "you may not: /apis/apps/v1/statefulsets is refused",
             "replicasets": "you may not: /apis/apps/v1/replicasets is refused",
         }
-        assert found.objects["splits"] == []
-        assert set(found.logs) == {"a", "b", "b-previous"}
+        assert content.objects["splits"] == []
+        assert set(content.logs) == {"a", "b", "b-previous"}
 
     async def test_reads_where_it_is_told(self) -> None:
         """The Splits of these namespaces, and the Events there and beside the controller."""
@@ -102,10 +102,10 @@ class TestReadBundle:
 
     async def test_says_where_no_installation_is(self) -> None:
         """Another namespace is a usual mistake: what to name is said."""
-        found, _ = await read({})
-        assert "name that of the installation with -n" in found.failures["deployment"]
-        assert found.leader == ""
-        assert found.objects["splits"] == []
+        content, _ = await read({})
+        assert "name that of the installation with -n" in content.failures["deployment"]
+        assert content.leader == ""
+        assert content.objects["splits"] == []
 
     async def test_asks_for_no_secret(self) -> None:
         """Of all paths none is a Secret's, and nothing is written."""

@@ -56,66 +56,68 @@ class TestNodesThatWentUnseen:
 
     def test_older_pods_of_an_unlisted_node_stand_on_a_vanished_one(self) -> None:
         """The pod was there before the nodes were listed, its node was not."""
-        found = cache()
-        found.nodes.replace(map(found.nodes.read, [node("here", 5)]), None, 20)
-        found.pods.replace(map(found.pods.read, [pod_on("here", "a", 10), pod_on("gone", "b", 11)]), None, 21)
-        found.find_vanished()
-        assert set(found.vanished) == {"gone"}
+        result = cache()
+        result.nodes.replace(map(result.nodes.read, [node("here", 5)]), None, 20)
+        result.pods.replace(
+            map(result.pods.read, [pod_on("here", "a", 10), pod_on("gone", "b", 11)]), None, 21
+        )
+        result.find_vanished()
+        assert set(result.vanished) == {"gone"}
 
     def test_younger_pods_of_an_unlisted_node_wait_for_it(self) -> None:
         """A pod is often seen before its brand-new node: neither lost nor doomed."""
-        found = cache()
-        found.nodes.replace([], None, 20)
-        found.pods.replace(map(found.pods.read, [pod_on("new", "a", 21)]), None, 22)
-        found.find_vanished()
-        assert found.vanished == {}
+        result = cache()
+        result.nodes.replace([], None, 20)
+        result.pods.replace(map(result.pods.read, [pod_on("new", "a", 21)]), None, 22)
+        result.find_vanished()
+        assert result.vanished == {}
 
     def test_each_pod_says_what_its_own_node_was(self) -> None:
         """On one node stood pods of two tenants: whose is seen first decides nothing for the other."""
-        found = cache()
-        found.nodes.replace([], None, 100)
+        result = cache()
+        result.nodes.replace([], None, 100)
         pools = {"evil": "on-demand", "shop": "spot"}
         for namespace, pool in pools.items():
             name = f"web-{pool}"
             its_own: dict[str, Any] = {"namespace": namespace, "uid": f"uid-{namespace}"}
             labels = {"splitter.io/split": "twin", "splitter.io/pool": pool}
-            found.twins.upsert(
+            result.twins.upsert(
                 deployment(name, **its_own, labels=labels, ownerReferences=[owner("Deployment", "web")])
             )
             controller = {**owner("Deployment", name), "uid": f"uid-{namespace}"}
             its_own["uid"] = f"uid-rs-{namespace}"
-            found.replica_sets.upsert(replica_set(**its_own, ownerReferences=[controller]))
+            result.replica_sets.upsert(replica_set(**its_own, ownerReferences=[controller]))
             bound = pod(spec={"nodeName": "gone"}, namespace=namespace, uid=f"uid-pod-{namespace}")
             bound["metadata"]["ownerReferences"][0]["uid"] = its_own["uid"]
-            found.pods.upsert(bound)
-        found.find_vanished()
-        observer = Observer(None, found)  # type: ignore[arg-type]
+            result.pods.upsert(bound)
+        result.find_vanished()
+        observer = Observer(None, result)  # type: ignore[arg-type]
         seen = {
             record.namespace: observer._pod(record, NOW)  # noqa: SLF001
-            for record in found.pods.values()
+            for record in result.pods.values()
         }
         assert all(view.vanished for view in seen.values())
         assert {namespace: view.on_spot for namespace, view in seen.items()} == {"evil": False, "shop": True}
 
     def test_a_node_that_comes_back_is_there(self) -> None:
         """Its name is no longer remembered as gone."""
-        found = cache()
-        found.nodes.replace([], None, 20)
-        found.pods.replace(map(found.pods.read, [pod_on("gone", "a", 10)]), None, 21)
-        found.find_vanished()
-        found.nodes.upsert(node("gone", 30))
-        assert found.vanished == {}
+        result = cache()
+        result.nodes.replace([], None, 20)
+        result.pods.replace(map(result.pods.read, [pod_on("gone", "a", 10)]), None, 21)
+        result.find_vanished()
+        result.nodes.upsert(node("gone", 30))
+        assert result.vanished == {}
 
 
 class TestManyReplicaSets:
     async def test_no_more_are_looked_at(self) -> None:
         """Whoever may create them chooses how many there are: those with replicas count, and the newest."""
-        found = cache()
-        found.sources.upsert(deployment())
-        found.replica_sets.upsert(replica_set("holds"))
+        result = cache()
+        result.sources.upsert(deployment())
+        result.replica_sets.upsert(replica_set("holds"))
         for number in range(300):
-            found.replica_sets.upsert(replica_set(f"old-{number}", {"replicas": 0}))
-        observed = await Observer(_Nothing(), found).observe(Key("Deployment", "shop", "web"), NOW)  # type: ignore[arg-type]
+            result.replica_sets.upsert(replica_set(f"old-{number}", {"replicas": 0}))
+        observed = await Observer(_Nothing(), result).observe(Key("Deployment", "shop", "web"), NOW)  # type: ignore[arg-type]
         assert len(observed.replica_sets) == 251
         assert "holds" in {one.name for one in observed.replica_sets}
 
@@ -136,25 +138,25 @@ class TestNamesUsedAgain:
 
     def test_the_successor_is_remembered_by_its_uid(self) -> None:
         """A pod bound before it was made stands on the one that is gone, and may be deleted."""
-        found = cache()
-        found.nodes.upsert(node("spot-a", 10))
-        found.nodes.remove(node("spot-a", 11))
+        result = cache()
+        result.nodes.upsert(node("spot-a", 10))
+        result.nodes.remove(node("spot-a", 11))
         later = node("spot-a", 12)
         later["metadata"] = {**later["metadata"], "uid": "uid-later"}
-        found.nodes.upsert(later)
-        assert found.successors == {"spot-a": "uid-later"}
+        result.nodes.upsert(later)
+        assert result.successors == {"spot-a": "uid-later"}
 
     @staticmethod
     def seen(bound: str, *, spot: bool = True) -> PodView:
         """Return how a pod, bound at a time, is seen on a node that was made at 08:00; nobody saw another."""
-        found = cache()
-        found.nodes.upsert(spot_node("spot-a", 10) if spot else node("spot-a", 10))
+        result = cache()
+        result.nodes.upsert(spot_node("spot-a", 10) if spot else node("spot-a", 10))
         raw = pod_on("spot-a", "a", 9)
         conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": bound}]
         raw["status"] = {"conditions": conditions}
-        found.pods.upsert(raw)
-        [record] = found.pods.values()
-        return Observer(None, found)._pod(record, NOW)  # type: ignore[arg-type] # noqa: SLF001
+        result.pods.upsert(raw)
+        [record] = result.pods.values()
+        return Observer(None, result)._pod(record, NOW)  # type: ignore[arg-type] # noqa: SLF001
 
     @pytest.mark.parametrize("spot", [False, True])
     def test_a_node_that_nobody_saw_before(self, *, spot: bool) -> None:
@@ -174,8 +176,8 @@ class TestNodesThatRegisterAnew:
     @staticmethod
     def seen(before: str, after: str, *, ready_at: str = "09:01:00", now_s: int = 5) -> PodView:
         """Return how a Ready pod is seen, so long after its node was there again, at 09:59:50."""
-        found = cache()
-        found.nodes.upsert(machine("od-1", 10, before))
+        result = cache()
+        result.nodes.upsert(machine("od-1", 10, before))
         raw = pod_on("od-1", "db-0", 20)
         conditions = {"PodScheduled": "09:00:00", "Ready": ready_at}
         raw["status"] = {
@@ -184,14 +186,14 @@ class TestNodesThatRegisterAnew:
                 for kind, at in conditions.items()
             ]
         }
-        found.pods.upsert(raw)
-        found.nodes.remove(machine("od-1", 30, before))
+        result.pods.upsert(raw)
+        result.nodes.remove(machine("od-1", 30, before))
         again = machine("od-1", 31, after)
         again["metadata"] |= {"uid": "uid-again", "creationTimestamp": "2026-01-05T09:59:50Z"}
-        found.nodes.upsert(again)
-        [record] = found.pods.values()
+        result.nodes.upsert(again)
+        [record] = result.pods.values()
         at = datetime(2026, 1, 5, 9, 59, 50, tzinfo=UTC) + timedelta(seconds=now_s)
-        return Observer(None, found)._pod(record, at)  # type: ignore[arg-type] # noqa: SLF001
+        return Observer(None, result)._pod(record, at)  # type: ignore[arg-type] # noqa: SLF001
 
     def test_the_same_machine_has_run_its_pods_all_the_time(self) -> None:
         """Its kubelet was started again, not itself: they are Ready as they say."""
@@ -220,12 +222,12 @@ class TestNodesThatWent:
     @pytest.mark.parametrize(("ready", "announced"), [("True", False), ("Unknown", True)])
     def test_their_pods(self, ready: str, *, announced: bool) -> None:
         """One that was not Ready had been given up before its object went."""
-        found = cache()
-        found.nodes.upsert(spot_node("spot-a", 10, ready))
-        found.pods.upsert(pod_on("spot-a", "db-4", 20))
-        found.nodes.remove(spot_node("spot-a", 30, ready))
-        [record] = found.pods.values()
-        observer = Observer(None, found)  # type: ignore[arg-type]
+        result = cache()
+        result.nodes.upsert(spot_node("spot-a", 10, ready))
+        result.pods.upsert(pod_on("spot-a", "db-4", 20))
+        result.nodes.remove(spot_node("spot-a", 30, ready))
+        [record] = result.pods.values()
+        observer = Observer(None, result)  # type: ignore[arg-type]
         first = observer._pod(record, NOW)  # noqa: SLF001
         later = observer._pod(record, NOW + timedelta(seconds=30))  # noqa: SLF001
         assert first.vanished
@@ -250,9 +252,9 @@ def spot_node(name: str, version: int, ready: str = "True") -> dict[str, Any]:
     return {**raw, "status": {"conditions": conditions}}
 
 
-def used(found: Cache) -> dict[str, int]:
+def used(result: Cache) -> dict[str, int]:
     """Return the pods that are counted on each spot node with hope."""
-    return {room.node.name: room.used["pods"] for room in found.spot_headroom(NOW)}
+    return {one.node.name: one.used["pods"] for one in result.spot_headroom(NOW)}
 
 
 class TestNodeUsage:
@@ -260,29 +262,29 @@ class TestNodeUsage:
 
     def test_follows_the_pods(self) -> None:
         """Bound, moved (a name used again), finished or gone: the count of each node is that of now."""
-        found = cache()
-        found.nodes.replace(
-            map(found.nodes.read, [spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)]), None, 4
+        result = cache()
+        result.nodes.replace(
+            map(result.nodes.read, [spot_node("a", 1), spot_node("b", 2), node("on-demand", 3)]), None, 4
         )
-        assert used(found) == {"a": 0, "b": 0}
-        found.pods.upsert(pod_on("a", "one", 10))
-        found.pods.upsert(pod_on("a", "two", 11))
-        assert used(found) == {"a": 2, "b": 0}
-        found.pods.upsert(pod_on("b", "two", 12))
-        assert used(found) == {"a": 1, "b": 1}
-        found.pods.upsert({**pod_on("b", "two", 13), "status": {"phase": "Succeeded"}})
-        found.pods.remove(pod_on("a", "one", 14))
-        assert used(found) == {"a": 0, "b": 0}
+        assert used(result) == {"a": 0, "b": 0}
+        result.pods.upsert(pod_on("a", "one", 10))
+        result.pods.upsert(pod_on("a", "two", 11))
+        assert used(result) == {"a": 2, "b": 0}
+        result.pods.upsert(pod_on("b", "two", 12))
+        assert used(result) == {"a": 1, "b": 1}
+        result.pods.upsert({**pod_on("b", "two", 13), "status": {"phase": "Succeeded"}})
+        result.pods.remove(pod_on("a", "one", 14))
+        assert used(result) == {"a": 0, "b": 0}
 
     def test_leaves_out_nodes_without_hope(self) -> None:
         """A node that is NotReady is not walked, and is again when it is back."""
-        found = cache()
-        found.nodes.replace(
-            map(found.nodes.read, [spot_node("a", 1), spot_node("b", 2, ready="Unknown")]), None, 3
+        result = cache()
+        result.nodes.replace(
+            map(result.nodes.read, [spot_node("a", 1), spot_node("b", 2, ready="Unknown")]), None, 3
         )
-        assert used(found) == {"a": 0}
-        found.nodes.upsert(spot_node("b", 5))
-        assert used(found) == {"a": 0, "b": 0}
+        assert used(result) == {"a": 0}
+        result.nodes.upsert(spot_node("b", 5))
+        assert used(result) == {"a": 0, "b": 0}
 
 
 class TestView:
@@ -290,41 +292,41 @@ class TestView:
 
     def test_is_broken_while_most_on_demand_nodes_are_not_ready(self) -> None:
         """More than half of three or more; spot nodes do not count; looked at anew after each change."""
-        found = cache()
+        result = cache()
         away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
         seen = []
-        found.nodes.replace(
-            map(found.nodes.read, [{**node("a", 1), "status": away}, {**node("b", 2), "status": away}]),
+        result.nodes.replace(
+            map(result.nodes.read, [{**node("a", 1), "status": away}, {**node("b", 2), "status": away}]),
             None,
             3,
         )
-        seen.append(found.view_broken)
-        found.nodes.upsert(node("c", 4))
-        seen.append(found.view_broken)
-        found.nodes.upsert(node("a", 5))
-        seen.append(found.view_broken)
+        seen.append(result.view_broken)
+        result.nodes.upsert(node("c", 4))
+        seen.append(result.view_broken)
+        result.nodes.upsert(node("a", 5))
+        seen.append(result.view_broken)
         for number in range(5):
-            found.nodes.upsert(spot_node(f"spot-{number}", 6, ready="Unknown"))
-        seen.append(found.view_broken)
+            result.nodes.upsert(spot_node(f"spot-{number}", 6, ready="Unknown"))
+        seen.append(result.view_broken)
         assert seen == [False, True, False, False]
 
     def test_wakes_all_that_it_held_when_it_is_whole_again(self) -> None:
         """They stand on other nodes than those that came back or went (found by chaos: a storm of nodes)."""
         woken: list[tuple[Key, bool]] = []
-        found = Cache(assess, lambda key, *, urgent: woken.append((key, urgent)))
+        result = Cache(assess, lambda key, *, urgent: woken.append((key, urgent)))
         web = deployment(labels={"splitter.io/split": "enabled"})
-        found.sources.upsert(web)
+        result.sources.upsert(web)
         marks = {"splitter.io/split": "twin", "splitter.io/pool": "spot", "splitter.io/source": "web"}
         owners = [owner("Deployment", "web")]
-        found.twins.upsert(deployment("web-spot", labels=marks, ownerReferences=owners))
+        result.twins.upsert(deployment("web-spot", labels=marks, ownerReferences=owners))
         away = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
         for version, name in enumerate("abc", start=1):
-            found.nodes.upsert({**node(name, version), "status": away})
-        assert found.view_broken
+            result.nodes.upsert({**node(name, version), "status": away})
+        assert result.view_broken
         woken.clear()
-        found.nodes.upsert(node("a", 4))
-        assert (woken, found.view_broken) == ([], True)
-        found.nodes.upsert(node("b", 5))
+        result.nodes.upsert(node("a", 4))
+        assert (woken, result.view_broken) == ([], True)
+        result.nodes.upsert(node("b", 5))
         assert woken == [(Key("Deployment", "shop", "web"), True)]
 
 
@@ -334,26 +336,26 @@ class TestStrangers:
     def woken(self) -> tuple[Cache, list[Key]]:
         """Return a cache with the Deployment shop/web and its ReplicaSet, and who is woken from now on."""
         keys: list[Key] = []
-        found = Cache(assess, lambda key, *, urgent: keys.append(key) if not urgent else None)
-        found.sources.upsert(deployment(labels={"splitter.io/split": "enabled"}))
-        found.replica_sets.upsert(replica_set(version=2))
+        result = Cache(assess, lambda key, *, urgent: keys.append(key) if not urgent else None)
+        result.sources.upsert(deployment(labels={"splitter.io/split": "enabled"}))
+        result.replica_sets.upsert(replica_set(version=2))
         keys.clear()
-        return found, keys
+        return result, keys
 
     def test_pods_of_another_namespace(self) -> None:
         """A pod that names somebody's ReplicaSet by its UID is none of its pods, and enqueues nobody."""
-        found, keys = self.woken()
-        found.pods.upsert(pod("fake", namespace="evil"))
+        result, keys = self.woken()
+        result.pods.upsert(pod("fake", namespace="evil"))
         assert not keys
-        assert found.pods.find("owner", ("evil", "uid-web-1"))
-        assert not found.pods.find("owner", ("shop", "uid-web-1"))
-        found.pods.upsert(pod("own"))
+        assert result.pods.find("owner", ("evil", "uid-web-1"))
+        assert not result.pods.find("owner", ("shop", "uid-web-1"))
+        result.pods.upsert(pod("own"))
         assert keys == [Key("Deployment", "shop", "web")]
 
     def test_owners_that_nobody_is_called(self) -> None:
         """A ReplicaSet whose owner's name is a path is nobody's; the watch that tells of it goes on."""
-        found, keys = self.woken()
+        result, keys = self.woken()
         forged = [owner("Deployment", "../../shop/deployments/web")]
-        found.replica_sets.upsert(replica_set("fake", namespace="evil", ownerReferences=forged))
+        result.replica_sets.upsert(replica_set("fake", namespace="evil", ownerReferences=forged))
         assert not keys
-        assert found.workloads() == {Key("Deployment", "shop", "web")}
+        assert result.workloads() == {Key("Deployment", "shop", "web")}

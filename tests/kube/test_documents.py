@@ -23,28 +23,28 @@ def nested(depth: int, opens: str = '{"a":', closes: str = "}") -> str:
 def test_the_neighbours_of_something_deep_are_read(depth: int, opens: str, closes: str) -> None:
     """One object of a list does not hide the others, and is read but for that."""
     text = f'{{"items": [{{"name": "web"}}, {{"deep": {nested(depth, opens, closes)}, "name": "evil"}}]}}'
-    found = read_json(text.encode())
-    assert found["items"][0] == {"name": "web"}
-    assert found["items"][1]["name"] == "evil"
+    result = read_json(text.encode())
+    assert result["items"][0] == {"name": "web"}
+    assert result["items"][1]["name"] == "evil"
 
 
 def test_what_the_parser_takes_is_left_whole() -> None:
     """Nothing is cut that can be read."""
-    found = read_json(nested(PARSER_DEPTH - 1).encode())
+    result = read_json(nested(PARSER_DEPTH - 1).encode())
     for _ in range(PARSER_DEPTH - 1):
-        found = found["a"]
-    assert found == 1
+        result = result["a"]
+    assert result == 1
 
 
 def test_all_that_lies_less_deep_stays() -> None:
     """The cut is where it has to be."""
     deep = nested(SERVER_DEPTH)
     text = '{"b":2,"a":' * (MAX_DEPTH - 1) + deep + "}" * (MAX_DEPTH - 1)
-    found = read_json(text.encode())
+    result = read_json(text.encode())
     for _ in range(MAX_DEPTH - 1):
-        assert found["b"] == 2
-        found = found["a"]
-    assert found == {"a": None}
+        assert result["b"] == 2
+        result = result["a"]
+    assert result == {"a": None}
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ class TestEdits:
         names = [f"V{number}" for number in range(MAX_EDITS + 5)]
         below: Raw = {f'k:{{"name":"{name}"}}': {"f:value": {}} for name in reversed(names)}
         raw = twin(writes("x", in_container(env=below)), env=[{"name": name, "value": "1"} for name in names])
-        found = parse.twin(raw).edits
-        assert len(found) == MAX_EDITS
-        assert {edit.value for edit in found} == {"1"}
+        result = parse.twin(raw).edits
+        assert len(result) == MAX_EDITS
+        assert {edit.value for edit in result} == {"1"}
 
     def test_an_annotation(self) -> None:
         """Names with dots and slashes are names like any other."""

@@ -48,9 +48,9 @@ class Town:
 
     def body(self, number: int) -> dict[str, Any]:
         """Return what arrived with one request."""
-        found = self.script.asked[number].body
-        assert isinstance(found, dict)
-        return found
+        result = self.script.asked[number].body
+        assert isinstance(result, dict)
+        return result
 
     def name(self, number: int) -> str:
         """Return the name of the Event that a request is about."""

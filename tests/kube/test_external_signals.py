@@ -41,8 +41,8 @@ def event(reason: str, name: str = "spot-a", *, version: int = 20, kind: str = "
 
 def node(version: int = 5, labels: dict[str, str] | None = None, **spec: object) -> Raw:
     """Return a Ready spot node."""
-    found = metadata("spot-a", version=version, namespace="", labels=labels or SPOT)
-    return {"metadata": found, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    result = metadata("spot-a", version=version, namespace="", labels=labels or SPOT)
+    return {"metadata": result, "spec": spec, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 def claim(*, spot: bool = True, version: int = 10, disrupted: bool = False) -> Raw:
@@ -194,15 +194,15 @@ class TestNodeEvents:
 
     def test_are_heard_before_their_node(self) -> None:
         """Watches come in any order."""
-        found = Woken()
-        found.cache.external_signals.events.upsert(event("SpotInterrupted", "spot-b"))
-        assert found.calls == []
+        result = Woken()
+        result.cache.external_signals.events.upsert(event("SpotInterrupted", "spot-b"))
+        assert result.calls == []
         raw = node(30)
         raw["metadata"] |= {"name": "spot-b", "uid": "uid-spot-b"}
-        found.cache.nodes.upsert(raw)
-        record = found.cache.nodes.one("name", "spot-b")
+        result.cache.nodes.upsert(raw)
+        record = result.cache.nodes.one("name", "spot-b")
         assert record is not None
-        assert found.cache.node_state(record, NOW).health is Health.DOOMED
+        assert result.cache.node_state(record, NOW).health is Health.DOOMED
 
     def test_that_go_leave_no_trace(self, woken: Woken) -> None:
         """The API server forgets Events after an hour."""
@@ -223,8 +223,8 @@ class TestNodeEvents:
     )
     def test_tell_their_time_in_their_own_ways(self, fields: dict[str, Any], seen_s: float) -> None:
         """By both Event APIs and by old recorders; at least they were created."""
-        found = parse.node_event(event("SpotInterrupted", **fields))
-        assert found.event.at == NOW + timedelta(seconds=seen_s)
+        result = parse.node_event(event("SpotInterrupted", **fields))
+        assert result.event.at == NOW + timedelta(seconds=seen_s)
 
 
 class TestReflectors:
@@ -337,8 +337,8 @@ nodeGroups:
 
 def config_map(text: str | None, version: int = 20) -> Raw:
     """Return the ConfigMap."""
-    found = metadata("cluster-autoscaler-status", version=version, namespace="kube-system")
-    return {"metadata": found} if text is None else {"metadata": found, "data": {"status": text}}
+    result = metadata("cluster-autoscaler-status", version=version, namespace="kube-system")
+    return {"metadata": result} if text is None else {"metadata": result, "data": {"status": text}}
 
 
 class TestStatusOfClusterAutoscaler:
@@ -346,19 +346,21 @@ class TestStatusOfClusterAutoscaler:
 
     def test_is_read(self) -> None:
         """Its time, and which groups are in backoff, with the provider's word."""
-        found = parse.autoscaler_status(STATUS)
-        assert found is not None
-        assert found.at == NOW - timedelta(seconds=10)
-        assert [(group.name, group.backoff, group.why) for group in found.groups] == [
+        autoscaler_status = parse.autoscaler_status(STATUS)
+        assert autoscaler_status is not None
+        assert autoscaler_status.at == NOW - timedelta(seconds=10)
+        assert [(group.name, group.backoff, group.why) for group in autoscaler_status.groups] == [
             ("eks-spot-a", True, "InsufficientInstanceCapacity"),
             ("eks-workers", False, ""),
         ]
 
     def test_is_read_with_an_offset(self) -> None:
         """Go writes the zone of the machine that it runs on."""
-        found = parse.autoscaler_status(STATUS.replace("09:59:50.546750398 +0000 UTC", "11:59:50 +0200 CEST"))
-        assert found is not None
-        assert found.at == NOW - timedelta(seconds=10)
+        autoscaler_status = parse.autoscaler_status(
+            STATUS.replace("09:59:50.546750398 +0000 UTC", "11:59:50 +0200 CEST")
+        )
+        assert autoscaler_status is not None
+        assert autoscaler_status.at == NOW - timedelta(seconds=10)
 
     @pytest.mark.parametrize(
         "text",

@@ -99,8 +99,8 @@ class Leases:
         assert self.lease is not None
         if changes:
             self.store({**self.lease, "spec": {**self.lease["spec"], **changes}})
-        found: Json = self.lease["spec"]
-        return found
+        result: Json = self.lease["spec"]
+        return result
 
 
 @pytest.fixture

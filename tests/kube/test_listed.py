@@ -18,12 +18,12 @@ async def test_a_known_collection_answers_alone() -> None:
         listed = Listed(client)
         listed.know(workloads("Deployment"))
         listed.keep(HERE, deployment("web"))
-        found = await listed.find(HERE.of("web"))
-        assert found is not None
-        assert found["metadata"]["name"] == "web"
+        result = await listed.find(HERE.of("web"))
+        assert result is not None
+        assert result["metadata"]["name"] == "web"
         assert await listed.find(HERE.of("api")) is None
         assert await listed.find(THERE.of("web")) is None
-        assert [page["items"] async for page in listed.pages(HERE)] == [[found]]
+        assert [page["items"] async for page in listed.pages(HERE)] == [[result]]
         assert [page["items"] async for page in listed.pages(THERE)] == [[]]
     assert script.asked == []
 

@@ -80,12 +80,12 @@ class TestInstants:
 class TestPods:
     def test_ready_on_a_node(self) -> None:
         """A ready pod: since when, where, whose."""
-        found = parse.pod(pod("a", {"nodeName": "spot-1"}, {"conditions": [condition("Ready")]}, version=12))
-        assert (found.name, found.uid, found.namespace, found.version) == ("a", "uid-a", "shop", 12)
-        assert (found.node, found.owner_uid) == ("spot-1", "uid-web-1")
-        assert found.ready_since == parse.instant(READY)
-        assert found.created == parse.instant(CREATED)
-        assert (found.terminating, found.finished, found.trouble) == (False, False, None)
+        result = parse.pod(pod("a", {"nodeName": "spot-1"}, {"conditions": [condition("Ready")]}, version=12))
+        assert (result.name, result.uid, result.namespace, result.version) == ("a", "uid-a", "shop", 12)
+        assert (result.node, result.owner_uid) == ("spot-1", "uid-web-1")
+        assert result.ready_since == parse.instant(READY)
+        assert result.created == parse.instant(CREATED)
+        assert (result.terminating, result.finished, result.trouble) == (False, False, None)
 
     @pytest.mark.parametrize(("written", "seconds"), [(None, 30), (0, 0), (45, 45), (2**63 - 1, 3600)])
     def test_termination(self, written: int | None, seconds: int) -> None:
@@ -101,8 +101,8 @@ class TestPods:
 
     def test_fresh(self) -> None:
         """A pod without any status is not bound, not ready and not known to be unschedulable."""
-        found = parse.pod(pod())
-        assert (found.node, found.ready_since, found.unschedulable_since) == (None, None, None)
+        result = parse.pod(pod())
+        assert (result.node, result.ready_since, result.unschedulable_since) == (None, None, None)
 
     def test_not_ready(self) -> None:
         """A pod whose readiness is False or Unknown is not ready."""
@@ -115,8 +115,8 @@ class TestPods:
     def test_unschedulable(self, reason: str, since: str | None) -> None:
         """Only what the scheduler has looked at and found no place for is unschedulable."""
         conditions = [condition("PodScheduled", "False", reason=reason)]
-        found = parse.pod(pod(status={"conditions": conditions})).unschedulable_since
-        assert found == (parse.instant(since) if since else None)
+        result = parse.pod(pod(status={"conditions": conditions})).unschedulable_since
+        assert result == (parse.instant(since) if since else None)
 
     def test_scheduled(self) -> None:
         """A scheduled pod is not unschedulable."""
@@ -136,8 +136,8 @@ class TestPods:
     @pytest.mark.parametrize(("grace_s", "asked"), [(0, "09:30:00"), (30, "09:29:30"), (1800, "09:00:00")])
     def test_asked_to_end(self, grace_s: int, asked: str) -> None:
         """Its deletionTimestamp is when the grace is over; a grace of any length can be read."""
-        found = parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=grace_s))
-        assert found.terminating_since == parse.instant(f"2026-01-05T{asked}Z")
+        result = parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=grace_s))
+        assert result.terminating_since == parse.instant(f"2026-01-05T{asked}Z")
         assert parse.pod(pod(deletionTimestamp=READY, deletionGracePeriodSeconds=10**18)).terminating_since
 
     def test_owner_must_control(self) -> None:
@@ -153,8 +153,10 @@ class TestPods:
         waiting = {"reason": "ErrImagePull", "message": "not found"}
         first = {"name": "first", "image": "first:1", "ready": False, "state": {"waiting": waiting}}
         main = {"name": "web", "ready": False, "state": {"waiting": {"reason": "PodInitializing"}}}
-        found = parse.pod(pod(status={"initContainerStatuses": [first], "containerStatuses": [main]})).trouble
-        assert found == Trouble(Reason.IMAGE_PULL_FAILED, '"first:1": not found')
+        result = parse.pod(
+            pod(status={"initContainerStatuses": [first], "containerStatuses": [main]})
+        ).trouble
+        assert result == Trouble(Reason.IMAGE_PULL_FAILED, '"first:1": not found')
 
     def test_crash(self) -> None:
         """How a container ended last is kept while it runs again and is not ready."""
@@ -166,31 +168,31 @@ class TestPods:
             "state": {"running": {}},
             "lastState": last,
         }
-        found = parse.pod(pod(status={"containerStatuses": [status]})).trouble
-        assert found == Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
+        result = parse.pod(pod(status={"containerStatuses": [status]})).trouble
+        assert result == Trouble(Reason.CRASH_LOOPING, "container web ends with exit code 1 (Error)")
 
     def test_never_began(self) -> None:
         """What the runtime said of a container that never began is kept while it is tried again."""
         last = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}}
         state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
         status = {"name": "web", "ready": False, "restartCount": 1, "state": state, "lastState": last}
-        found = parse.pod(pod(status={"containerStatuses": [status]})).trouble
-        assert found == Trouble(Reason.CONTAINER_CONFIG_INVALID, "container web: no such file")
+        result = parse.pod(pod(status={"containerStatuses": [status]})).trouble
+        assert result == Trouble(Reason.CONTAINER_CONFIG_INVALID, "container web: no such file")
 
     def test_no_trouble_when_ready(self) -> None:
         """What a ready pod has been through is not kept."""
         last = {"terminated": {"exitCode": 1, "reason": "Error"}}
         status = {"name": "web", "ready": False, "restartCount": 4, "lastState": last}
-        found = parse.pod(pod(status={"conditions": [condition("Ready")], "containerStatuses": [status]}))
-        assert (found.trouble, found.unready_since) == (None, None)
+        result = parse.pod(pod(status={"conditions": [condition("Ready")], "containerStatuses": [status]}))
+        assert (result.trouble, result.unready_since) == (None, None)
 
     def test_scheduler(self) -> None:
         """Why the scheduler leaves a pod alone is kept."""
         gated = condition("PodScheduled", "False", reason="SchedulingGated")
-        found = parse.pod(pod(status={"conditions": [gated]}))
-        assert found.trouble is not None
-        assert found.trouble.reason is Reason.SCHEDULING_GATED
-        assert found.unschedulable_since is None
+        result = parse.pod(pod(status={"conditions": [gated]}))
+        assert result.trouble is not None
+        assert result.trouble.reason is Reason.SCHEDULING_GATED
+        assert result.unschedulable_since is None
 
     @pytest.mark.parametrize(
         ("conditions", "since"),
@@ -205,14 +207,14 @@ class TestPods:
     )
     def test_unready_since(self, conditions: list[Raw], since: str | None) -> None:
         """A bound pod is not ready since it ceased to be, or since it was bound."""
-        found = parse.pod(pod(status={"conditions": conditions})).unready_since
-        assert found == (parse.instant(since) if since else None)
+        result = parse.pod(pod(status={"conditions": conditions})).unready_since
+        assert result == (parse.instant(since) if since else None)
 
     def test_deletion_costs(self) -> None:
         """The cost of a deletion, and what the user had before we changed it."""
         annotations = {parse.DELETION_COST: "-1000", parse.COST_BEFORE: "5"}
-        found = parse.pod(pod(annotations=annotations))
-        assert (found.deletion_cost, found.cost_before) == ("-1000", "5")
+        result = parse.pod(pod(annotations=annotations))
+        assert (result.deletion_cost, result.cost_before) == ("-1000", "5")
         assert (parse.pod(pod()).deletion_cost, parse.pod(pod()).cost_before) == (None, None)
 
 
@@ -247,8 +249,8 @@ class TestRequests:
         values = {"key": "zone", "operator": "NotIn", "values": [f"z{number}" for number in range(10_000)]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [values]}]}
         chosen = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        found = parse.pod_request({"containers": [], "affinity": chosen})
-        assert (found.affinity, found.requirements) == ((NodeTerm(),), 1)
+        pod_request = parse.pod_request({"containers": [], "affinity": chosen})
+        assert (pod_request.affinity, pod_request.requirements) == ((NodeTerm(),), 1)
 
     def test_containers_add_up(self) -> None:
         """All containers run at once."""
@@ -258,8 +260,8 @@ class TestRequests:
     def test_largest_init_container_counts(self) -> None:
         """Init containers run one after the other, before the rest: only the largest can matter."""
         init = [requests(cpu="2"), requests(cpu="500m", memory="1Gi")]
-        found = self.asked(containers=[requests(cpu="1", memory="2Gi")], initContainers=init)
-        assert found == {"cpu": 2000, "memory": 2 * 2**30}
+        asked = self.asked(containers=[requests(cpu="1", memory="2Gi")], initContainers=init)
+        assert asked == {"cpu": 2000, "memory": 2 * 2**30}
 
     def test_sidecars_run_beside(self) -> None:
         """An init container that restarts always goes on running."""
@@ -269,8 +271,8 @@ class TestRequests:
     def test_of_the_pod_as_a_whole(self) -> None:
         """What is asked for the whole pod counts in place of its containers', resource by resource."""
         whole = {"requests": {"cpu": "8"}}
-        found = self.asked(containers=[requests(cpu="1", memory="1Gi")], resources=whole)
-        assert found == {"cpu": 8000, "memory": 2**30}
+        asked = self.asked(containers=[requests(cpu="1", memory="1Gi")], resources=whole)
+        assert asked == {"cpu": 8000, "memory": 2**30}
 
     def test_overhead(self) -> None:
         """The overhead of a runtime class comes on top."""
@@ -285,23 +287,27 @@ class TestReplicaSets:
     def test_attached(self) -> None:
         """A ReplicaSet that the Deployment controls: whose, how many, which template."""
         status = {"replicas": 3, "availableReplicas": 2}
-        found = parse.replica_set({**replica_set(labels={"app": "web"}), "status": status})
-        assert (found.controller_uid, found.owner_uids, found.owner_name) == ("uid-web", ("uid-web",), "web")
-        assert (found.spec_replicas, found.status_replicas, found.available_replicas) == (3, 3, 2)
-        assert found.labels == {"app": "web"}
-        assert found.template_labels == {"app": "web", "pod-template-hash": "1"}
+        result = parse.replica_set({**replica_set(labels={"app": "web"}), "status": status})
+        assert (result.controller_uid, result.owner_uids, result.owner_name) == (
+            "uid-web",
+            ("uid-web",),
+            "web",
+        )
+        assert (result.spec_replicas, result.status_replicas, result.available_replicas) == (3, 3, 2)
+        assert result.labels == {"app": "web"}
+        assert result.template_labels == {"app": "web", "pod-template-hash": "1"}
 
     def test_parked(self) -> None:
         """A parked one still has its owner, and no controller."""
         owners = [owner("Deployment", "web", controller=False)]
-        found = parse.replica_set(replica_set(ownerReferences=owners))
-        assert (found.controller_uid, found.owner_name) == (None, "web")
+        result = parse.replica_set(replica_set(ownerReferences=owners))
+        assert (result.controller_uid, result.owner_name) == (None, "web")
 
     def test_foreign(self) -> None:
         """A ReplicaSet without owner, or with one that is no Deployment, belongs to no source."""
         for owners in ([], [owner("Rollout", "web")]):
-            found = parse.replica_set(replica_set(ownerReferences=owners))
-            assert (found.owner_uids, found.owner_name) == ((), None)
+            result = parse.replica_set(replica_set(ownerReferences=owners))
+            assert (result.owner_uids, result.owner_name) == ((), None)
 
     def test_template_without_the_controllers_hash(self) -> None:
         """The template's hash leaves out the label that the Deployment controller adds to each."""
@@ -316,21 +322,21 @@ class TestReplicaSets:
         source = deployment()
         template: dict[str, Any] = json.loads(json.dumps(source["spec"]["template"]))
         template["metadata"]["labels"]["pod-template-hash"] = "abc"
-        found = parse.replica_set(replica_set(spec={"template": template}))
-        assert parse.source(source).view.template_hash == found.template_hash
+        result = parse.replica_set(replica_set(spec={"template": template}))
+        assert parse.source(source).view.template_hash == result.template_hash
 
     def test_defaults(self) -> None:
         """One without `replicas` wants 1; one without a status has none."""
         raw = replica_set()
         del raw["spec"]["replicas"]
-        found = parse.replica_set(raw)
-        assert (found.spec_replicas, found.status_replicas, found.available_replicas) == (1, 0, 0)
+        result = parse.replica_set(raw)
+        assert (result.spec_replicas, result.status_replicas, result.available_replicas) == (1, 0, 0)
 
     def test_refusal(self) -> None:
         """Why the API server takes no more pods is kept; that some could not be deleted is not."""
         failure = condition("ReplicaFailure", reason="FailedCreate", message="exceeded quota: small")
-        found = parse.replica_set({**replica_set(), "status": {"conditions": [failure]}})
-        assert found.refusal == Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
+        result = parse.replica_set({**replica_set(), "status": {"conditions": [failure]}})
+        assert result.refusal == Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
         failure["reason"] = "FailedDelete"
         assert parse.replica_set({**replica_set(), "status": {"conditions": [failure]}}).refusal is None
 
@@ -572,17 +578,17 @@ class TestTwins:
         """A twin: whose, which pool, how many, from which rendering."""
         status = {"replicas": 5, "availableReplicas": 3, "updatedReplicas": 2, "observedGeneration": 1}
         annotations = {"splitter.io/rendered-hash": "abc"}
-        found = parse.twin(twin("spot", rolling(2, 0), status, annotations=annotations))
-        assert (found.source, found.source_uid) == (Key("Deployment", "shop", "web"), "uid-web")
-        assert (found.pool, found.rendered_hash, found.observed) == (Pool.SPOT, "abc", True)
+        result = parse.twin(twin("spot", rolling(2, 0), status, annotations=annotations))
+        assert (result.source, result.source_uid) == (Key("Deployment", "shop", "web"), "uid-web")
+        assert (result.pool, result.rendered_hash, result.observed) == (Pool.SPOT, "abc", True)
         counts = (
-            found.spec_replicas,
-            found.status_replicas,
-            found.available_replicas,
-            found.updated_replicas,
+            result.spec_replicas,
+            result.status_replicas,
+            result.available_replicas,
+            result.updated_replicas,
         )
         assert counts == (4, 5, 3, 2)
-        assert (found.max_surge, found.max_unavailable) == (2, 0)
+        assert (result.max_surge, result.max_unavailable) == (2, 0)
 
     def test_of_nobody(self) -> None:
         """A Deployment of a user's with our label, no owner and nothing that says whose twin it is: none."""
@@ -597,8 +603,8 @@ class TestTwins:
 
     def test_fresh(self) -> None:
         """A twin that its controller has not seen yet has nothing and is not observed."""
-        found = parse.twin(twin())
-        assert (found.status_replicas, found.updated_replicas, found.observed) == (0, 0, False)
+        result = parse.twin(twin())
+        assert (result.status_replicas, result.updated_replicas, result.observed) == (0, 0, False)
 
     def test_request(self) -> None:
         """What the scheduler will look at: requests, selector, required affinity, tolerations."""
@@ -614,14 +620,14 @@ class TestTwins:
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": affinity}},
             "tolerations": [{"operator": "Exists"}, {"key": "spot", "value": "true", "effect": "NoSchedule"}],
         }
-        found = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
-        assert found.requests == {"cpu": 100}
-        assert found.node_selector == {"zone": "a"}
-        assert found.affinity == (
+        result = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
+        assert result.requests == {"cpu": 100}
+        assert result.node_selector == {"zone": "a"}
+        assert result.affinity == (
             NodeTerm((MatchExpression("pool", "In", ("a", "b")),), ()),
             NodeTerm((), (MatchExpression("metadata.name", "Exists", ()),)),
         )
-        assert found.tolerations == (
+        assert result.tolerations == (
             Toleration("", "Exists", "", ""),
             Toleration("spot", "Equal", "true", "NoSchedule"),
         )
@@ -632,8 +638,8 @@ class TestTwins:
     )
     def test_request_of_nothing(self, spec: Raw) -> None:
         """A pod that asks for nothing fits by resources alone."""
-        found = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
-        assert (found.affinity, found.tolerations, found.node_selector) == ((), (), {})
+        result = parse.twin(twin(spec={"template": {"metadata": {}, "spec": spec}})).request
+        assert (result.affinity, result.tolerations, result.node_selector) == ((), (), {})
 
 
 def split(status: object = None, spec: Raw | None = None) -> Raw:
@@ -652,9 +658,9 @@ class TestSplits:
             "rebalance": {"lost": True},
             "policyAnnotations": {"splitter.io/soak": "5m"},
         }
-        found = parse.split(split(status))
-        assert found.source == Key("Deployment", "shop", "web")
-        view = found.view
+        result = parse.split(split(status))
+        assert result.source == Key("Deployment", "shop", "web")
+        view = result.view
         assert (view.takes_over, view.state, view.conflict) == (True, "Steady", True)
         assert view.write_conflicts == (parse.instant(READY),)
         assert view.rebalance == {"lost": True}
@@ -674,9 +680,9 @@ class TestSplits:
 
     def test_spec_emptied_by_hand(self) -> None:
         """A Split whose spec says nothing is about the Deployment of its own name."""
-        found = parse.split(split(spec={}))
-        assert found.source == Key("Deployment", "shop", "web")
-        assert not found.view.takes_over
+        result = parse.split(split(spec={}))
+        assert result.source == Key("Deployment", "shop", "web")
+        assert not result.view.takes_over
 
     def test_status_is_canonical(self) -> None:
         """The order of keys is not a change that would be written again and again."""
@@ -688,8 +694,8 @@ class TestNamespaces:
     def test_only_ours(self) -> None:
         """Of a namespace only our own annotations are kept."""
         annotations = {"splitter.io/soak": "5m", "field.cattle.io/projectId": "p"}
-        found = parse.namespace({"metadata": metadata("shop", annotations=annotations)})
-        assert (found.name, found.annotations) == ("shop", {"splitter.io/soak": "5m"})
+        result = parse.namespace({"metadata": metadata("shop", annotations=annotations)})
+        assert (result.name, result.annotations) == ("shop", {"splitter.io/soak": "5m"})
 
     def test_without_annotations(self) -> None:
         """A namespace that says nothing has no defaults."""
@@ -699,7 +705,7 @@ class TestNamespaces:
 class TestNodes:
     def test_as_found(self) -> None:
         """What the classifier reads of a node."""
-        found = parse.node_facts(
+        node_facts = parse.node_facts(
             {
                 "metadata": metadata("spot-1", labels={"pool": "spot"}, annotations={"a": "b"}),
                 "spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}], "unschedulable": True},
@@ -709,20 +715,29 @@ class TestNodes:
                 },
             }
         )
-        assert (found.name, found.uid, found.labels) == ("spot-1", "uid-spot-1", {"pool": "spot"})
-        assert (found.annotations, found.unschedulable) == ({"a": "b"}, True)
-        assert found.taints == (Taint("gone", "", "NoSchedule"),)
+        assert (node_facts.name, node_facts.uid, node_facts.labels) == (
+            "spot-1",
+            "uid-spot-1",
+            {"pool": "spot"},
+        )
+        assert (node_facts.annotations, node_facts.unschedulable) == ({"a": "b"}, True)
+        assert node_facts.taints == (Taint("gone", "", "NoSchedule"),)
         at = parse.instant(READY)
-        assert found.conditions == (Condition("Ready", "Unknown", "NodeStatusUnknown", "", at),)
-        assert found.allocatable == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
-        assert found.deletion_timestamp is None
+        assert node_facts.conditions == (Condition("Ready", "Unknown", "NodeStatusUnknown", "", at),)
+        assert node_facts.allocatable == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
+        assert node_facts.deletion_timestamp is None
 
     def test_newborn(self) -> None:
         """A node that has registered and said nothing yet."""
-        found = parse.node_facts({"metadata": metadata("new")})
-        assert (found.taints, found.conditions, found.allocatable, found.unschedulable) == ((), (), {}, False)
+        node_facts = parse.node_facts({"metadata": metadata("new")})
+        assert (
+            node_facts.taints,
+            node_facts.conditions,
+            node_facts.allocatable,
+            node_facts.unschedulable,
+        ) == ((), (), {}, False)
 
     def test_going(self) -> None:
         """A node that is being deleted says since when."""
-        found = parse.node_facts({"metadata": metadata("old", deletionTimestamp=READY)})
-        assert found.deletion_timestamp == parse.instant(READY)
+        node_facts = parse.node_facts({"metadata": metadata("old", deletionTimestamp=READY)})
+        assert node_facts.deletion_timestamp == parse.instant(READY)

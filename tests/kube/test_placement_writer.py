@@ -160,8 +160,8 @@ class TestTelling:
     async def test_one_of_many_that_could_not_be_written(self, desk: Desk) -> None:
         """What it wanted is told until its write has failed, and then what its Split says."""
         desk.store.denied = f"{OURS}/splits/db-3-sts"
-        found = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
-        assert [k for k, one in enumerate(found) if isinstance(one, ApiError)] == [3]
+        result = await asyncio.gather(*(desk.place(f"db-{k}", 0) for k in range(5)), return_exceptions=True)
+        assert [k for k, one in enumerate(result) if isinstance(one, ApiError)] == [3]
         await desk.place("db-4", 0, 1)
         assert desk.store.published == {
             "db-0": [(0, 0)],
@@ -241,8 +241,8 @@ class TestSpotLabels:
 
     def labels(self, desk: Desk) -> list[str]:
         """Return what it has been told."""
-        found: list[str] = desk.store.objects[PLACEMENT]["spec"]["spotLabels"]
-        return found
+        result: list[str] = desk.store.objects[PLACEMENT]["spec"]["spotLabels"]
+        return result
 
     async def test_of_the_nodes_that_were_seen(self, desk: Desk) -> None:
         """Of spot nodes, not of others; they stay when the node goes, for it may come back."""

@@ -36,8 +36,8 @@ class World:
 
     def indexer(self, kind: str) -> Indexer[Any]:
         """Return the indexer of a kind."""
-        found: Indexer[Any] = getattr(self.cache, kind)
-        return found
+        result: Indexer[Any] = getattr(self.cache, kind)
+        return result
 
     def hears(self, kind: str, raw: Raw) -> bool:
         """Take a change that the watch tells, and return whether the workload was woken."""

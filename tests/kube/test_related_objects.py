@@ -98,8 +98,8 @@ class TestAutoscalers:
     async def test_that_loses_its_tolerance(self) -> None:
         """The average of an external or object metric is divided by a status that shows 0 replicas."""
         for kind in ("external", "object"):
-            found = await seen({HPAS: {"items": [autoscaler("web", "web", average(kind))]}})
-            assert found.untolerant_autoscaler == "HorizontalPodAutoscaler/web"
+            result = await seen({HPAS: {"items": [autoscaler("web", "web", average(kind))]}})
+            assert result.untolerant_autoscaler == "HorizontalPodAutoscaler/web"
 
     async def test_that_keeps_it(self) -> None:
         """A metric of the pods, or a window that was set, is as good as before."""
@@ -116,14 +116,14 @@ class TestClaims:
     async def test_one_node_only(self) -> None:
         """Both modes that keep a volume on one node; one mode more and it may be shared."""
         mounts = free_source(claims=("uploads",))
-        for modes, found in (
+        for modes, one in (
             (("ReadWriteOnce",), "uploads"),
             (("ReadWriteOncePod",), "uploads"),
             (("ReadWriteOnce", "ReadWriteMany"), ""),
             (("ReadOnlyMany",), ""),
         ):
             there = {f"{CLAIMS}/uploads": claim("uploads", *modes)}
-            assert (await seen(there, mounts)).one_node_claim == found
+            assert (await seen(there, mounts)).one_node_claim == one
 
     async def test_not_there_or_not_ours_to_read(self) -> None:
         """What cannot be known stands in nobody's way."""

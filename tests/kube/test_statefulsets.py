@@ -84,9 +84,9 @@ class TestSources:
         """`rollingUpdate.maxUnavailable`, a share rounded up; what cannot be read is the default."""
         rolling = {} if written is None else {"maxUnavailable": written}
         spec = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}, "minReadySeconds": 30}
-        found = parse.source(stateful_set(spec=spec)).view.stateful
-        assert found is not None
-        assert (found.update_at_once, found.min_ready_s) == (at_once, 30.0)
+        result = parse.source(stateful_set(spec=spec)).view.stateful
+        assert result is not None
+        assert (result.update_at_once, result.min_ready_s) == (at_once, 30.0)
 
     def test_split(self) -> None:
         """At 0, N is what was saved."""
@@ -241,11 +241,11 @@ class TestThePlaceholder:
         observer = Observer(None, Cache(partial(assess), nobody), reservations)  # type: ignore[arg-type]
         source = parse.source(stateful_set(labels={LABEL_SPLIT: "enabled"})).view
         split = parse.split(self.split(**({} if ordinals is None else {"onDemandOrdinals": ordinals})))
-        found = observer._held_request(source, split)  # noqa: SLF001
-        assert (found is not None) is asks
-        if found is not None:
-            assert found.affinity
-            assert {one.key for one in found.tolerations} >= {"cloud.google.com/gke-spot"}
+        pod_request = observer._held_request(source, split)  # noqa: SLF001
+        assert (pod_request is not None) is asks
+        if pod_request is not None:
+            assert pod_request.affinity
+            assert {one.key for one in pod_request.tolerations} >= {"cloud.google.com/gke-spot"}
 
     @pytest.mark.parametrize(("state", "woken"), [("Held", [DB]), ("Steady", [])])
     async def test_news_of_capacity_wake_who_waits(self, state: str, woken: list[Key]) -> None:

@@ -40,7 +40,7 @@ def stored(version: int = 7) -> Answer:
     return answer
 
 
-def as_stored(version: int, found: dict[str, Any]) -> dict[str, Any]:
+def as_stored(version: int, values: dict[str, Any]) -> dict[str, Any]:
     """Return the Split as the API server has it."""
     metadata = {
         "name": "web",
@@ -49,7 +49,7 @@ def as_stored(version: int, found: dict[str, Any]) -> dict[str, Any]:
         "resourceVersion": str(version),
         "creationTimestamp": "2026-01-05T09:00:00Z",
     }
-    return {"metadata": metadata, "spec": {"takeOver": True}, "status": found}
+    return {"metadata": metadata, "spec": {"takeOver": True}, "status": values}
 
 
 class Desk:

@@ -22,8 +22,8 @@ class Thing:
 
 def parse(raw: Mapping[str, Any]) -> Thing:
     """Parse a thing."""
-    found = raw["metadata"]
-    return Thing(found["uid"], found["namespace"], int(found["resourceVersion"]), raw["colour"])
+    result = raw["metadata"]
+    return Thing(result["uid"], result["namespace"], int(result["resourceVersion"]), raw["colour"])
 
 
 def thing(name: str, version: int = 1, colour: str = "red", **fields: Any) -> Raw:  # noqa: ANN401 (metadata's)

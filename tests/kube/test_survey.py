@@ -19,16 +19,16 @@ NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 def world() -> World:
     """Return a cluster with one namespace."""
-    found = World()
-    found.add_namespace("shop")
-    found.add_nodes(on_demand=1, spot=2)
-    return found
+    result = World()
+    result.add_namespace("shop")
+    result.add_nodes(on_demand=1, spot=2)
+    return result
 
 
-async def looked(found: World, folder: Path, *namespaces: str, reported: list[str] | None = None) -> Survey:
+async def looked(result: World, folder: Path, *namespaces: str, reported: list[str] | None = None) -> Survey:
     """Look at a cluster, or at some namespaces of it."""
     tell = reported.append if reported is not None else str
-    with found.served(folder / "kubeconfig"):
+    with result.served(folder / "kubeconfig"):
         client = await connect(folder / "kubeconfig", None, 5.0, connections=8)
         try:
             cache = Cache(partial(assess), _enqueue)
@@ -43,10 +43,10 @@ def _enqueue(key: Key, *, urgent: bool) -> None:
 
 async def test_a_candidate_has_what_was_seen_beside_it(tmp_path: Path) -> None:
     """Requests of one replica, starts of its Ready pods, its pods with their nodes."""
-    found = world()
-    found.add_deployment("web", 3, start_s=12, on_spot=1)
-    found.add_deployment("api", 2, start_s=None)
-    seen = await looked(found, tmp_path, "shop")
+    result = world()
+    result.add_deployment("web", 3, start_s=12, on_spot=1)
+    result.add_deployment("api", 2, start_s=None)
+    seen = await looked(result, tmp_path, "shop")
     (api, _), (web, source) = seen.candidates
     assert (source.key.name, source.replicas) == ("web", 3)
     assert (web.cpu_m, web.memory_bytes) == (500, 1024**3)
@@ -59,28 +59,28 @@ async def test_a_candidate_has_what_was_seen_beside_it(tmp_path: Path) -> None:
 
 async def test_old_replica_sets_of_another_of_the_name_say_nothing(tmp_path: Path) -> None:
     """A Deployment that was created anew is not as slow as the one before it."""
-    found = world()
-    found.add_deployment("web", 1, start_s=100)
-    found.objects["/apis/apps/v1/replicasets"][0]["metadata"]["ownerReferences"][0]["uid"] = "another"
-    seen = await looked(found, tmp_path, "shop")
+    text = world()
+    text.add_deployment("web", 1, start_s=100)
+    text.objects["/apis/apps/v1/replicasets"][0]["metadata"]["ownerReferences"][0]["uid"] = "another"
+    seen = await looked(text, tmp_path, "shop")
     assert [candidate.starts_s for candidate, _ in seen.candidates] == [()]
 
 
 async def test_it_tells_what_it_reads(tmp_path: Path) -> None:
     """Kind and number, and how many workloads it has looked at."""
-    found, reported = world(), list[str]()
-    found.add_deployment("web", 3)
-    await looked(found, tmp_path, "shop", reported=reported)
+    collected, reported = world(), list[str]()
+    collected.add_deployment("web", 3)
+    await looked(collected, tmp_path, "shop", reported=reported)
     assert "reading pods: 3" in reported
     assert reported[-1] == "looking at 1 of 1 workloads"
 
 
 async def test_it_reads_claims_only_for_who_mounts_some(tmp_path: Path) -> None:
     """No right is asked for that nothing needs."""
-    found = world()
-    found.add_deployment("web", 1)
-    await looked(found, tmp_path, "shop")
-    assert not [url for url in found.asked if "persistentvolume" in url]
+    result = world()
+    result.add_deployment("web", 1)
+    await looked(result, tmp_path, "shop")
+    assert not [url for url in result.asked if "persistentvolume" in url]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ async def test_it_fails_in_words(
     tmp_path: Path, forbidden: str, namespace: str, status: int, words: str
 ) -> None:
     """Where there is nothing to show at all."""
-    found = world()
-    found.forbidden = {forbidden} - {""}
+    result = world()
+    result.forbidden = {forbidden} - {""}
     with pytest.raises(ApiError, match=words) as raised:
-        await looked(found, tmp_path, namespace)
+        await looked(result, tmp_path, namespace)
     assert raised.value.status == status

@@ -15,9 +15,9 @@ def config_map(name: str = "small", *, version: int = 10, spot: str = "b", **fie
     """Return a ConfigMap that holds a set."""
     labels = {"splitter.io/template-set": "enabled"}
     annotations = {"splitter.io/namespaces": "shop"}
-    found = metadata(name, version=version, namespace="home", labels=labels, annotations=annotations)
+    result = metadata(name, version=version, namespace="home", labels=labels, annotations=annotations)
     data = {"deployment.on-demand.yaml.j2": "a", "deployment.spot.yaml.j2": spot}
-    return {"metadata": found, "data": data, **fields}
+    return {"metadata": result, "data": data, **fields}
 
 
 def source(name: str, template: str | None = None, *, namespace: str = "shop") -> Raw:

@@ -89,11 +89,11 @@ class TestReach:
     async def test_bound_to_a_zone_without_on_demand_nodes(self) -> None:
         """The member stays on spot, and it is said why; its neighbour goes everywhere."""
         objects = THERE | claimed(0, "v0") | volume("v0", "b") | claimed(1, "v1") | volume("v1", "a")
-        found = (await seen(objects, db("data"))).reach
-        assert (found[0].on_demand, found[0].spot) == (False, True)
-        assert found[0].why == ("volume v0 can be attached in zone b only, where there is no on-demand node")
-        assert (found[1].on_demand, found[1].spot, found[1].why) == (True, True, "")
-        assert text.loads(found[1].terms_json) == [
+        result = (await seen(objects, db("data"))).reach
+        assert (result[0].on_demand, result[0].spot) == (False, True)
+        assert result[0].why == ("volume v0 can be attached in zone b only, where there is no on-demand node")
+        assert (result[1].on_demand, result[1].spot, result[1].why) == (True, True, "")
+        assert text.loads(result[1].terms_json) == [
             {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a"]}]}
         ]
 
@@ -101,8 +101,8 @@ class TestReach:
         """Two in two zones reach no node at all."""
         other = {f"{CLAIMS}/log-db-0": {"metadata": metadata("log-db-0"), "spec": {"volumeName": "w0"}}}
         objects = THERE | claimed(0, "v0") | volume("v0", "a") | other | volume("w0", "b")
-        found = (await seen(objects, db("data", "log", replicas=1))).reach[0]
-        assert (found.on_demand, found.spot) == (False, False)
+        result = (await seen(objects, db("data", "log", replicas=1))).reach[0]
+        assert (result.on_demand, result.spot) == (False, False)
 
     @pytest.mark.parametrize(
         "objects",
@@ -128,9 +128,11 @@ class TestReach:
 class TestSupport:
     async def test_a_crd_of_before(self) -> None:
         """The policy is there, and nothing that it could read."""
-        found = (await seen(THERE, db(), (404, ""), message="404 page not found")).unplaceable
-        assert found.startswith("this cluster does not know Placements (placements.splitter.io); apply manif")
-        assert "annotate splitter.io/mode=twins" in found
+        result = (await seen(THERE, db(), (404, ""), message="404 page not found")).unplaceable
+        assert result.startswith(
+            "this cluster does not know Placements (placements.splitter.io); apply manif"
+        )
+        assert "annotate splitter.io/mode=twins" in result
 
     async def test_policy_and_binding_are_there(self) -> None:
         """Then nothing is in the way."""
@@ -150,9 +152,9 @@ class TestSupport:
         self, objects: dict[str, Raw], missing: tuple[int, str], words: str
     ) -> None:
         """And what to do, and that twins may be asked for."""
-        found = (await seen(objects, db(), missing)).unplaceable
-        assert words in found
-        assert "annotate splitter.io/mode=twins" in found
+        result = (await seen(objects, db(), missing)).unplaceable
+        assert words in result
+        assert "annotate splitter.io/mode=twins" in result
 
 
 class TestTakenClaims:
@@ -171,8 +173,8 @@ class TestTakenClaims:
             **self.claim("data-db-spot-1001"),
             **self.claim("data-db-spot-1002"),
         }
-        found = await seen(there, twins_of("data", "log"))
-        assert found.taken_claims == {
+        result = await seen(there, twins_of("data", "log"))
+        assert result.taken_claims == {
             Pool.ON_DEMAND: (0, "log-db-on-demand-0"),
             Pool.SPOT: (1, "data-db-spot-1001"),
         }

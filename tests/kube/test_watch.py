@@ -127,37 +127,37 @@ class TestList:
             page(thing("b", 2), version=10, more="token/2"),
             page(thing("c", 3), version=10),
         ]
-        async with following(Script().then(*pages).watched(open_watch()), "app=web") as found:
-            await found.until({"a": 1, "b": 2, "c": 3})
-            assert found.things.lists == [(["a", "b", "c"], None, 10)]
-            assert [asked.query.get("continue") for asked in found.lists] == [None, "token 1", "token/2"]
-            assert {asked.query["limit"] for asked in found.lists} == {"100"}
-            assert {asked.query["labelSelector"] for asked in found.lists + found.watches} == {"app=web"}
-            assert found.watches[0].query["resourceVersion"] == "10"
+        async with following(Script().then(*pages).watched(open_watch()), "app=web") as result:
+            await result.until({"a": 1, "b": 2, "c": 3})
+            assert result.things.lists == [(["a", "b", "c"], None, 10)]
+            assert [asked.query.get("continue") for asked in result.lists] == [None, "token 1", "token/2"]
+            assert {asked.query["limit"] for asked in result.lists} == {"100"}
+            assert {asked.query["labelSelector"] for asked in result.lists + result.watches} == {"app=web"}
+            assert result.watches[0].query["resourceVersion"] == "10"
 
     async def test_synced_after_the_last_page(self) -> None:
         """A half-read list is no list: an empty store at the start would look like a deleted world."""
         pages = [page(thing("a", 1), version=10, more="token"), refusal(403, "Forbidden", "no more")]
-        async with following(Script().then(*pages).watched(open_watch())) as found:
-            assert (await found.until_failed()).status == 403
-            assert not found.reflector.synced.is_set()
-            assert found.things.lists == []
+        async with following(Script().then(*pages).watched(open_watch())) as result:
+            assert (await result.until_failed()).status == 403
+            assert not result.reflector.synced.is_set()
+            assert result.things.lists == []
 
     async def test_one_namespace(self) -> None:
         """A list of one namespace says so to the store, which may hold others."""
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
         path = ResourcePath.read("/api/v1/namespaces/shop/things")
-        async with following(script, path=path) as found:
-            await found.until({"a": 1})
-            assert found.things.lists == [(["a"], "shop", 10)]
+        async with following(script, path=path) as result:
+            await result.until({"a": 1})
+            assert result.things.lists == [(["a"], "shop", 10)]
 
     async def test_refused_at_first(self) -> None:
         """A list that is refused is asked for again, until it is given."""
         script = Script().then(refusal(403, "Forbidden", "not yet"), page(thing("a", 1), version=10))
-        async with following(script.watched(open_watch())) as found:
-            await found.until({"a": 1})
-            assert found.reflector.synced.is_set()
-            assert found.reflector.error is None
+        async with following(script.watched(open_watch())) as result:
+            await result.until({"a": 1})
+            assert result.reflector.synced.is_set()
+            assert result.reflector.error is None
 
     async def test_expired_in_the_middle(self) -> None:
         """A list whose next page is too old begins anew."""
@@ -166,10 +166,10 @@ class TestList:
             refusal(410, "Expired", "the continue token is too old"),
             page(thing("b", 11), version=12),
         ]
-        async with following(Script().then(*pages).watched(open_watch())) as found:
-            await found.until({"b": 11})
-            assert found.things.lists == [(["b"], None, 12)]
-            assert found.watches[0].query["resourceVersion"] == "12"
+        async with following(Script().then(*pages).watched(open_watch())) as result:
+            await result.until({"b": 11})
+            assert result.things.lists == [(["b"], None, 12)]
+            assert result.watches[0].query["resourceVersion"] == "12"
 
     async def test_once(self) -> None:
         """A single look fills the store and watches nothing; what goes wrong is raised."""
@@ -192,42 +192,42 @@ class TestWatch:
             event("DELETED", thing("b", 13)),
         ]
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch(*changes))
-        async with following(script) as found:
-            await found.until({"a": 12})
-            assert len(found.lists) == 1
-            assert found.watches[0].query["allowWatchBookmarks"] == "true"
+        async with following(script) as result:
+            await result.until({"a": 12})
+            assert len(result.lists) == 1
+            assert result.watches[0].query["allowWatchBookmarks"] == "true"
 
     async def test_ends_and_goes_on(self) -> None:
         """A watch that ends after its time goes on from the last change, without another list."""
         first = watch(event("ADDED", thing("b", 11)))
         script = Script().then(page(thing("a", 1), version=10))
-        async with following(script.watched(first, open_watch(event("ADDED", thing("c", 12))))) as found:
-            await found.until({"a": 1, "b": 11, "c": 12}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "11"]
-            assert len(found.lists) == 1
+        async with following(script.watched(first, open_watch(event("ADDED", thing("c", 12))))) as result:
+            await result.until({"a": 1, "b": 11, "c": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "11"]
+            assert len(result.lists) == 1
 
     async def test_bookmarks(self) -> None:
         """A bookmark moves the version on and is no object; the next watch begins there."""
         first = watch(event("ADDED", thing("b", 11)), bookmark(90))
         script = Script().then(page(version=10)).watched(first, open_watch())
-        async with following(script) as found:
-            await found.until({"b": 11}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "90"]
+        async with following(script) as result:
+            await result.until({"b": 11}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "90"]
 
     async def test_unknown_events(self) -> None:
         """An event of a kind that does not exist yet is left alone."""
         strange = event("ANNOUNCED", thing("x", 11))
         script = Script().then(page(version=10)).watched(open_watch(strange, event("ADDED", thing("b", 12))))
-        async with following(script) as found:
-            await found.until({"b": 12})
+        async with following(script) as result:
+            await result.until({"b": 12})
 
     async def test_deleted_and_the_version(self) -> None:
         """A deletion carries the version to go on from, too."""
         first = watch(event("DELETED", thing("a", 15)))
         script = Script().then(page(thing("a", 1), version=10)).watched(first, open_watch())
-        async with following(script) as found:
-            await found.until({}, watches=2)
-            assert found.watches[1].query["resourceVersion"] == "15"
+        async with following(script) as result:
+            await result.until({}, watches=2)
+            assert result.watches[1].query["resourceVersion"] == "15"
 
 
 class TestTooOld:
@@ -235,29 +235,29 @@ class TestTooOld:
         """410 as an event: a new list, at once, and a watch from there; what is gone meanwhile is gone."""
         script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
         script.watched(watch(event("ADDED", thing("c", 11)), error(410, "Expired")), open_watch())
-        async with following(script) as found:
-            await found.until({"b": 20}, watches=2)
-            assert found.watches[1].query["resourceVersion"] == "21"
-            assert found.reflector.restarts == 1
-            assert found.reflector.error is None
+        async with following(script) as result:
+            await result.until({"b": 20}, watches=2)
+            assert result.watches[1].query["resourceVersion"] == "21"
+            assert result.reflector.restarts == 1
+            assert result.reflector.error is None
 
     async def test_as_the_answer(self) -> None:
         """410 as the answer to the watch does the same."""
         script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
         script.watched(refusal(410, "Expired", "too old resource version"), open_watch())
-        async with following(script) as found:
-            await found.until({"b": 20}, watches=2)
-            assert found.watches[1].query["resourceVersion"] == "21"
+        async with following(script) as result:
+            await result.until({"b": 20}, watches=2)
+            assert result.watches[1].query["resourceVersion"] == "21"
 
     async def test_bookmark_spares_it(self) -> None:
         """Nothing older than the last bookmark is ever asked for."""
         script = (
             Script().then(page(version=10)).watched(watch(bookmark(50)), watch(bookmark(70)), open_watch())
         )
-        async with following(script) as found:
-            await found.until({}, watches=3)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "50", "70"]
-            assert len(found.lists) == 1
+        async with following(script) as result:
+            await result.until({}, watches=3)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "50", "70"]
+            assert len(result.lists) == 1
 
 
 class TestFaults:
@@ -265,10 +265,10 @@ class TestFaults:
         """After a break the watch goes on where it was, which lists nothing; the break is said once."""
         script = Script().then(page(thing("a", 1), version=10))
         script.watched(broken(event("ADDED", thing("c", 11))), open_watch(event("ADDED", thing("d", 12))))
-        async with following(script) as found:
-            await found.until({"a": 1, "c": 11, "d": 12}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "11"]
-            assert len(found.lists) == 1
+        async with following(script) as result:
+            await result.until({"a": 1, "c": 11, "d": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "11"]
+            assert len(result.lists) == 1
         said = [record.message for record in caplog.records if "interrupted" in record.message]
         assert len(said) == 1
         assert str(PATH) in said[0]
@@ -277,17 +277,17 @@ class TestFaults:
         """What is there may be what nobody can read: the collection is listed anew."""
         script = Script().then(page(thing("a", 1), version=10), page(thing("b", 20), version=21))
         script.watched(broken(), broken(), open_watch())
-        async with following(script) as found:
-            await found.until({"b": 20}, watches=3)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10", "21"]
+        async with following(script) as result:
+            await result.until({"b": 20}, watches=3)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "10", "21"]
 
     async def test_cut_in_a_line(self) -> None:
         """Half a line at a break is no event: the next watch begins before it."""
         line = event("ADDED", thing("c", 11))
         script = Script().then(page(version=10)).watched(broken(line[: len(line) // 2]), open_watch(line))
-        async with following(script) as found:
-            await found.until({"c": 11}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10"]
+        async with following(script) as result:
+            await result.until({"c": 11}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "10"]
 
     async def test_a_line_that_is_no_json(self) -> None:
         """It was cut on its way, and the stream goes on: the next watch begins before it (found by chaos)."""
@@ -296,9 +296,9 @@ class TestFaults:
         script = (
             Script().then(page(version=10)).watched(cut, open_watch(line, event("ADDED", thing("d", 12))))
         )
-        async with following(script) as found:
-            await found.until({"c": 11, "d": 12}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10"]
+        async with following(script) as result:
+            await result.until({"c": 11, "d": 12}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "10"]
 
     @pytest.mark.parametrize(
         "line",
@@ -316,34 +316,34 @@ class TestFaults:
         """A proxy may answer with anything: the next watch begins before it (found by the fuzzer)."""
         later = event("ADDED", thing("c", 11))
         script = Script().then(page(version=10)).watched(watch(line + b"\n"), open_watch(later))
-        async with following(script) as found:
-            await found.until({"c": 11}, watches=2)
-            assert [asked.query["resourceVersion"] for asked in found.watches] == ["10", "10"]
+        async with following(script) as result:
+            await result.until({"c": 11}, watches=2)
+            assert [asked.query["resourceVersion"] for asked in result.watches] == ["10", "10"]
 
     async def test_error_in_the_stream(self) -> None:
         """Any other error in the stream is a fault: the collection is listed anew."""
         script = Script().then(page(version=10), page(thing("b", 20), version=21))
         script.watched(watch(error(500, "InternalError")), open_watch())
-        async with following(script) as found:
-            await found.until({"b": 20}, watches=2)
+        async with following(script) as result:
+            await result.until({"b": 20}, watches=2)
 
     async def test_nobody_there_for_a_while(self, caplog: pytest.LogCaptureFixture) -> None:
         """While nobody answers it is tried again and again; the fault is kept for `run`, and said once."""
         down = [refusal(503, "ServiceUnavailable", "starting")] * 8  # each LIST is tried 4 times
         script = Script().then(*down, page(thing("a", 1), version=10)).watched(open_watch())
-        async with following(script) as found:
-            assert (await found.until_failed()).status == 503
-            await found.until({"a": 1})
-            assert found.reflector.error is None
-            assert found.reflector.restarts == 2
+        async with following(script) as result:
+            assert (await result.until_failed()).status == 503
+            await result.until({"a": 1})
+            assert result.reflector.error is None
+            assert result.reflector.restarts == 2
         assert len([record for record in caplog.records if "interrupted" in record.message]) == 1
 
     async def test_silence_is_a_dead_connection(self) -> None:
         """The server is asked to end each watch before its silence would be taken for that."""
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
-        async with following(script) as found:
-            await found.until({"a": 1})
-            assert int(found.watches[0].query["timeoutSeconds"]) + 15 < _SILENCE_S <= 80
+        async with following(script) as result:
+            await result.until({"a": 1})
+            assert int(result.watches[0].query["timeoutSeconds"]) + 15 < _SILENCE_S <= 80
 
 
 class TestMissingKind:
@@ -360,15 +360,15 @@ class TestMissingKind:
         """Deleted with the CRD: whoever thinks that its Split is there would never report that it is not."""
         async with following(
             self.script(), path=ResourcePath.read("/apis/splitter.io/v1alpha1/splits")
-        ) as found:
-            assert (await found.until_failed()).reason == KIND_MISSING
-            assert found.things.known == {}
+        ) as result:
+            assert (await result.until_failed()).reason == KIND_MISSING
+            assert result.things.known == {}
 
     async def test_of_others(self) -> None:
         """A proxy that has lost its way says the same of nodes: none of them is taken for gone."""
-        async with following(self.script()) as found:
-            assert (await found.until_failed()).reason == KIND_MISSING
-            assert found.things.known == {"a": 1}
+        async with following(self.script()) as result:
+            assert (await result.until_failed()).reason == KIND_MISSING
+            assert result.things.known == {"a": 1}
 
 
 class TestOptional:
@@ -378,10 +378,10 @@ class TestOptional:
     async def test_is_said_once(self, caplog: pytest.LogCaptureFixture, status: int, reason: str) -> None:
         """At INFO, with what is lost; nobody waits for it."""
         caplog.set_level("INFO", "splitter.watch")
-        async with following(Script().then(refusal(status, reason, "no")), without="we are slower") as found:
-            await found.until_failed()
-            assert found.reflector.synced.is_set()
-            assert found.things.lists == [([], None, 2**63)]
+        async with following(Script().then(refusal(status, reason, "no")), without="we are slower") as result:
+            await result.until_failed()
+            assert result.reflector.synced.is_set()
+            assert result.things.lists == [([], None, 2**63)]
         [said] = [record for record in caplog.records if record.name == "splitter.watch"]
         assert said.levelname == "INFO"
         assert said.getMessage() == f"{PATH} is not there or not allowed ({status}): we are slower"
@@ -390,9 +390,9 @@ class TestOptional:
         """A right that is taken away: what was known is forgotten, since nobody would say that it changed."""
         caplog.set_level("INFO", "splitter.watch")
         script = Script().then(page(thing("a", 1), version=10)).watched(refusal(403, "Forbidden", "no"))
-        async with following(script, without="we are slower") as found:
-            assert (await found.until_failed()).status == 403
-            assert found.things.known == {}
+        async with following(script, without="we are slower") as result:
+            assert (await result.until_failed()).status == 403
+            assert result.things.known == {}
 
     async def test_a_server_that_has_just_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It refuses everything until it has read its roles: what was followed is kept."""
@@ -400,25 +400,25 @@ class TestOptional:
         script = Script().then(page(thing("a", 1), version=10), refusal(403, "Forbidden", "no"))
         script.then(page(thing("a", 1), thing("b", 2), version=11))
         script.watched(watch(error(410, "Expired")), open_watch())
-        async with following(script, without="we are slower") as found:
-            await found.until({"a": 1, "b": 2})
-            assert [len(listed) for listed, *_ in found.things.lists] == [1, 2]
+        async with following(script, without="we are slower") as result:
+            await result.until({"a": 1, "b": 2})
+            assert [len(listed) for listed, *_ in result.things.lists] == [1, 2]
 
     async def test_refused_twice(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Then the right is gone, and what was known with it."""
         monkeypatch.setattr("splitter.kube.watch._OFF_FIRST_WAIT_S", 0.01)
         script = Script().then(page(thing("a", 1), version=10), refusal(403, "Forbidden", "no"))
         script.watched(watch(error(410, "Expired")))
-        async with following(script, without="we are slower") as found:
-            assert (await found.until_failed()).status == 403
-            assert found.things.known == {}
+        async with following(script, without="we are slower") as result:
+            assert (await result.until_failed()).status == 403
+            assert result.things.known == {}
 
     async def test_other_faults_are_faults(self, caplog: pytest.LogCaptureFixture) -> None:
         """An API server that does not answer is asked again soon, and that is a warning."""
         down = [refusal(503, "ServiceUnavailable", "starting")] * 4
         script = Script().then(*down, page(thing("a", 1), version=10)).watched(open_watch())
-        async with following(script, without="we are slower") as found:
-            await found.until({"a": 1})
+        async with following(script, without="we are slower") as result:
+            await result.until({"a": 1})
         assert [record.levelname for record in caplog.records] == ["WARNING"]
 
     async def test_an_expired_token_is_no_missing_right(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -426,17 +426,17 @@ class TestOptional:
         script = Script().then(page(thing("a", 1), version=10), refusal(401, "Unauthorized", "expired"))
         script.then(page(thing("b", 2), version=11))
         script.watched(refusal(410, "Expired", "too old"), open_watch())
-        async with following(script, without="we are slower") as found:
-            await found.until({"b": 2})
-            assert [names for names, _, _ in found.things.lists] == [["a"], ["b"]]
+        async with following(script, without="we are slower") as result:
+            await result.until({"b": 2})
+            assert [names for names, _, _ in result.things.lists] == [["a"], ["b"]]
         assert [record.levelname for record in caplog.records] == ["WARNING"]
 
     async def test_selects_by_field(self) -> None:
         """List and watch alike."""
         script = Script().then(page(thing("a", 1), version=10)).watched(open_watch())
-        async with following(script, fields="involvedObject.kind=Node") as found:
-            await found.until({"a": 1})
-            asked = {one.query["fieldSelector"] for one in found.lists + found.watches}
+        async with following(script, fields="involvedObject.kind=Node") as result:
+            await result.until({"a": 1})
+            asked = {one.query["fieldSelector"] for one in result.lists + result.watches}
             assert asked == {"involvedObject.kind=Node"}
 
     async def test_once(self) -> None:

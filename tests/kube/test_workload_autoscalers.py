@@ -45,8 +45,8 @@ class Namespaces:
 
 async def names(autoscalers: WorkloadAutoscalers, after_s: float, at_most_s: float = 5) -> list[str]:
     """Return who is there, asked so many seconds after NOW."""
-    found = await autoscalers.of("shop", NOW + timedelta(seconds=after_s), at_most_s, resources=False)
-    return [one.aim for one in found]
+    result = await autoscalers.of("shop", NOW + timedelta(seconds=after_s), at_most_s, resources=False)
+    return [one.aim for one in result]
 
 
 async def test_many_at_once() -> None:
@@ -54,8 +54,8 @@ async def test_many_at_once() -> None:
     there = Namespaces()
     async with connected(Script().then(there.answer)) as client:
         autoscalers = WorkloadAutoscalers(client)
-        found = await asyncio.gather(*(names(autoscalers, index / 1000) for index in reversed(range(100))))
-    assert found == [["web"]] * 100
+        result = await asyncio.gather(*(names(autoscalers, index / 1000) for index in reversed(range(100))))
+    assert result == [["web"]] * 100
     assert there.lists() == 1
 
 
@@ -112,10 +112,10 @@ async def test_who_restarts_pods(mode: str | None, acts: bool) -> None:
     spec = {"targetRef": {"kind": "StatefulSet", "name": "db"}, **policy}
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        found = [{"metadata": metadata("db"), "spec": spec}] if "vertical" in request.path else []
-        return await json({"items": found})(request)
+        collected = [{"metadata": metadata("db"), "spec": spec}] if "vertical" in request.path else []
+        return await json({"items": collected})(request)
 
     async with connected(Script().then(answer)) as client:
-        found = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=True)
+        collected = await WorkloadAutoscalers(client).of("shop", NOW, 0, resources=True)
     expected = Autoscaler("VerticalPodAutoscaler/db", "StatefulSet", "db", resizes=True)
-    assert found == ((expected,) if acts else ())
+    assert collected == ((expected,) if acts else ())

@@ -25,7 +25,7 @@ FRONTIER_RUNS = 50
 
 
 @dataclass
-class Found:
+class Explored:
     """What an exploration came to."""
 
     config: Config
@@ -77,25 +77,29 @@ class Explorer:
         self.steady: list[int] = []
         self.quiet_from, self.quiet_to = array("l"), array("l")
         self.queue: deque[tuple[int, World]] = deque()
-        self.found = Found(config)
+        self.explored = Explored(config)
         self.heads: set[str] = set()
 
-    def run(self) -> Found:
+    def run(self) -> Explored:
         """Visit everything, then look for states that nothing leads home from."""
         began = time.monotonic()
         for world in starts(self.config):
             self._add(world, -1, "start")
         while self.queue:
             late = time.monotonic() - began > self.seconds_max
-            if late or len(self.numbers) >= self.states_max or len(self.found.violations) >= VIOLATIONS_MAX:
-                self.found.complete = False
+            if (
+                late
+                or len(self.numbers) >= self.states_max
+                or len(self.explored.violations) >= VIOLATIONS_MAX
+            ):
+                self.explored.complete = False
                 break
             self._expand(*self.queue.popleft())
         home = self._bring_home()
-        self.found.states, self.found.steady = len(self.numbers), len(self.steady)
+        self.explored.states, self.explored.steady = len(self.numbers), len(self.steady)
         self._check_rest(home)
-        self.found.seconds = time.monotonic() - began
-        return self.found
+        self.explored.seconds = time.monotonic() - began
+        return self.explored
 
     def _add(self, world: World, parent: int, name: str) -> int:
         form = key(world)
@@ -116,7 +120,7 @@ class Explorer:
             if move.tries is not None:
                 scratch = scratch or world.copied()
                 if not move.tries(scratch):
-                    self.found.steps += 1
+                    self.explored.steps += 1
                     continue
                 scratch = None
             after = self._follow(number, world, move)
@@ -139,7 +143,7 @@ class Explorer:
                 self._violated(number, move.name, what)
 
     def _follow(self, number: int, world: World, move: Move) -> int | None:
-        self.found.steps += 1
+        self.explored.steps += 1
         try:
             after = next_world(world, move, self.config)
         except (BrokenPromiseError, LostRaceError) as broken:
@@ -155,7 +159,7 @@ class Explorer:
         head = re.sub(r"[0-9]+", "#", what)
         if head not in self.heads:
             self.heads.add(head)
-            self.found.violations.append("\n".join([*self.trace(number), name, f"=> {what}"]))
+            self.explored.violations.append("\n".join([*self.trace(number), name, f"=> {what}"]))
 
     def trace(self, number: int) -> list[str]:
         """Return what led to a state, by one of the shortest ways."""
@@ -186,7 +190,7 @@ class Explorer:
     def _check_rest(self, home: bytearray) -> None:
         lost = [number for number in range(len(home)) if not home[number]]
         if lost:
-            self.found.violations.append(
+            self.explored.violations.append(
                 "\n".join([*self.trace(lost[0]), f"=> no rest from here, nor from {len(lost) - 1} others"])
             )
         step = max(1, len(self.queue) // FRONTIER_RUNS)

@@ -101,13 +101,13 @@ def _begin(world: World) -> None:
     if late:
         process.cache = world.copied().cluster
         process.cache.nodes = dict(world.nodes_seen or {})
-    found = process.begin()
-    world.awake = found.requeue_after_s is not None
+    result = process.begin()
+    world.awake = result.requeue_after_s is not None
     world.pending, world.last = tuple(process.pending), process.last
     world.seen, world.seen_ceiling, world.excused = promises.seen, promises.seen_ceiling, late
     world.report = None
     if process.last is not None and process.last[0].split is not None:
-        world.report = kept_report(build(process.last[0], found, process.last[2], written=True))
+        world.report = kept_report(build(process.last[0], result, process.last[2], written=True))
     if not world.pending:
         _write_report(world)
 
@@ -229,11 +229,11 @@ def _ends(name: str) -> Callable[[World], None]:
 
 def _classes(pods: Iterator[Pod]) -> Iterator[Pod]:
     """Return one of each kind of pods: the others would do the same."""
-    found: set[tuple[object, ...]] = set()
+    collected: set[tuple[object, ...]] = set()
     for pod in pods:
         form = pod_form(pod)
-        if form not in found:
-            found.add(form)
+        if form not in collected:
+            collected.add(form)
             yield pod
 
 
@@ -313,7 +313,7 @@ def _late(config: Config, act: Callable[[Cluster], object]) -> Callable[[World],
     return happen
 
 
-def _heard(world: World) -> None:
+def _notices(world: World) -> None:
     world.nodes_seen = None
 
 
@@ -512,7 +512,7 @@ def _of_kubernetes(world: World) -> Iterator[Move]:
     if _has_lost_kubelet(cluster):
         yield Move("pods of a lost kubelet are unready", _controller(_unready))
     if world.nodes_seen is not None:
-        yield Move("the node's event arrives", _heard)
+        yield Move("the node's event arrives", _notices)
 
 
 def _of_the_world(world: World, config: Config) -> Iterator[Move]:

@@ -74,21 +74,23 @@ class World:
         """Return a member's pod."""
         return dict(self.members).get(ordinal)
 
-    def put(self, ordinal: int, found: Pod | None) -> "World":
+    def put(self, ordinal: int, result: Pod | None) -> "World":
         """Return the world with another pod for an ordinal, or none."""
-        members = {**dict(self.members), ordinal: found}
+        members = {**dict(self.members), ordinal: result}
         known = tuple(sorted((k, one) for k, one in members.items() if one is not None))
         # An eviction names the pod by its UID: of the next one it ends nothing.
-        late = None if found is None and self.late == ordinal else self.late
+        late = None if result is None and self.late == ordinal else self.late
         return replace(self, members=known, late=late)
 
-    def node_of(self, found: Pod | Held) -> str:
+    def node_of(self, value: Pod | Held) -> str:
         """Return the state of the node under a pod."""
-        return UP if found.node not in SPOT else self.nodes[SPOT.index(found.node)]
+        return UP if value.node not in SPOT else self.nodes[SPOT.index(value.node)]
 
-    def serves(self, found: Pod | None) -> bool:
+    def serves(self, result: Pod | None) -> bool:
         """Whether a member is ready on a node that has not gone."""
-        return found is not None and found.ready and not found.ending and self.node_of(found) in {UP, DOOMED}
+        return (
+            result is not None and result.ready and not result.ending and self.node_of(result) in {UP, DOOMED}
+        )
 
     @property
     def serving(self) -> int:
@@ -199,10 +201,10 @@ def decided(world: World, config: Config) -> Placed:
 def writes(world: World, config: Config) -> list[tuple[str, World]]:
     """Return the world after each write of one reconcile, in order; judged as they come."""
     placed = decided(world, config)
-    now, found = replace(world, yielded=placed.state.yielded), []
+    now, collected = replace(world, yielded=placed.state.yielded), []
 
     def wrote(what: str, after: World) -> World:
-        found.append((f"splitter: {what}", after))
+        collected.append((f"splitter: {what}", after))
         return after
 
     wanted = frozenset(placed.ordinals)
@@ -211,7 +213,7 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
             now = wrote(f"the policy is told ordinals {placed.ordinals}", replace(now, published=wanted))
         if wanted != world.in_force:
             wrote(f"ordinals {placed.ordinals}", replace(now, in_force=wanted))
-        return found
+        return collected
     for gone in (*placed.vanished, *placed.unbound):
         ordinal = int(gone.name.rpartition("-")[2])
         one = now.pod(ordinal)
@@ -230,7 +232,7 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         planned = world.node_of(one) == UP
         if "late" in config.kinds and now.faults and now.late is None:
             lost = replace(now, late=k, faults=now.faults - 1)
-            found.append(
+            collected.append(
                 (f"another leads; evict db-{k} is on its way", _ended(lost, config, k, planned=planned))
             )
         ending = now.put(k, replace(one, ending=True))
@@ -242,8 +244,8 @@ def writes(world: World, config: Config) -> list[tuple[str, World]]:
         assert now.serving == before or left * 2 > now.replicas, "an eviction took the majority"
         needless = k in placed.base and one.node == OD
         assert not needless, "a member that is where it is wanted was restarted"
-    found += [(f"splitter: {what}", after) for what, after in _reserve(now, placed)]
-    return found
+    collected += [(f"splitter: {what}", after) for what, after in _reserve(now, placed)]
+    return collected
 
 
 def _reserve(now: World, placed: Placed) -> Moves:
@@ -433,18 +435,18 @@ def recovery(world: World) -> Moves:
 
 
 @dataclass(slots=True)
-class Found:
+class Explored:
     """How far it went."""
 
     states: int = 0
     complete: bool = True
 
 
-def explore(config: Config, states_max: int = 10**9) -> Found:
+def explore(config: Config, states_max: int = 10**9) -> Explored:
     """Visit every world that any order of events leads to; raises AssertionError with the shortest way."""
     first = start(config)
     parents: dict[World, tuple[World | None, str]] = {first: (None, "start")}
-    queue, found, home = deque([first]), Found(), set[World]()
+    queue, collected, home = deque([first]), Explored(), set[World]()
     while queue:
         world = queue.popleft()
         try:
@@ -464,10 +466,10 @@ def explore(config: Config, states_max: int = 10**9) -> Found:
                 parents[after] = (world, name)
                 queue.append(after)
         if len(parents) >= states_max:
-            found.complete = False
+            collected.complete = False
             break
-    found.states = len(parents)
-    return found
+    collected.states = len(parents)
+    return collected
 
 
 def bring_home(world: World, config: Config, home: set[World]) -> None:

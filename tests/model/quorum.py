@@ -238,11 +238,11 @@ def _form_of(action: Action, quorum: Quorum) -> tuple[object, ...]:
 
 def _classes(pods: Iterable[Member]) -> Iterator[str]:
     """Yield one of each kind of pods: the others would do the same."""
-    found: set[object] = set()
+    collected: set[object] = set()
     for pod in pods:
         form = (pod.owner, _form_of_pod(pod))
-        if form not in found:
-            found.add(form)
+        if form not in collected:
+            collected.add(form)
             yield pod.uid
 
 
@@ -250,7 +250,7 @@ def _classes(pods: Iterable[Member]) -> Iterator[str]:
 
 
 @dataclass
-class Found:
+class Explored:
     """What an exploration came to."""
 
     states: int = 0
@@ -259,7 +259,7 @@ class Found:
     violations: list[str] = field(default_factory=list)
 
 
-def explore(config: Config, states_max: int = 10**9) -> Found:
+def explore(config: Config, states_max: int = 10**9) -> Explored:
     """Visit every state that any order of events leads to, or so many."""
     return _Explorer(config, states_max).run()
 
@@ -268,7 +268,7 @@ class _Explorer:
     """One exploration; states are numbered as they are found."""
 
     def __init__(self, config: Config, states_max: int) -> None:
-        self.found = Found()
+        self.explored = Explored()
         self._states_max = states_max
         self._numbers: dict[tuple[object, ...], int] = {}
         self._parents: list[tuple[int, str]] = []
@@ -277,18 +277,18 @@ class _Explorer:
         self._queue: deque[tuple[int, World]] = deque()
         self._add(beginning(config), -1, "start")
 
-    def run(self) -> Found:
+    def run(self) -> Explored:
         """Visit everything, then look for states that nothing leads home from."""
         while self._queue:
-            if len(self._numbers) >= self._states_max or self.found.violations:
-                self.found.complete = False
+            if len(self._numbers) >= self._states_max or self.explored.violations:
+                self.explored.complete = False
                 break
             self._expand(*self._queue.popleft())
         if lost := self._lost():
             why = f"no rest from here, nor from {len(lost) - 1} others"
-            self.found.violations.append(f"{self._trace(lost[0])}\n=> {why}")
-        self.found.states, self.found.steady = len(self._numbers), len(self._steady)
-        return self.found
+            self.explored.violations.append(f"{self._trace(lost[0])}\n=> {why}")
+        self.explored.states, self.explored.steady = len(self._numbers), len(self._steady)
+        return self.explored
 
     def _expand(self, number: int, world: World) -> None:
         for name, act, quiet in moves(world):
@@ -296,7 +296,7 @@ class _Explorer:
             try:
                 act(after)
             except (BrokenPromiseError, LostRaceError) as broken:
-                self.found.violations.append(f"{self._trace(number)}\n{name}\n=> {broken}")
+                self.explored.violations.append(f"{self._trace(number)}\n{name}\n=> {broken}")
                 continue
             there = self._add(after, number, name)
             if quiet and there != number:

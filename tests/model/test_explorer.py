@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from model.explore import Explorer, Found
+from model.explore import Explored, Explorer
 from model.world import Config
-from splitter.core import adoption, planner
+from splitter.core import planner
 from splitter.core.actions import AdoptPods, DeleteReplicaSet
+from splitter.core.deployment import adoption
 from splitter.core.handover import Step
 from splitter.core.model import Pool
 
@@ -43,29 +44,29 @@ PLANNED = planner._STEPS  # noqa: SLF001 - its table of steps, to leave one out
 FULL = os.environ.get("SPLITTER_EXPLORE") == "full"
 
 
-def explored(config: Config, states_max: int = 10**9, seconds_max: float = 1e9) -> Found:
+def explored(config: Config, states_max: int = 10**9, seconds_max: float = 1e9) -> Explored:
     """Explore, say how far it went, and fail with the shortest way to what went wrong."""
-    found = Explorer(config, states_max, seconds_max).run()
-    print(found)  # noqa: T201 - the report of the big exploration
-    for violation in found.violations:
+    ran = Explorer(config, states_max, seconds_max).run()
+    print(ran)  # noqa: T201 - the report of the big exploration
+    for violation in ran.violations:
         print(violation)  # noqa: T201 - the same
-    return found
+    return ran
 
 
 @pytest.mark.parametrize("config", COMPLETE, ids=str)
 def test_nothing_breaks_in_any_order(config: Config) -> None:
     """Explored to the end: each step keeps the promises, and rest is always within reach."""
-    found = explored(config)
-    assert not found.violations, found.violations[0]
-    assert found.complete
-    assert found.steady
+    result = explored(config)
+    assert not result.violations, result.violations[0]
+    assert result.complete
+    assert result.steady
 
 
 @pytest.mark.parametrize("config", BOUNDED, ids=str)
 def test_nothing_breaks_nearby(config: Config) -> None:
     """Explored as far as the bound allows: the promises hold, and whatever is left alone comes to rest."""
-    found = explored(config, BOUNDED_STATES)
-    assert not found.violations, found.violations[0]
+    result = explored(config, BOUNDED_STATES)
+    assert not result.violations, result.violations[0]
 
 
 class TestTheExplorerItself:
@@ -74,8 +75,8 @@ class TestTheExplorerItself:
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A ReplicaSet that goes with its pods, and not without them, is seen, with the way to it."""
         monkeypatch.setattr(adoption, "OrphanPods", DeleteReplicaSet)
-        found = explored(Config(replicas=2, surge=1))
-        assert any("promise 1" in violation for violation in found.violations)
+        result = explored(Config(replicas=2, surge=1))
+        assert any("promise 1" in violation for violation in result.violations)
 
     def test_finds_too_many_replicas(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A twin that makes pods beside those that it adopts is seen."""
@@ -84,20 +85,20 @@ class TestTheExplorerItself:
             return AdoptPods(name, pool, hashes, 9, 9, None)
 
         monkeypatch.setattr(adoption, "AdoptPods", larger)
-        found = explored(Config(replicas=2, surge=1))
-        assert any("promise 2" in violation for violation in found.violations)
+        result = explored(Config(replicas=2, surge=1))
+        assert any("promise 2" in violation for violation in result.violations)
 
     def test_finds_a_standstill(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A state that nothing leads home from is seen."""
         monkeypatch.setitem(PLANNED, Step.ADOPT_PODS, PLANNED[Step.WAIT_CONTROLLER])
-        found = explored(Config(replicas=2, surge=1))
-        assert any("no rest" in violation for violation in found.violations)
+        result = explored(Config(replicas=2, surge=1))
+        assert any("no rest" in violation for violation in result.violations)
 
 
 def full() -> list[Config]:
     """Return what the big exploration looks into, the smaller ones first."""
     sizes = ((1, 1, 0), (2, 1, 0), (2, 0, 1), (3, 1, 1), (3, 0, 1))
-    found = [
+    collected = [
         # Known: the Split deleted by somebody, and a crash before the last write, leave a copied mark.
         Config(
             replicas=replicas,
@@ -130,7 +131,7 @@ def full() -> list[Config]:
         for _, surge, unavailable in small
     ]
     single = [replace(one, scheduled_late=True, lingering=True) for one in COMPLETE[:3]]
-    return [*single, *late, *two, *found]
+    return [*single, *late, *two, *collected]
 
 
 @pytest.mark.skipif(not FULL, reason="takes a quarter of an hour: SPLITTER_EXPLORE=full")
@@ -140,8 +141,8 @@ def test_nothing_breaks_far_away() -> None:
     configs, states, violations = full(), 0, []
     for number, config in enumerate(configs):
         left_s = (end - time.monotonic()) / (len(configs) - number)
-        found = explored(config, seconds_max=max(0.5, left_s))
-        states += found.states
-        violations += found.violations
+        result = explored(config, seconds_max=max(0.5, left_s))
+        states += result.states
+        violations += result.violations
     print(f"{states} states in all, {len(violations)} violations")  # noqa: T201 - the report
     assert not violations, violations[0]

@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 from model.explore import Explorer, next_world, starts
 from model.moves import TIME_MOVES, Move, moves
 from model.world import Config, World
-from splitter.core import adoption
 from splitter.core.actions import DeleteReplicaSet
+from splitter.core.deployment import adoption
 from stories.promises import BrokenPromiseError
 
 FAULTS = (

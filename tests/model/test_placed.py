@@ -54,9 +54,9 @@ def _named(config: Config) -> str:
 @pytest.mark.parametrize("config", COMPLETE, ids=_named)
 def test_nothing_breaks_in_any_order(config: Config) -> None:
     """Explored to the end."""
-    found = explore(config)
-    assert found.complete
-    assert found.states > 5
+    explored = explore(config)
+    assert explored.complete
+    assert explored.states > 5
 
 
 @pytest.mark.parametrize("config", BOUNDED, ids=_named)

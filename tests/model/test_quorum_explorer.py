@@ -7,8 +7,9 @@ distance from the start. A violation comes with one of the shortest ways to it.
 import pytest
 
 from model.quorum import Config, explore
-from splitter.core import planner, transfer
+from splitter.core import planner
 from splitter.core.handover import Step
+from splitter.core.twins import replica_moves
 
 HANDS = ("scaled", "split-scaled", "image", "twin-deleted")
 LABELS = ("unlabelled", "replaced", "split-deleted", "unmarked", "n-removed")
@@ -32,17 +33,17 @@ BOUNDED_STATES = 1_500
 @pytest.mark.parametrize("config", COMPLETE, ids=str)
 def test_nothing_breaks_in_any_order(config: Config) -> None:
     """Explored to the end: each write keeps the promises, and rest is always within reach."""
-    found = explore(config)
-    assert not found.violations, found.violations[0]
-    assert found.complete
-    assert found.steady
+    explored = explore(config)
+    assert not explored.violations, explored.violations[0]
+    assert explored.complete
+    assert explored.steady
 
 
 @pytest.mark.parametrize("config", BOUNDED, ids=str)
 def test_nothing_breaks_nearby(config: Config) -> None:
     """Explored as far as the bound allows: the promises hold."""
-    found = explore(config, BOUNDED_STATES)
-    assert not found.violations, found.violations[0]
+    explored = explore(config, BOUNDED_STATES)
+    assert not explored.violations, explored.violations[0]
 
 
 class TestTheExplorerItself:
@@ -50,7 +51,7 @@ class TestTheExplorerItself:
 
     def test_finds_a_floor_that_is_too_low(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Breaking before making is seen, with the way to it."""
-        monkeypatch.setattr(transfer, "floor_of", lambda replicas, *_: max(0, replicas - 1))
+        monkeypatch.setattr(replica_moves, "floor_of", lambda replicas, *_: max(0, replicas - 1))
         assert any("promise 1" in violation for violation in explore(Config(2)).violations)
 
     def test_finds_a_standstill(self, monkeypatch: pytest.MonkeyPatch) -> None:

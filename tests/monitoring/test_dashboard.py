@@ -23,16 +23,16 @@ def panels() -> list[dict[str, Any]]:
 
 def expressions() -> list[str]:
     """Return all of PromQL, variables put in."""
-    found = [target["expr"] for panel in panels() for target in panel["targets"]]
-    found += [one["expr"] for one in DASHBOARD["annotations"]["list"]]
+    collected = [target["expr"] for panel in panels() for target in panel["targets"]]
+    collected += [one["expr"] for one in DASHBOARD["annotations"]["list"]]
     for variable in DASHBOARD["templating"]["list"]:
         if variable["type"] == "query":
-            found.append(
+            collected.append(
                 re.sub(r"label_values\((.+), (\w+)\)", r"count by (\2) (\1)", variable["definition"])
             )
     for name, value in VARIABLES.items():
-        found = [text.replace(name, value) for text in found]
-    return found
+        collected = [text.replace(name, value) for text in collected]
+    return collected
 
 
 class TestExpressions:

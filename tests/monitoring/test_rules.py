@@ -155,5 +155,5 @@ class TestRunbooks:
         """A metric that a page tells to look at exists."""
         for path in RUNBOOKS.glob("*.md"):
             text = path.read_text(encoding="utf-8")
-            found = re.findall(r"splitter(?::|_(?!\())\w[\w:]*", text)
-            assert unknown("\n".join(found), recorded() | {"splitter_"}) == [], path.name
+            result = re.findall(r"splitter(?::|_(?!\())\w[\w:]*", text)
+            assert unknown("\n".join(result), recorded() | {"splitter_"}) == [], path.name

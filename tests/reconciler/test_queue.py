@@ -27,12 +27,12 @@ async def moment(seconds: float) -> None:
 
 async def drain(queue: WorkQueue) -> list[Key]:
     """Take and give back all that waits now."""
-    found = []
+    collected = []
     while len(queue):
         key = await take(queue)
         queue.done(key)
-        found.append(key)
-    return found
+        collected.append(key)
+    return collected
 
 
 class TestOrder:
@@ -682,9 +682,9 @@ class TestNamespaces:
         for key in many("evil", 100):
             queue.add(key, urgent=True)
         queue.add(A)
-        found = [await take(queue) for _ in range(self.WORKERS)]
-        assert A in found
-        assert sum(key.namespace == "evil" for key in found) == self.WORKERS - 1
+        collected = [await take(queue) for _ in range(self.WORKERS)]
+        assert A in collected
+        assert sum(key.namespace == "evil" for key in collected) == self.WORKERS - 1
 
     async def test_a_single_worker_serves_all(self) -> None:
         """Where one worker is all there is nobody is left out."""

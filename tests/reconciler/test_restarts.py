@@ -76,9 +76,9 @@ class Answering:
 @pytest.fixture
 def renderer() -> Iterator[BoundedRenderer]:
     """Yield what renders twins."""
-    found = BoundedRenderer(renderer_of(Settings()))
-    yield found
-    found.close()
+    result = BoundedRenderer(renderer_of(Settings()))
+    yield result
+    result.close()
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ def below(folder: Path, *, follow: bool) -> dict[str, Content]:
 
     A link is kept as it is, or with `follow` replaced by what it points to.
     """
-    found: dict[str, Content] = {}
+    values: dict[str, Content] = {}
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not follow:
-            found[path.name] = path.readlink()
+            values[path.name] = path.readlink()
         elif path.is_dir():
-            found |= {f"{path.name}/{name}": content for name, content in below(path, follow=follow).items()}
+            values |= {f"{path.name}/{name}": content for name, content in below(path, follow=follow).items()}
         else:
-            found[path.name] = path.read_bytes()
-    return found
+            values[path.name] = path.read_bytes()
+    return values

@@ -79,16 +79,18 @@ def _context(tree: Path) -> dict[str, Content]:
             ".dockerignore does not begin with '*': ignore all, then name what the image needs."
         )
     names = {rule[1:] for rule in rules if rule.startswith("!")} | {"Dockerfile", ".dockerignore"}
-    found = below(tree, follow=False)
-    return {name: content for name, content in found.items() if name in names or name.split("/")[0] in names}
+    values = below(tree, follow=False)
+    return {name: content for name, content in values.items() if name in names or name.split("/")[0] in names}
 
 
 def chart(tree: Path, image: str) -> dict[str, Content]:
     """Return the files of the chart as Helm packages them: links followed, without what .helmignore names."""
     folder = tree / _CHART
     ignored = (folder / ".helmignore").read_text(encoding="utf-8").split()
-    found = below(folder, follow=True)
-    kept = {name: what for name, what in found.items() if not any(Path(name).match(rule) for rule in ignored)}
+    result = below(folder, follow=True)
+    kept = {
+        name: what for name, what in result.items() if not any(Path(name).match(rule) for rule in ignored)
+    }
     values = (folder / "values.yaml").read_text(encoding="utf-8")
     kept["values.yaml"] = _replaced(values, f"  repository: {IMAGE} ", f"  repository: {image} ").encode()
     return {f"splitter/{name}": content for name, content in kept.items()}

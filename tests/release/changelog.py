@@ -17,7 +17,7 @@ _SECTION = re.compile(r"^## \[([^\]]+)\].*$", re.MULTILINE)
 
 def versions(text: str) -> list[Version]:
     """Return the versions that have a section, in the order of the text."""
-    return known(found[1] for found in _SECTION.finditer(text))
+    return known(one[1] for one in _SECTION.finditer(text))
 
 
 def section(text: str, name: str) -> str:
@@ -26,10 +26,10 @@ def section(text: str, name: str) -> str:
     Raises ReleaseError when there is no such section.
     """
     sections = list(_SECTION.finditer(text))
-    ends = [*(found.start() for found in sections), len(text)][1:]
-    for found, end in zip(sections, ends, strict=True):
-        if found[1] == name:
-            return text[found.end() : end].strip()
+    ends = [*(one.start() for one in sections), len(text)][1:]
+    for one, end in zip(sections, ends, strict=True):
+        if one[1] == name:
+            return text[one.end() : end].strip()
     raise ReleaseError(f"{FILE} has no section '## [{name}]': add it, with what changes for users.")
 
 

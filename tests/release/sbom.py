@@ -42,10 +42,10 @@ def pins(lock: str) -> list[Pin]:
 
 
 def _pin(block: str) -> Pin:
-    found = _PIN.match(block)
-    if found is None:
+    match = _PIN.match(block)
+    if match is None:
         raise ValueError(f"not a pin of a lock file: {block.splitlines()[0]}")
-    name, version, marker = found.groups(default="")
+    name, version, marker = match.groups(default="")
     asked = re.findall(r"^ +# (?:via|  ) ?(\S.*)$", block, re.MULTILINE)
     digests = re.findall(r"--hash=sha256:([0-9a-f]{64})", block)
     return Pin(name, version, marker, tuple(sorted(digests)), tuple(asked))

@@ -26,11 +26,11 @@ EMPTY = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n## [0.1.0] - 2026-01-01\
 class TestReleased:
     def test_becomes_a_version_below_an_empty_section(self) -> None:
         """What was not released stands below version and day, word for word; above it is room again."""
-        found = changelog.released(TEXT, Version(0, 2, 0), date(2026, 2, 3))
-        assert found == TEXT.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-02-03\n")
-        assert changelog.section(found, "Unreleased") == ""
-        assert changelog.section(found, "0.2.0") == "### Added\n\n- A thing \\1."
-        assert changelog.versions(found) == [Version(0, 2, 0), Version(0, 1, 0)]
+        released = changelog.released(TEXT, Version(0, 2, 0), date(2026, 2, 3))
+        assert released == TEXT.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [0.2.0] - 2026-02-03\n")
+        assert changelog.section(released, "Unreleased") == ""
+        assert changelog.section(released, "0.2.0") == "### Added\n\n- A thing \\1."
+        assert changelog.versions(released) == [Version(0, 2, 0), Version(0, 1, 0)]
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -70,6 +70,6 @@ class TestOwn:
         """It has room for what is new, the newest version first, and none of the future."""
         text = (ROOT / changelog.FILE).read_text(encoding="utf-8")
         changelog.section(text, "Unreleased")
-        found = changelog.versions(text)
-        assert found == sorted(found, reverse=True)
-        assert all(version <= current(ROOT) for version in found)
+        versions = changelog.versions(text)
+        assert versions == sorted(versions, reverse=True)
+        assert all(version <= current(ROOT) for version in versions)

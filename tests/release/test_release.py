@@ -50,8 +50,8 @@ def contents(dist: Path) -> dict[str, bytes]:
 def members(content: bytes) -> dict[str, bytes]:
     """Return the plain files of a tar, compressed or not."""
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        found = {member.name: archive.extractfile(member) for member in archive if member.isfile()}
-        return {name: file.read() for name, file in found.items() if file is not None}
+        by_name = {member.name: archive.extractfile(member) for member in archive if member.isfile()}
+        return {name: file.read() for name, file in by_name.items() if file is not None}
 
 
 def _rewritten(root: Path, file: str, old: str, new: str) -> None:
@@ -236,8 +236,8 @@ class TestArtifacts:
         assert reported["version"] == reported["appVersion"] == VERSION
         assert yaml.safe_load(chart["splitter/values.yaml"])["image"]["repository"] == IMAGE
         assert chart["splitter/files/crd.yaml"] == dist[f"splitter-crds-{VERSION}.yaml"]
-        found = list(yaml.safe_load_all(dist[f"splitter-manifests-{VERSION}.yaml"]))
-        [deployment] = [raw for raw in found if raw["kind"] == "Deployment"]
+        collected = list(yaml.safe_load_all(dist[f"splitter-manifests-{VERSION}.yaml"]))
+        [deployment] = [raw for raw in collected if raw["kind"] == "Deployment"]
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         assert container["image"] == f"{IMAGE}:{VERSION}"
         component = json.loads(dist[f"splitter-sbom-{VERSION}.cdx.json"])["metadata"]["component"]
@@ -246,7 +246,7 @@ class TestArtifacts:
     def test_hold_what_the_image_needs(self, released: tuple[Path, str]) -> None:
         """The context has what the Dockerfile copies, and nothing of tests, docs or git."""
         root, _ = released
-        found = members((root / f"dist/splitter-image-{VERSION}.tar").read_bytes())
+        result = members((root / f"dist/splitter-image-{VERSION}.tar").read_bytes())
         copied = [
             name
             for line in (root / "Dockerfile").read_text(encoding="utf-8").splitlines()
@@ -255,8 +255,8 @@ class TestArtifacts:
         ]
         assert len(copied) > 8
         for name in ("Dockerfile", *copied):
-            assert any(path == name or path.startswith(f"{name}/") for path in found), name
-        assert {path.split("/")[0] for path in found} == {"Dockerfile", ".dockerignore", *copied}
+            assert any(path == name or path.startswith(f"{name}/") for path in result), name
+        assert {path.split("/")[0] for path in result} == {"Dockerfile", ".dockerignore", *copied}
 
     def test_are_the_same_twice(self, released: tuple[Path, str], tmp_path: Path) -> None:
         """The tag, cloned elsewhere by somebody with another umask and time zone, gives the same bytes."""

@@ -36,8 +36,8 @@ other==2.0.post1 ; sys_platform != 'win32' \\
 
 def made(version: Version = FIRST) -> dict[str, Any]:
     """Return the document of two packages."""
-    found: dict[str, Any] = json.loads(sbom.document(version, runtime=RUNTIME, tested=TESTED, epoch=EPOCH))
-    return found
+    content: dict[str, Any] = json.loads(sbom.document(version, runtime=RUNTIME, tested=TESTED, epoch=EPOCH))
+    return content
 
 
 class TestDocument:
@@ -83,9 +83,9 @@ class TestLocks:
         runtime = (ROOT / "requirements.lock").read_text(encoding="utf-8")
         tested = (ROOT / "requirements-dev.lock").read_text(encoding="utf-8")
         text = sbom.document(Version(0, 2, 0), runtime=runtime, tested=tested, epoch=EPOCH)
-        found = json.loads(text)
-        assert len(found["components"]) == len(re.findall(r"^\S+==", runtime, re.MULTILINE)) > 20
-        assert sum(len(one["hashes"]) for one in found["components"]) == runtime.count("--hash=sha256:")
-        needed = {ref for one in found["dependencies"] for ref in one.get("dependsOn", ())}
-        assert needed == {one["bom-ref"] for one in found["components"]}
+        content = json.loads(text)
+        assert len(content["components"]) == len(re.findall(r"^\S+==", runtime, re.MULTILINE)) > 20
+        assert sum(len(one["hashes"]) for one in content["components"]) == runtime.count("--hash=sha256:")
+        needed = {ref for one in content["dependencies"] for ref in one.get("dependsOn", ())}
+        assert needed == {one["bom-ref"] for one in content["components"]}
         assert re.findall(r"\w+://[^\"]*", text) == ["http://cyclonedx.org/schema/bom-1.6.schema.json"]

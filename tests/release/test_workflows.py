@@ -83,23 +83,23 @@ class TestWorkflows:
 
     def test_are_the_ones_there_should_be(self) -> None:
         """Tests on each change, a release on a tag, locks and a scan each week."""
-        found = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
-        assert {name: triggers(workflow) for name, workflow in found.items()} == {
+        by_name = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+        assert {name: triggers(workflow) for name, workflow in by_name.items()} == {
             "test.yaml": {"push", "pull_request", "workflow_dispatch"},
             "release.yaml": {"push"},
             "dependencies.yaml": {"schedule", "workflow_dispatch"},
             "scan.yaml": {"schedule", "push", "pull_request", "workflow_dispatch"},
         }
-        assert list(found["release.yaml"][True]["push"]) == ["tags"]
+        assert list(by_name["release.yaml"][True]["push"]) == ["tags"]
         for name in ("dependencies.yaml", "scan.yaml"):
-            [plan] = found[name][True]["schedule"]
+            [plan] = by_name[name][True]["schedule"]
             assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", plan["cron"]), name
 
     def test_pin_each_action_once(self) -> None:
         """An action has one commit in all of them: none is forgotten when it is upgraded."""
-        found = pins(TEXTS)
-        assert len(found) > 8
-        assert {action: commits for action, commits in found.items() if len(commits) > 1} == {}
+        result = pins(TEXTS)
+        assert len(result) > 8
+        assert {action: commits for action, commits in result.items() if len(commits) > 1} == {}
 
     def test_publish_what_was_tested(self) -> None:
         """Nothing is pushed before all tests have passed, and only what publishes may sign."""
@@ -126,7 +126,7 @@ class TestWorkflows:
 class TestDependabot:
     def test_looks_each_week(self) -> None:
         """For actions, which are pinned, and for the base of the image."""
-        found = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text(encoding="utf-8"))
-        assert found["version"] == 2
-        asked = {one["package-ecosystem"]: one["schedule"]["interval"] for one in found["updates"]}
+        result = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text(encoding="utf-8"))
+        assert result["version"] == 2
+        asked = {one["package-ecosystem"]: one["schedule"]["interval"] for one in result["updates"]}
         assert asked == {"github-actions": "weekly", "docker": "weekly"}

@@ -70,10 +70,10 @@ def places(root: Path) -> Iterator[tuple[str, str]]:
     """
     for file, pattern in _PLACES:
         text = (root / file).read_text(encoding="utf-8")
-        found = re.findall(pattern, text, re.MULTILINE)
-        if not found:
+        result = re.findall(pattern, text, re.MULTILINE)
+        if not result:
             raise ReleaseError(f"{file} says no version: bring back a line of the form {pattern}")
-        yield from ((file, said) for _, said, _ in found)
+        yield from ((file, said) for _, said, _ in result)
 
 
 def current(root: Path) -> Version:

@@ -21,8 +21,8 @@ _PINNED = re.compile(r"[\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40}")
 
 def triggers(workflow: Mapping[Any, Any]) -> set[str]:
     """Return what starts a workflow. YAML reads its key `on` as true."""
-    found = workflow[True]
-    return {found} if isinstance(found, str) else set(found)
+    result = workflow[True]
+    return {result} if isinstance(result, str) else set(result)
 
 
 def faults(text: str) -> list[str]:
@@ -37,8 +37,8 @@ def faults(text: str) -> list[str]:
 def _of_all(workflow: Json, text: str) -> Iterator[str]:
     if workflow.get("permissions") != {}:
         yield "the workflow has rights by default: write 'permissions: {}' above the jobs"
-    if found := triggers(workflow) & _FOREIGN:
-        yield f"{min(found)} starts it"
+    if result := triggers(workflow) & _FOREIGN:
+        yield f"{min(result)} starts it"
     if any(_SECRET.search(expression) for expression in _EXPRESSION.findall(text)):
         yield "it reads a secret other than GITHUB_TOKEN"
     for used, comment in re.findall(r"^[ -]*uses: +(\S+)(.*)$", text, re.MULTILINE):
@@ -73,9 +73,9 @@ def _uses(workflow: Json) -> Iterator[str]:
 
 def pins(texts: Mapping[str, str]) -> dict[str, set[str]]:
     """Return the commits by which each action is pinned in some workflows."""
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for text in texts.values():
         for used in _uses(yaml.safe_load(text)):
             action, _, commit = used.partition("@")
-            found.setdefault(action, set()).add(commit)
-    return found
+            values.setdefault(action, set()).add(commit)
+    return values

@@ -26,9 +26,9 @@ def series(families: Iterable[Metric], name: str) -> dict[Labels, float]:
 
 def value(families: Iterable[Metric], name: str, /, **labels: str) -> float | None:
     """Return the one sample of this name that has these labels (and maybe more), None without one."""
-    found = [value for key, value in series(families, name).items() if labels.items() <= set(key)]
-    assert len(found) <= 1, f"{name} has {len(found)} samples with {labels}"
-    return found[0] if found else None
+    collected = [value for key, value in series(families, name).items() if labels.items() <= set(key)]
+    assert len(collected) <= 1, f"{name} has {len(collected)} samples with {labels}"
+    return collected[0] if collected else None
 
 
 def figures(**fields: object) -> Figures:

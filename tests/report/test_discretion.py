@@ -99,9 +99,9 @@ class TestWithoutValues:
     def test_cuts_what_a_user_wrote(self, what: str) -> None:
         """What happened and at which field stays; what stood there goes, however it is quoted."""
         sentence, left = SENTENCES[what]
-        found = without_values(sentence.replace("%s", SECRET))
-        assert SECRET not in found
-        assert left in found
+        text = without_values(sentence.replace("%s", SECRET))
+        assert SECRET not in text
+        assert left in text
 
     @pytest.mark.parametrize("what", SENTENCES)
     def test_cuts_what_has_signs_in_it(self, what: str) -> None:
@@ -118,9 +118,9 @@ class TestWithoutValues:
     def test_leaves_a_right_in_the_midst(self) -> None:
         """The right that is missing stays, the name of the object before it is cut."""
         sentence = f'403 Forbidden: deployments.apps "{SECRET}" is forbidden: {WHOLE[0]}: "{SECRET}"'
-        found = without_values(sentence)
-        assert WHOLE[0] in found
-        assert SECRET not in found
+        text = without_values(sentence)
+        assert WHOLE[0] in text
+        assert SECRET not in text
 
     @given(st.text(max_size=40))
     def test_cuts_any_quoted_text(self, value: str) -> None:
@@ -131,8 +131,8 @@ class TestWithoutValues:
     @given(st.text(alphabet="\"'\\={}[]()&| :,abgotmpvlue.\n", max_size=200))
     def test_takes_anything(self, text: str) -> None:
         """Any text is taken, and what is left holds no closed quotation."""
-        found = without_values(text)
-        assert '"' not in found
+        result = without_values(text)
+        assert '"' not in result
 
     @pytest.mark.parametrize("sign", ["{", '"', "'", "map[", "a=", "value: ", "(", "got &", "...|", "\\"])
     def test_is_quick(self, sign: str) -> None:
@@ -174,15 +174,15 @@ class TestTraceback:
         """Where it came from and why is told, with all causes and parts, and no local variable's value."""
         with pytest.raises(ExceptionGroup) as caught:
             fail_for_a_cause()
-        found = traceback_of(caught.value)
-        assert SECRET not in found
+        text = traceback_of(caught.value)
+        assert SECRET not in text
         for words in (
             "in fail_for_a_cause",
             "ValueError: invalid literal",
             "ExceptionGroup: two",
             "KeyError: …",
         ):
-            assert words in found
+            assert words in text
 
     def test_is_bounded(self) -> None:
         """A chain without end is told as far as its last links."""
@@ -191,6 +191,6 @@ class TestTraceback:
             follower = ValueError(f"number {number}")
             follower.__cause__ = error
             error = follower
-        found = traceback_of(error)
-        assert "number 99" in found
-        assert found.count("Traceback") < 20
+        text = traceback_of(error)
+        assert "number 99" in text
+        assert text.count("Traceback") < 20

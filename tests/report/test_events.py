@@ -94,10 +94,10 @@ class TestRepeats:
 class TestEvent:
     def test_as_posted(self) -> None:
         """An Event names the source, the reason and the sentence."""
-        found = event(KEY, source().uid, SCALED, NOW, "splitter-abc")
-        name = found["metadata"].pop("name")
+        result = event(KEY, source().uid, SCALED, NOW, "splitter-abc")
+        name = result["metadata"].pop("name")
         assert name.startswith("web.")
-        assert found == {
+        assert result == {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": "shop"},
@@ -130,7 +130,7 @@ class TestEvent:
         """What the API server would refuse as too long is cut."""
         key = Key("Deployment", "shop", "x" * 253)
         long = Note(Reason.SCALED, "ä" * 2000)
-        found = event(key, source().uid, long, NOW, "h" * 300)
-        assert len(found["note"]) == 1024
-        assert len(found["metadata"]["name"]) <= 253
-        assert len(found["reportingInstance"]) == 128
+        result = event(key, source().uid, long, NOW, "h" * 300)
+        assert len(result["note"]) == 1024
+        assert len(result["metadata"]["name"]) <= 253
+        assert len(result["reportingInstance"]) == 128

@@ -77,8 +77,8 @@ class TestReconcile:
     def test_is_one_line_that_moves_no_cursor(self, form: str, sign: str) -> None:
         """Whatever stands in the words of others: a line of the log is one, and reads as it stands."""
         sentence = f"calm{sign}2026-01-05T10:00:00.123Z INFO shop/web Balanced"
-        found = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, sentence)), 0)
-        for line in (written(form, **found), written(form, sentence), written(form, "%s", args=(sentence,))):
+        values = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, sentence)), 0)
+        for line in (written(form, **values), written(form, sentence), written(form, "%s", args=(sentence,))):
             assert line.isprintable()
             assert "calm" in line
 
@@ -96,8 +96,8 @@ class TestReconcile:
         said = (
             'the API server would refuse to write the spot twin: a.image: Invalid value: "hunter2": must not'
         )
-        found = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, said)), 0)
-        assert found["because"] == said.replace('"hunter2"', "…")
+        values = reconcile_fields(KEY, Plan(Step.RUN, State.HELD, Note(Reason.WRITE_DENIED, said)), 0)
+        assert values["because"] == said.replace('"hunter2"', "…")
 
 
 class TestLines:

@@ -37,21 +37,21 @@ def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
     plan = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "all is well"), **wanted)  # type: ignore[arg-type]
     status: dict[str, Any] = build(observed, plan, IN_FORCE, written=True)
     metrics.show(observed, status)
-    found = list(metrics.workloads.collect())
+    collected = list(metrics.workloads.collect())
     return {
-        "share": value(found, "splitter_spot_share_ratio"),
-        "wanted": value(found, "splitter_spot_share_wanted_ratio"),
-        "ready": value(found, "splitter_ready_replicas"),
-        "doomed": value(found, "splitter_replicas", pool="spot", count="doomed"),
-        "desired": value(found, "splitter_desired_replicas"),
+        "share": value(collected, "splitter_spot_share_ratio"),
+        "wanted": value(collected, "splitter_spot_share_wanted_ratio"),
+        "ready": value(collected, "splitter_ready_replicas"),
+        "doomed": value(collected, "splitter_replicas", pool="spot", count="doomed"),
+        "desired": value(collected, "splitter_desired_replicas"),
     }
 
 
 class TestReconcile:
     def test_counts_by_the_node(self) -> None:
         """The share on spot is counted by the nodes: a pod of the spot twin may stand on on-demand."""
-        found = shown(observation(spot=twin(Pool.SPOT, pods(3, doomed=2))), wanted_spot=7)
-        assert found == {"share": 0, "wanted": 0.7, "ready": 3, "doomed": 2, "desired": 10}
+        values = shown(observation(spot=twin(Pool.SPOT, pods(3, doomed=2))), wanted_spot=7)
+        assert values == {"share": 0, "wanted": 0.7, "ready": 3, "doomed": 2, "desired": 10}
 
     def test_parked_pods_count(self) -> None:
         """In the middle of a hand-over the source's own pods are on spot too."""
@@ -103,12 +103,12 @@ class TestReference:
     def rows() -> dict[str, tuple[str, frozenset[str], str, str]]:
         """Read the tables: name -> type, labels, unit, meaning."""
         text = REFERENCE.read_text(encoding="utf-8")
-        found = re.findall(
+        result = re.findall(
             r"^\| `(splitter_\w+)` \| (\w+) \|([^|]*)\|([^|]*)\|([^|]+)\|$", text, flags=re.MULTILINE
         )
         return {
             name: (kind, frozenset(re.findall(r"`(\w+)`", labels)), unit.strip(), meaning.strip())
-            for name, kind, labels, unit, meaning in found
+            for name, kind, labels, unit, meaning in result
         }
 
     def test_names_each(self) -> None:

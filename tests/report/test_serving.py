@@ -40,13 +40,13 @@ def said(port: int, asked: bytes) -> bytes:
 
 def rest(connection: socket.socket) -> bytes:
     """Return what comes until the other side closes, nothing when it throws the connection away."""
-    found = b""
+    result = b""
     try:
         while piece := connection.recv(65536):
-            found += piece
+            result += piece
     except ConnectionResetError:
         pass
-    return found
+    return result
 
 
 def health_port() -> int:
@@ -100,10 +100,10 @@ class TestCrowd:
 
     def test_answers_that_nobody_reads(self) -> None:
         """Who asks for much and reads nothing is let go, and others are answered meanwhile."""
-        bodies = {"/much": b"x" * 50_000_000, "/little": b"y"}
+        answers = {"/much": b"x" * 50_000_000, "/little": b"y"}
         # Longer than a busy machine lets a test wait between two lines: both are looked at before their end.
         limits = Limits(connections=2, whole_s=3.0)
-        port = listen("test", 0, lambda asked: Answer(HTTPStatus.OK, body=bodies[asked.path]), limits)
+        port = listen("test", 0, lambda asked: Answer(HTTPStatus.OK, body=answers[asked.path]), limits)
         with connected(port) as greedy, connected(port) as other:
             for one in (greedy, other):
                 one.sendall(b"GET /much HTTP/1.1\r\n\r\n")

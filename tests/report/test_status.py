@@ -65,8 +65,8 @@ class TestNodes:
         """With the replicas that stand there, the signal and the deadline, the most urgent first."""
         doomed = on("spot-b", 3, NodeStatus.DOOMED, signal="taint a", deadline=ago(-120))
         lost = on("spot-a", 1, NodeStatus.LOST, signal="the Node object is gone")
-        found = show(None, observation(spot=twin(Pool.SPOT, [*lost, *doomed, *pods(4)])))
-        assert found["nodes"] == [
+        result = show(None, observation(spot=twin(Pool.SPOT, [*lost, *doomed, *pods(4)])))
+        assert result["nodes"] == [
             {
                 "name": "spot-b",
                 "state": "Doomed",
@@ -91,8 +91,8 @@ class TestNodes:
     def test_are_ten_at_most(self) -> None:
         """All spot nodes may go at once."""
         every = [one for number in range(40) for one in on(f"spot-{number:02}", 1, NodeStatus.DOOMED)]
-        found = show(None, observation(spot=twin(Pool.SPOT, every)))["nodes"]
-        assert [node["name"] for node in found] == [f"spot-{number:02}" for number in range(10)]
+        result = show(None, observation(spot=twin(Pool.SPOT, every)))["nodes"]
+        assert [node["name"] for node in result] == [f"spot-{number:02}" for number in range(10)]
 
 
 class TestCounts:
@@ -102,38 +102,38 @@ class TestCounts:
             on_demand=twin(Pool.ON_DEMAND, pods(4)),
             spot=twin(Pool.SPOT, pods(3, starting=1, stuck=2, doomed=1)),
         )
-        found = show(steady(wanted_on_demand=3, wanted_spot=7), observed)
-        assert found["onDemand"] == {"wanted": 3, "spec": 4, "ready": 4, "doomed": 0, "pending": 0}
-        assert found["spot"] == {"wanted": 7, "spec": 7, "ready": 3, "doomed": 1, "pending": 2}
-        assert (found["desired"], found["ready"], found["cover"]) == (10, 7, 1)
+        result = show(steady(wanted_on_demand=3, wanted_spot=7), observed)
+        assert result["onDemand"] == {"wanted": 3, "spec": 4, "ready": 4, "doomed": 0, "pending": 0}
+        assert result["spot"] == {"wanted": 7, "spec": 7, "ready": 3, "doomed": 1, "pending": 2}
+        assert (result["desired"], result["ready"], result["cover"]) == (10, 7, 1)
 
     def test_parked_pods_serve(self) -> None:
         """Pods that still hang on the source count as ready, in neither pool."""
         observed = observation(sets=[replica_set(of=pods(6))], on_demand=twin(Pool.ON_DEMAND, pods(1)))
-        found = show(None, observed)
-        assert found["ready"] == 7
-        assert (found["onDemand"]["ready"], found["spot"]["ready"]) == (1, 0)
+        result = show(None, observed)
+        assert result["ready"] == 7
+        assert (result["onDemand"]["ready"], result["spot"]["ready"]) == (1, 0)
 
     def test_no_cover_when_refused(self) -> None:
         """What is refused has no cover and no twins."""
         refused = Plan(Step.CONSIDER, State.REFUSED, PROBLEM)
-        found = show(refused)
-        assert (found["state"], found["reason"], found["cover"]) == ("Refused", "InvalidAnnotation", 0)
+        result = show(refused)
+        assert (result["state"], result["reason"], result["cover"]) == ("Refused", "InvalidAnnotation", 0)
 
     def test_long_messages_are_cut(self) -> None:
         """A message longer than the schema allows is cut, in the conditions too."""
         long = Note(Reason.INVALID_ANNOTATION, "x" * 5000, warning=True)
-        found = show(Plan(Step.CONSIDER, State.REFUSED, long))
-        assert len(found["message"]) == 1024
-        assert len(conditions(found)["Eligible"]["message"]) == 1024
+        result = show(Plan(Step.CONSIDER, State.REFUSED, long))
+        assert len(result["message"]) == 1024
+        assert len(conditions(result)["Eligible"]["message"]) == 1024
 
 
 class TestConditions:
     def test_all_well(self) -> None:
         """A quiet life in conditions."""
         shown = show(None, observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(4))))
-        found = conditions(shown)
-        assert {name: condition["status"] for name, condition in found.items()} == {
+        result = conditions(shown)
+        assert {name: condition["status"] for name, condition in result.items()} == {
             "Eligible": "True",
             "PolicyValid": "True",
             "Ready": "True",
@@ -142,8 +142,8 @@ class TestConditions:
             "SpotAvailable": "True",
             "Conflict": "False",
         }
-        assert found["Eligible"]["reason"] == "AsExpected"
-        assert {condition["observedGeneration"] for condition in found.values()} == {3}
+        assert result["Eligible"]["reason"] == "AsExpected"
+        assert {condition["observedGeneration"] for condition in result.values()} == {3}
         assert (shown["observedGeneration"], shown["sourceGeneration"]) == (3, 7)
 
     def test_troubles(self) -> None:
@@ -152,26 +152,26 @@ class TestConditions:
         crash = Note(Reason.CRASH_LOOPING, "One crashes.", warning=True, about="web-on-demand: crash")
         plan = steady(troubles=(crash, image), wanted_spot=2)
         observed = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), spot=twin(Pool.SPOT))
-        found = conditions(show(plan, observed))
-        assert (found["PodsHealthy"]["status"], found["PodsHealthy"]["reason"]) == ("False", "CrashLooping")
-        assert found["PodsHealthy"]["message"] == "One crashes. Two cannot pull."
-        assert found["Ready"]["reason"] == "CrashLooping"
-        assert found["SpotAvailable"]["reason"] == "ImagePullFailed"
+        result = conditions(show(plan, observed))
+        assert (result["PodsHealthy"]["status"], result["PodsHealthy"]["reason"]) == ("False", "CrashLooping")
+        assert result["PodsHealthy"]["message"] == "One crashes. Two cannot pull."
+        assert result["Ready"]["reason"] == "CrashLooping"
+        assert result["SpotAvailable"]["reason"] == "ImagePullFailed"
 
     def test_bad_policy(self) -> None:
         """What is wrong with the annotations is said where the last good policy is kept."""
-        found = conditions(show(None, None, PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)))
-        assert (found["PolicyValid"]["status"], found["PolicyValid"]["reason"]) == (
+        result = conditions(show(None, None, PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)))
+        assert (result["PolicyValid"]["status"], result["PolicyValid"]["reason"]) == (
             "False",
             "InvalidAnnotation",
         )
-        assert found["PolicyValid"]["message"] == PROBLEM.message
-        assert found["Eligible"]["status"] == "True"
+        assert result["PolicyValid"]["message"] == PROBLEM.message
+        assert result["Eligible"]["status"] == "True"
 
     def test_refused(self) -> None:
         """A refusal is a condition with its reason."""
-        found = conditions(show(Plan(Step.CONSIDER, State.REFUSED, PROBLEM)))["Eligible"]
-        assert (found["status"], found["reason"], found["message"]) == (
+        result = conditions(show(Plan(Step.CONSIDER, State.REFUSED, PROBLEM)))["Eligible"]
+        assert (result["status"], result["reason"], result["message"]) == (
             "False",
             "InvalidAnnotation",
             PROBLEM.message,
@@ -180,12 +180,12 @@ class TestConditions:
     def test_too_few(self) -> None:
         """Too few replicas, and too few on spot, are said with the numbers."""
         observed = observation(source(4), spot=twin(Pool.SPOT, pods(1, stuck=2)))
-        found = conditions(show(steady(wanted_spot=3), observed))
-        assert (found["Ready"]["status"], found["Ready"]["message"]) == (
+        result = conditions(show(steady(wanted_spot=3), observed))
+        assert (result["Ready"]["status"], result["Ready"]["message"]) == (
             "False",
             "1 of 4 replicas are available",
         )
-        assert (found["SpotAvailable"]["status"], found["SpotAvailable"]["message"]) == (
+        assert (result["SpotAvailable"]["status"], result["SpotAvailable"]["message"]) == (
             "False",
             "1 of 3 wanted spot replicas are available",
         )
@@ -210,26 +210,26 @@ class TestConditions:
     def test_transition_time_is_kept(self) -> None:
         """A condition that says the same keeps the time since when it has said so."""
         before = show(None, observation(now=ago(7200)))
-        found = show(None, observation(split=after(before)))
+        result = show(None, observation(split=after(before)))
         assert {condition["lastTransitionTime"] for condition in before["conditions"]} == {EARLIER}
-        assert found["conditions"] == before["conditions"]
+        assert result["conditions"] == before["conditions"]
 
     def test_transition_time_of_a_new_message(self) -> None:
         """Another message with the same status is no transition."""
         few = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(1)), now=ago(7200))
         before = conditions(show(None, few))["Ready"]
         more = observation(source(4), on_demand=twin(Pool.ON_DEMAND, pods(2)), split=after(show(None, few)))
-        found = conditions(show(None, more))["Ready"]
-        assert found["message"] != before["message"]
-        assert found["lastTransitionTime"] == before["lastTransitionTime"] == EARLIER
+        result = conditions(show(None, more))["Ready"]
+        assert result["message"] != before["message"]
+        assert result["lastTransitionTime"] == before["lastTransitionTime"] == EARLIER
 
     def test_transition_time_of_a_change(self) -> None:
         """Only the condition whose status changes gets a new time."""
         before = show(None, observation(now=ago(7200)))
         bad = PolicyInForce(Policy(), (PROBLEM,), {}, valid=False)
-        found = conditions(show(None, observation(split=after(before)), bad))
-        assert found["PolicyValid"]["lastTransitionTime"] == AT_NOW
-        assert found["Ready"]["lastTransitionTime"] == EARLIER
+        result = conditions(show(None, observation(split=after(before)), bad))
+        assert result["PolicyValid"]["lastTransitionTime"] == AT_NOW
+        assert result["Ready"]["lastTransitionTime"] == EARLIER
 
     def test_a_quiet_pass_changes_nothing(self) -> None:
         """Built again later with nothing new, the status is the same: it is not written again."""
@@ -241,8 +241,8 @@ class TestDecisions:
     def test_listed(self) -> None:
         """What was decided is listed with its time, oldest first."""
         before = show(steady(SCALED), observation(now=ago(7200)))
-        found = show(steady(BALANCED), observation(split=after(before)))
-        assert found["decisions"] == [
+        result = show(steady(BALANCED), observation(split=after(before)))
+        assert result["decisions"] == [
             {"time": EARLIER, "reason": "Scaled", "message": SCALED.message},
             {"time": AT_NOW, "reason": "Balanced", "message": BALANCED.message},
         ]
@@ -259,8 +259,8 @@ class TestDecisions:
     def test_not_twice_within_a_minute(self, seconds: float, times: int) -> None:
         """One said again within a minute is listed once."""
         before = show(steady(SCALED), observation(now=ago(seconds)))
-        found = show(steady(SCALED), observation(split=after(before)))
-        assert len(found["decisions"]) == times
+        result = show(steady(SCALED), observation(split=after(before)))
+        assert len(result["decisions"]) == times
 
     def test_only_what_was_done(self) -> None:
         """A plan whose writes were refused decided nothing."""
@@ -271,9 +271,9 @@ class TestMemory:
     def test_rebalance(self) -> None:
         """The rebalancing state goes into the status, and stays when a reconcile has none of its own."""
         state = RebalanceState(lost=True, window=4)
-        found = show(steady(rebalance=state))
-        assert found["rebalance"] == state.to_json()
-        assert show(None, observation(split=after(found)))["rebalance"] == state.to_json()
+        result = show(steady(rebalance=state))
+        assert result["rebalance"] == state.to_json()
+        assert show(None, observation(split=after(result)))["rebalance"] == state.to_json()
 
     def test_good_annotations(self) -> None:
         """The annotations in force are remembered, for when they are spoilt."""
@@ -297,7 +297,7 @@ class TestMemory:
 
     def test_nothing_is_null(self) -> None:
         """No field is null: a structural schema would drop or refuse it."""
-        found = show(steady(SCALED, rebalance=RebalanceState()))
+        result = show(steady(SCALED, rebalance=RebalanceState()))
 
         def nulls(value: object, path: str) -> list[str]:
             match value:
@@ -308,7 +308,7 @@ class TestMemory:
                 case _:
                     return [path] if value is None else []
 
-        assert [hit for hit in nulls(found, "") if not hit.startswith(".rebalance")] == []
+        assert [hit for hit in nulls(result, "") if not hit.startswith(".rebalance")] == []
 
 
 class TestOrphans:
@@ -402,17 +402,17 @@ class TestWriteConflicts:
     def test_third_is_a_conflict(self) -> None:
         """With the third within ten minutes we give way."""
         two = observation(split=split(write_conflicts=(ago(500), ago(100))))
-        found = show(steady(write_conflict=True), two)
-        assert len(found["fights"]) == 3
-        assert found["conflict"] is True
-        assert conditions(found)["Conflict"]["status"] == "True"
+        result = show(steady(write_conflict=True), two)
+        assert len(result["fights"]) == 3
+        assert result["conflict"] is True
+        assert conditions(result)["Conflict"]["status"] == "True"
 
     def test_old_ones_are_forgotten(self) -> None:
         """What is longer ago than ten minutes is no part of this write conflict."""
         old = observation(split=split(write_conflicts=(ago(900), ago(700), ago(100))))
-        found = show(steady(write_conflict=True), old)
-        assert len(found["fights"]) == 2
-        assert "conflict" not in found
+        result = show(steady(write_conflict=True), old)
+        assert len(result["fights"]) == 2
+        assert "conflict" not in result
 
     def test_conflict_stays(self) -> None:
         """A conflict stays, however long ago the write conflicts, until the label goes."""
@@ -433,8 +433,8 @@ class TestPlacement:
             [replica_set("db", of=members)],
             split=split(ordinals=(0, 1, 2)),
         )
-        found = show(steady(wanted_on_demand=2, wanted_spot=3), observed)
-        assert found["onDemand"] == {"wanted": 2, "spec": 3, "ready": 3, "doomed": 0, "pending": 0}
-        assert found["spot"] == {"wanted": 3, "spec": 2, "ready": 1, "doomed": 0, "pending": 1}
-        assert (found["ready"], found["cover"]) == (4, 1)
-        assert conditions(found)["SpotAvailable"]["message"] == "1 of 3 wanted spot replicas are available"
+        result = show(steady(wanted_on_demand=2, wanted_spot=3), observed)
+        assert result["onDemand"] == {"wanted": 2, "spec": 3, "ready": 3, "doomed": 0, "pending": 0}
+        assert result["spot"] == {"wanted": 3, "spec": 2, "ready": 1, "doomed": 0, "pending": 1}
+        assert (result["ready"], result["cover"]) == (4, 1)
+        assert conditions(result)["SpotAvailable"]["message"] == "1 of 3 wanted spot replicas are available"

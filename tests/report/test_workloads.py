@@ -50,10 +50,10 @@ class TestCounts:
         """Each pool shows each of its counts."""
         pools = {"on-demand": counts(3, spec=8), "spot": counts(7, ready=2, doomed=4, pending=1)}
         indexer.workloads.show(WEB, figures(pools=pools))
-        found = series(indexer.read(), "splitter_replicas")
-        assert len(found) == 10
-        assert found[frozenset({**OF_WEB, "pool": "on-demand", "count": "spec"}.items())] == 8
-        assert found[frozenset({**OF_WEB, "pool": "spot", "count": "doomed"}.items())] == 4
+        result = series(indexer.read(), "splitter_replicas")
+        assert len(result) == 10
+        assert result[frozenset({**OF_WEB, "pool": "on-demand", "count": "spec"}.items())] == 8
+        assert result[frozenset({**OF_WEB, "pool": "spot", "count": "doomed"}.items())] == 4
 
     def test_the_whole(self, indexer: Indexer) -> None:
         """What is asked for, what serves, what stands in."""
@@ -78,8 +78,8 @@ class TestCounts:
         """Only the state and the reason of now are shown."""
         indexer.workloads.show(WEB, figures())
         indexer.workloads.show(WEB, figures(state="Moving", reason="SpotLost"))
-        found = series(indexer.read(), "splitter_state")
-        assert found == {frozenset({**OF_WEB, "state": "Moving", "reason": "SpotLost"}.items()): 1}
+        result = series(indexer.read(), "splitter_state")
+        assert result == {frozenset({**OF_WEB, "state": "Moving", "reason": "SpotLost"}.items()): 1}
 
     def test_kinds_are_told_apart(self, indexer: Indexer) -> None:
         """A StatefulSet of the same name is another workload."""

@@ -76,18 +76,18 @@ class TestTheCache:
         monkeypatch.setenv("PATH", "/nonexistent")
         home = tmp_path / "splitter" / "sandbox" / build_key(module_sources())
         home.mkdir(parents=True)
-        found = programs(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
-        assert found.etcd == home / "etcd"
-        assert found.kwok == home / "kwok"
+        result = programs(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert result.etcd == home / "etcd"
+        assert result.kwok == home / "kwok"
 
     def test_karpenter_is_kept_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """It has a directory of its own, and its kinds lie beside it."""
         monkeypatch.setenv("PATH", "/nonexistent")
         home = tmp_path / "splitter" / "sandbox" / karpenter_key()
         home.mkdir(parents=True)
-        found = karpenter(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
-        assert found.program == home / "karpenter"
-        assert {kind.parent for kind in found.crds} == {home}
+        result = karpenter(unwanted, {"XDG_CACHE_HOME": str(tmp_path)})
+        assert result.program == home / "karpenter"
+        assert {kind.parent for kind in result.crds} == {home}
 
     def test_a_failed_build_leaves_nothing_and_says_why(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -123,9 +123,9 @@ class TestReadyMadePrograms:
         kwok = tmp_path / "splitter" / "sandbox" / f"kwok-{build.KWOK_VERSION}-{system}"
         kwok.mkdir(parents=True)
         environment = {"KUBEBUILDER_ASSETS": str(assets), "XDG_CACHE_HOME": str(tmp_path)}
-        found = programs(unwanted, environment)
-        assert found.kube_scheduler == assets / "kube-scheduler"
-        assert found.kwok == kwok / "kwok"
+        result = programs(unwanted, environment)
+        assert result.kube_scheduler == assets / "kube-scheduler"
+        assert result.kwok == kwok / "kwok"
 
     def test_missing_ones_are_named(self, tmp_path: Path) -> None:
         """Envtest's own bundle has no controller manager and no scheduler; the error says so."""

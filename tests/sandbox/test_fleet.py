@@ -37,8 +37,8 @@ def node(sandbox: Sandbox, name: str) -> JsonObject:
 
 def condition(raw: JsonObject, kind: str) -> str:
     """Return the status of a condition, "" when there is none."""
-    found = [each["status"] for each in raw["status"].get("conditions", []) if each["type"] == kind]
-    return found[0] if found else ""
+    collected = [each["status"] for each in raw["status"].get("conditions", []) if each["type"] == kind]
+    return collected[0] if collected else ""
 
 
 def pods(sandbox: Sandbox, namespace: str) -> list[JsonObject]:
@@ -150,8 +150,8 @@ class TestPods:
         deploy(1, nodes={"test": namespace}, image="web:crash")
 
         def statuses() -> list[JsonObject]:
-            found = pods(sandbox, namespace)
-            return [status for pod in found for status in pod["status"].get("containerStatuses") or []]
+            result = pods(sandbox, namespace)
+            return [status for pod in result for status in pod["status"].get("containerStatuses") or []]
 
         (status,) = wait_until(lambda: statuses() or None, what="the crash", deadline_s=30)
         assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
@@ -262,8 +262,8 @@ class TestKilling:
         sandbox.kubectl("delete", "pod", "-n", namespace, "--wait=false", *ending)
 
         def starting() -> list[str]:
-            found = [pod for pod in pods(sandbox, namespace) if pod["metadata"]["name"] not in ending]
-            return [pod["metadata"]["name"] for pod in found if pod["spec"].get("nodeName")]
+            collected = [pod for pod in pods(sandbox, namespace) if pod["metadata"]["name"] not in ending]
+            return [pod["metadata"]["name"] for pod in collected if pod["spec"].get("nodeName")]
 
         wait_until(lambda: len(starting()) == 2, what="two replacements that are bound", deadline_s=60)
         with sandbox.record(namespace) as recorder:
@@ -288,8 +288,8 @@ class TestKilling:
             return sandbox.api.find(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}")
 
         def uid(name: str) -> str:
-            found = lease(name)
-            return found["metadata"]["uid"] if found else ""
+            result = lease(name)
+            return result["metadata"]["uid"] if result else ""
 
         kept, restored, deleted = machines
         before = {name: uid(name) for name in machines}

@@ -498,8 +498,8 @@ class TestMemory:
 
     def test_this_machine_is_understood(self) -> None:
         """The real files are read without a fault."""
-        found = available_memory()
-        assert found is None or found > 0
+        count = available_memory()
+        assert count is None or count > 0
 
 
 class TestAllAtOnce:

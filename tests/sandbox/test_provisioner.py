@@ -30,8 +30,8 @@ def test_a_claim_has_a_volume_for_as_long_as_it_lives(sandbox: Sandbox, namespac
         claim(sandbox, namespace, "plain")
 
         def bound() -> set[str]:
-            found = sandbox.api.list(claims(namespace))
-            return {one["metadata"]["name"] for one in found if one["status"].get("phase") == "Bound"}
+            collected = sandbox.api.list(claims(namespace))
+            return {one["metadata"]["name"] for one in collected if one["status"].get("phase") == "Bound"}
 
         wait_until(lambda: bound() == {"early", "plain"}, what="both claims to be bound", deadline_s=30)
         volume = sandbox.api.get(f"{claims(namespace)}/plain")["spec"]["volumeName"]

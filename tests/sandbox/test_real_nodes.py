@@ -99,13 +99,13 @@ def _is_ready(sandbox: Sandbox, name: str) -> bool:
 
 
 def _namespaces_of(pids: set[int]) -> set[str]:
-    found = set()
+    collected = set()
     for pid in pids:
         try:
-            found.add(str(Path(f"/proc/{pid}/ns/user").readlink()))
+            collected.add(str(Path(f"/proc/{pid}/ns/user").readlink()))
         except OSError:  # it has ended, or is a zombie
             continue
-    return found
+    return collected
 
 
 def _control_groups() -> set[Path]:

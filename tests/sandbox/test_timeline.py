@@ -138,7 +138,9 @@ class TestSelection:
         assert Timeline.of(seen).total.at(at(1)) == 4
         assert Timeline.of(seen, "shop").total.at(at(1)) == 3
         assert Timeline.of(seen, "shop", WEB).total.at(at(1)) == 2
-        assert Timeline.of(seen, "shop", WEB, where=lambda found: found.node == "spot-0").total.at(at(1)) == 1
+        assert (
+            Timeline.of(seen, "shop", WEB, where=lambda result: result.node == "spot-0").total.at(at(1)) == 1
+        )
 
     def test_a_pod_whose_labels_stop_matching_leaves(self) -> None:
         """Labels count as they are at each moment."""

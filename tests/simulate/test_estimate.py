@@ -22,9 +22,9 @@ class TestAnEstimate:
         policy = Policy(on_demand_base=2)
         given = Assumptions(6, 2, 1, on_demand_start_s=60, spot_start_s=60, notice_s=30)
         played = simulate(trace, Rebalancing("it", policy), given)
-        found = estimator().of(6, 2, 1, policy, 60.0)
-        assert found.saving == pytest.approx(1 - played.cost)
-        assert found.lost_s == pytest.approx((1 - played.availability) * 6 * MONTH_S)
+        result = estimator().of(6, 2, 1, policy, 60.0)
+        assert result.saving == pytest.approx(1 - played.cost)
+        assert result.lost_s == pytest.approx((1 - played.availability) * 6 * MONTH_S)
 
     def test_counts_the_gap_of_each_loss(self) -> None:
         """Four on spot miss 30 s of a start of 60 s, 30 times a month; with a notice of 60 s nothing."""
@@ -33,10 +33,10 @@ class TestAnEstimate:
 
     def test_of_more_on_demand_saves_and_loses_less(self) -> None:
         """Both, with each replica of the base."""
-        found = [estimator().of(6, 2, 0, Policy(on_demand_base=base), 90.0) for base in range(7)]
-        assert sorted(found, key=lambda one: -one.saving) == found
-        assert sorted(found, key=lambda one: -one.lost_s) == found
-        assert (found[-1].saving, found[-1].lost_s) == (0.0, 0.0)
+        collected = [estimator().of(6, 2, 0, Policy(on_demand_base=base), 90.0) for base in range(7)]
+        assert sorted(collected, key=lambda one: -one.saving) == collected
+        assert sorted(collected, key=lambda one: -one.lost_s) == collected
+        assert (collected[-1].saving, collected[-1].lost_s) == (0.0, 0.0)
 
     def test_of_many_is_that_of_few_scaled_up(self) -> None:
         """The same share is saved, and ten times as much lost by ten times as many."""

@@ -93,8 +93,8 @@ class TestSlices:
 
     def test_show_a_short_gap_in_a_long_slice(self) -> None:
         """One second is seen in ten minutes; what held before belongs to the slice."""
-        found = slices(replayed((0, 4, 4), (450, 0, 1), (451, 0, 4)), 2)
-        assert [sample.serving for sample in found] == [4, 1]
+        samples = slices(replayed((0, 4, 4), (450, 0, 1), (451, 0, 4)), 2)
+        assert [sample.serving for sample in samples] == [4, 1]
 
     @pytest.mark.parametrize("number", [1, 7, 600, 1000])
     def test_are_as_many_as_asked_for(self, number: int) -> None:
@@ -133,8 +133,8 @@ class TestWhatPeopleSee:
     def test_the_values_name_their_units(self) -> None:
         """The same figures for programs, with the annotations of each policy."""
         [result] = self.results("mine")
-        found = as_json(self.TRACE, GIVEN, [(result, {"splitter.io/soak": "10m"})])
-        assert found["policies"] == [
+        outcome = as_json(self.TRACE, GIVEN, [(result, {"splitter.io/soak": "10m"})])
+        assert outcome["policies"] == [
             {
                 "name": "mine",
                 "annotations": {"splitter.io/soak": "10m"},

@@ -1,4 +1,4 @@
-"""The replay: arithmetic that can be checked by hand, and the claims of the design on public traces."""
+"""The replay: arithmetic that can be checked by hand, and the claims of docs/replay.md on public traces."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -113,16 +113,16 @@ class TestArithmetic:
 
 
 class TestPublicTraces:
-    """What the design claims, on traces of AWS in which nodes go every few minutes."""
+    """What docs/design/rebalancing.md claims, on traces of AWS in which nodes go every few minutes."""
 
     GIVEN = Assumptions()
 
     @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
-    @pytest.mark.parametrize("standing", [True, False])
-    def test_two_minutes_of_notice_lose_nothing(self, trace: Trace, standing: bool) -> None:
+    @pytest.mark.parametrize("stays", [True, False])
+    def test_two_minutes_of_notice_lose_nothing(self, trace: Trace, stays: bool) -> None:
         """With 120 s of notice and 120 s to start, no replica is ever missing."""
         for contender in contenders(16)[2:6]:
-            result = simulate(trace, contender, Assumptions(notice_s=120, standing_nodes=standing))
+            result = simulate(trace, contender, Assumptions(notice_s=120, standing_nodes=stays))
             assert result.availability == 1.0
             assert result.cost < 0.85
 

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {fault}\nlogs are in {home}\n")
         return 1
     sys.stderr.write(f"logs, and the story of each broken hour, are in {home}\n")
-    return int(any(each.faults for each in hours) or not all(found.flat for found in findings.values()))
+    return int(any(each.faults for each in hours) or not all(one.flat for one in findings.values()))
 
 
 def _play(soak: Soak, minutes: float, hours: list[Hour], home: Path) -> None:
@@ -93,12 +93,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _minutes(text: str) -> float:
     try:
-        found = float(text)
+        result = float(text)
     except ValueError:
-        found = 0.0
-    if not LEAST_MINUTES <= found < float("inf"):
+        result = 0.0
+    if not LEAST_MINUTES <= result < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes, {LEAST_MINUTES:g} or more")
-    return found
+    return result
 
 
 if __name__ == "__main__":

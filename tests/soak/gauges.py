@@ -51,11 +51,11 @@ class Gauges:
             for member in self._members:
                 at_s = Instant.now().monotonic_s - began_s
                 try:
-                    found = read(member)
+                    content = read(member)
                 except (OSError, ValueError):
                     self.missed += 1
                     continue
-                for gauge, value in found.items():
+                for gauge, value in content.items():
                     self.samples[member.name, gauge].append(Sample(at_s, value))
 
 

@@ -48,10 +48,10 @@ def _promises(seed: int, hours: Sequence[Hour]) -> Iterator[str]:
 def _gauges(findings: Mapping[tuple[str, Gauge], Finding]) -> Iterator[str]:
     yield "| splitter | what | second fifth | last fifth | slope, an hour | growth | bound | |"
     yield "|---|---|---|---|---|---|---|---|"
-    for (name, gauge), found in findings.items():
-        verdict = "flat" if found.flat else "GROWS"
-        figures = f"{found.second:.1f} | {found.last:.1f} | {found.an_hour:+.1f} | {found.growth:+.1f}"
-        yield f"| {name} | {gauge} | {figures} | {found.bound:g} | {verdict} |"
+    for (name, gauge), one in findings.items():
+        verdict = "flat" if one.flat else "GROWS"
+        figures = f"{one.second:.1f} | {one.last:.1f} | {one.an_hour:+.1f} | {one.growth:+.1f}"
+        yield f"| {name} | {gauge} | {figures} | {one.bound:g} | {verdict} |"
 
 
 def _missed(missed: int) -> Iterator[str]:

@@ -18,8 +18,8 @@ def judged(value: Callable[[int], float], gauge: Gauge = Gauge.MEMORY, seconds: 
 class TestFlat:
     def test_constant(self) -> None:
         """What does not change does not grow."""
-        found = judged(lambda _: 80)
-        assert (found.second, found.last, found.growth, found.flat) == (80, 80, 0, True)
+        result = judged(lambda _: 80)
+        assert (result.second, result.last, result.growth, result.flat) == (80, 80, 0, True)
 
     def test_noise(self) -> None:
         """Breath of two MiB is no growth."""
@@ -33,8 +33,8 @@ class TestFlat:
     def test_peaks(self) -> None:
         """A fifth of the samples may be anything, wherever they are."""
         dice = random.Random(7)
-        found = judged(lambda _: 300 if dice.random() < 0.2 else 80)
-        assert found.growth == pytest.approx(0)
+        result = judged(lambda _: 300 if dice.random() < 0.2 else 80)
+        assert result.growth == pytest.approx(0)
 
     def test_what_shrinks(self) -> None:
         """Less is flat too."""
@@ -58,16 +58,16 @@ class TestGrowth:
         def leak(at_s: int) -> float:
             return 80 + at_s / 60 + dice.uniform(-2, 2) + (100 if dice.random() < 0.1 else 0)
 
-        found = judged(leak)
-        assert not found.flat
-        assert found.an_hour == pytest.approx(60, rel=0.05)
-        assert found.growth == pytest.approx(16, rel=0.15)
+        result = judged(leak)
+        assert not result.flat
+        assert result.an_hour == pytest.approx(60, rel=0.05)
+        assert result.growth == pytest.approx(16, rel=0.15)
 
     def test_a_late_step(self) -> None:
         """What comes in the last fifth only moves no slope, and is found all the same."""
-        found = judged(lambda at_s: 90 if at_s > 0.81 * MINUTES_20 else 80)
-        assert found.an_hour == 0
-        assert (found.growth, found.flat) == (10, False)
+        result = judged(lambda at_s: 90 if at_s > 0.81 * MINUTES_20 else 80)
+        assert result.an_hour == 0
+        assert (result.growth, result.flat) == (10, False)
 
     @pytest.mark.parametrize("gauge", Gauge)
     def test_each_has_a_bound(self, gauge: Gauge) -> None:
@@ -91,6 +91,6 @@ def test_slope() -> None:
 
 def test_hours_are_thinned() -> None:
     """So that pairs do not grow with the square of hours; no sample is left out of its bin."""
-    found = thinned([Sample(at_s, at_s) for at_s in range(10_000)])
-    assert 200 <= len(found) <= 400
-    assert found[0].value == pytest.approx(12, abs=1)
+    samples = thinned([Sample(at_s, at_s) for at_s in range(10_000)])
+    assert 200 <= len(samples) <= 400
+    assert samples[0].value == pytest.approx(12, abs=1)

@@ -31,6 +31,6 @@ def test_three_hours(tmp_path: Path) -> None:
         assert not hour.faults, line_of(hour)
         assert hour.undone == 0
     assert set(findings) == {(name, gauge) for name in ("one", "two") for gauge in Gauge}
-    assert all(found.second > 0 for found in findings.values())
-    assert all(found.flat for (_, gauge), found in findings.items() if gauge is not Gauge.MEMORY)
+    assert all(one.second > 0 for one in findings.values())
+    assert all(one.flat for (_, gauge), one in findings.items() if gauge is not Gauge.MEMORY)
     assert "Traceback" not in said

@@ -107,8 +107,8 @@ class Life:
             lost = dice.choice(sound)
             events.append((f"{lost} is unready", lambda: cluster.unready(lost)))
         if unready:
-            found = dice.choice(unready)
-            events.append((f"{found} is ready again", lambda: cluster.ready_again(found)))
+            result = dice.choice(unready)
+            events.append((f"{result} is ready again", lambda: cluster.ready_again(result)))
         if cluster.twins:
             pool = dice.choice(list(cluster.twins))
             events.append((f"{pool} twin deleted", lambda: cluster.delete_twin(pool)))
@@ -191,8 +191,8 @@ class Life:
         if not self.splitter.pending:
             self.seen_turn = self.promises.world_turns
             self.promises.look()
-            found = self.splitter.begin()
-            self._tell(f"{found.step} {found.state} {found.verdict.message[:150]}")
+            result = self.splitter.begin()
+            self._tell(f"{result.step} {result.state} {result.verdict.message[:150]}")
             return
         action = self.splitter.pending[0]
         # What the world did after it looked, it cannot know.

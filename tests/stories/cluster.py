@@ -206,10 +206,10 @@ class Cluster:
 
     def make_replica_set(self, deployment: Deployment, template: str, spec: int) -> ReplicaSet:
         """Create a ReplicaSet that a Deployment controls; its hash follows from the template."""
-        found = template.replace("|", ".")
-        while any(rs.name == f"{deployment.name}-{found}" for rs in self.replica_sets.values()):
-            found += "x"
-        return self.adopting(deployment, f"{deployment.name}-{found}", template, spec, (found,))
+        result = template.replace("|", ".")
+        while any(rs.name == f"{deployment.name}-{result}" for rs in self.replica_sets.values()):
+            result += "x"
+        return self.adopting(deployment, f"{deployment.name}-{result}", template, spec, (result,))
 
     def adopting(
         self, deployment: Deployment, name: str, template: str, spec: int, hashes: tuple[str, ...]

@@ -50,10 +50,10 @@ def rescale(cluster: Cluster, deployment: Deployment) -> bool:
 
 
 def _adopt(cluster: Cluster) -> bool:
-    found = [rs for rs in cluster.released() if APP in rs.labels]
-    for rs in found:
+    collected = [rs for rs in cluster.released() if APP in rs.labels]
+    for rs in collected:
         rs.owner, rs.controlled, rs.version = cluster.source.uid, True, cluster.version()
-    return bool(found)
+    return bool(collected)
 
 
 def _new_replica_set(owned: Sequence[ReplicaSet], deployment: Deployment) -> ReplicaSet | None:
@@ -327,16 +327,16 @@ def collect_garbage(cluster: Cluster) -> bool:
 
 def next_due(cluster: Cluster) -> list[int]:
     """Return when something may happen by itself."""
-    found = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
-    found += [
+    collected = [pod.terminating_until for pod in cluster.pods.values() if pod.terminating_until is not None]
+    collected += [
         pod.ready_due
         for pod in cluster.pods.values()
         if pod.ready_due is not None and (pod.ready_since is None or pod.node not in cluster.nodes)
     ]
     for node in cluster.nodes.values():
         if node.unready_since is not None:
-            found += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
-    return [at for at in found if at > cluster.now]
+            collected += [node.unready_since + UNREADY_AFTER_S, node.unready_since + EVICTED_AFTER_S]
+    return [at for at in collected if at > cluster.now]
 
 
 def actors(cluster: Cluster) -> list[Callable[[], bool]]:

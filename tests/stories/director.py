@@ -204,16 +204,16 @@ class Story:
             for act in actors(self.cluster):
                 with self.promises.step(CONTROLLER):
                     changed = act() or changed
-            if not changed and not self._pass():
+            if not changed and not self._reconcile():
                 return
         raise NeverSettlesError("\n".join(self.lines[-12:]))
 
-    def _pass(self) -> bool:
+    def _reconcile(self) -> bool:
         if "splitter.io/split" not in self.cluster.source.labels and self.cluster.split is None:
             return False
         counts = self.counts()
         self.promises.look()
-        found = self.splitter.begin()
+        result = self.splitter.begin()
         done: list[Action] = []
         while self.splitter.pending:
             action = self.splitter.pending[0]
@@ -223,22 +223,22 @@ class Story:
                     self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
-        self._tell(counts, found, done)
+        self._tell(counts, result, done)
         return bool(done)
 
-    def _tell(self, counts: str, found: Plan, done: list[Action]) -> None:
-        verdict = f"{found.verdict.message} ({found.verdict.reason})"
-        reasons = f"{found.state} {found.verdict.reason}"
+    def _tell(self, counts: str, planned: Plan, done: list[Action]) -> None:
+        verdict = f"{planned.verdict.message} ({planned.verdict.reason})"
+        reasons = f"{planned.state} {planned.verdict.reason}"
         if done:
             self.lines.append(f"{self.clock}  {counts}")
             self.lines.append(f"    -> {_grouped(done)}")
             # The counts stand in the line above already.
-            why = found.verdict.message
+            why = planned.verdict.message
             why = why.partition(": ")[2] if why.startswith("scale ") else why
-            self.lines.append(f"       {why}{' ' if why else ''}({found.verdict.reason})")
+            self.lines.append(f"       {why}{' ' if why else ''}({planned.verdict.reason})")
         elif reasons != self._held:
             self.lines.append(f"{self.clock}  {counts}")
-            self.lines.append(f"       {found.state}: {verdict}")
+            self.lines.append(f"       {planned.state}: {verdict}")
         self._held = reasons
 
     @property

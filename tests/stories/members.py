@@ -41,7 +41,7 @@ SETTLED_WITHIN_S = 8 * 3600  # the longest soak is an hour, on-demand then leave
 
 
 class Splitter:
-    """One process of splitter: passes, and their writes one by one."""
+    """One process of splitter: reconciles, and their writes one by one."""
 
     def __init__(self, quorum: Quorum) -> None:
         self.quorum = quorum
@@ -61,13 +61,13 @@ class Splitter:
         quorum = self.quorum
         observed = observe(quorum)
         in_force = policy_in_force(observed, RULES.defaults)
-        found = plan(observed, in_force, render(observed, in_force.policy), RULES)
-        self.pending, self.last = deque(found.actions), (observed, found, in_force)
+        planned = plan(observed, in_force, render(observed, in_force.policy), RULES)
+        self.pending, self.last = deque(planned.actions), (observed, planned, in_force)
         self.seen = copied(quorum)
-        self.woken = bool(found.actions)
+        self.woken = bool(planned.actions)
         if not self.pending:
             self.report()
-        return found
+        return planned
 
     def write_next(self) -> Action | None:
         """Do the next write, judged; None when it lost a race and the rest was dropped."""
@@ -90,9 +90,9 @@ class Splitter:
         """Write the status of the Split, which must survive."""
         split = self.quorum.split
         if self.last is not None and split is not None and self.last[0].split is not None:
-            observed, found, in_force = self.last
+            observed, result, in_force = self.last
             if observed.split is not None and observed.split.uid == split.uid:
-                split.status = build(observed, found, in_force, written=True)
+                split.status = build(observed, result, in_force, written=True)
 
     def crash(self) -> None:
         """Forget everything that is not written; after a start all that can be found is looked at."""
@@ -180,19 +180,23 @@ def unsettled(quorum: Quorum) -> list[str]:
     if LABEL_SPLIT in quorum.source.labels and not conflicted:
         share = base_replicas(quorum.wanted, POLICY)
         wanted = {Pool.ON_DEMAND: share, Pool.SPOT: quorum.wanted - share}
-        found = [f"source at {quorum.source.replicas}"] if quorum.source.replicas else []
+        collected = [f"source at {quorum.source.replicas}"] if quorum.source.replicas else []
         for pool, replicas in wanted.items():
             twin = quorum.twins.get(pool)
             ready = sum(quorum.available(pod) for pod in quorum.of(twin)) if twin else 0
             if twin is None or (twin.replicas, ready) != (replicas, replicas):
-                found.append(f"{pool}: {twin.replicas if twin else None}/{ready}, wanted {replicas}")
+                collected.append(f"{pool}: {twin.replicas if twin else None}/{ready}, wanted {replicas}")
             elif not twin.template.startswith(quorum.source.template):
-                found.append(f"{pool} runs {twin.template}")
+                collected.append(f"{pool} runs {twin.template}")
         shown = split.replicas if split is not None else None
-        return found if shown == quorum.wanted else [*found, f"the Split shows {shown}"]
-    found = [trace for trace in leftovers(quorum) if trace != "Split" or not conflicted]
+        return collected if shown == quorum.wanted else [*collected, f"the Split shows {shown}"]
+    collected = [trace for trace in leftovers(quorum) if trace != "Split" or not conflicted]
     ready = sum(quorum.available(pod) for pod in quorum.of(quorum.source))
-    return found if ready == quorum.source.replicas else [*found, f"source {quorum.source.replicas}/{ready}"]
+    return (
+        collected
+        if ready == quorum.source.replicas
+        else [*collected, f"source {quorum.source.replicas}/{ready}"]
+    )
 
 
 class Life:
@@ -235,8 +239,8 @@ class Life:
             return True
         if not self.splitter.concerns():
             return False
-        found = self.splitter.begin()
-        return bool(found.actions)
+        result = self.splitter.begin()
+        return bool(result.actions)
 
     def _random_step(self) -> None:
         roll = self.dice.random()
@@ -345,12 +349,12 @@ class Reported:
 
     def ready(self) -> dict[str, int]:
         """Count the ready members by where they are, source, on-demand, spot."""
-        found: dict[str, int] = {}
+        values: dict[str, int] = {}
         for owner in self.quorum.sets:
             count = sum(self.quorum.available(pod) for pod in self.quorum.of(owner))
             if count:
-                found[owner.pool.value if owner.pool else "source"] = count
-        return found
+                values[owner.pool.value if owner.pool else "source"] = count
+        return values
 
     def state(self) -> tuple[str, str]:
         """Return state and reason of the Split."""
@@ -427,7 +431,7 @@ class Reported:
         """Let everybody act until nothing changes; splitter first, as a notice would wake it."""
         quorum, acted = self.quorum, False
         for _ in range(200):
-            changed = self._pass() if self.splitter.concerns() else False
+            changed = self._reconcile() if self.splitter.concerns() else False
             changed = run_kubelets(quorum) or changed
             for owner in quorum.sets:
                 changed = sync(quorum, owner) or changed
@@ -438,23 +442,23 @@ class Reported:
             acted = True
         raise BrokenPromiseError("\n".join(["never settles", *self.lines[-12:]]))
 
-    def _pass(self) -> bool:
+    def _reconcile(self) -> bool:
         counts = self._counts()
-        found = self.splitter.begin()
+        result = self.splitter.begin()
         done: list[Action] = []
         while self.splitter.pending:
             action = self.splitter.write_next()
             if action is None:
                 break
             done.append(action)
-        verdict = f"{found.verdict.message} ({found.verdict.reason})"
+        verdict = f"{result.verdict.message} ({result.verdict.reason})"
         if done:
             self.lines += [f"{self._clock}  {counts}", f"    -> {'; '.join(map(_said, done))}"]
-            why = found.verdict.message.partition(": ")[2] if verdict.startswith("scale ") else verdict
+            why = result.verdict.message.partition(": ")[2] if verdict.startswith("scale ") else verdict
             if why:
                 self.lines.append(f"       {why}")
-        elif (said := f"{found.state} {found.verdict.reason}") != self._held:
-            self.lines += [f"{self._clock}  {counts}", f"       {found.state}: {verdict}"]
+        elif (said := f"{result.state} {result.verdict.reason}") != self._held:
+            self.lines += [f"{self._clock}  {counts}", f"       {result.state}: {verdict}"]
             self._held = said
         return bool(done)
 

@@ -172,7 +172,7 @@ class PlacementStory:
             self.now_s = min(end_s, max(self.now_s + 1, self._due_s)) if self._is_quiet() else self.now_s + 1
             self._machinery()
             if self._looks() != self._looked or self.now_s >= self._due_s:
-                self._passes()
+                self._reconciles()
             self.fewest = min(self.fewest, self.serving)
 
     @property
@@ -256,7 +256,7 @@ class PlacementStory:
     def _held_ready(self) -> bool:
         return self.held is not None and self.held[1].node != "" and self.now_s > self.held[1].bound_at
 
-    def _passes(self) -> None:
+    def _reconciles(self) -> None:
         """Reconcile until nothing is written; the next look comes with an event, or when the plan says."""
         for _ in range(4):
             if not self._passed():
@@ -264,27 +264,27 @@ class PlacementStory:
         self._looked = self._looks()
 
     def _passed(self) -> bool:
-        found = self._plan()
-        evicted = next((one for one in found.actions if isinstance(one, EvictPod)), None)
+        planned = self._plan()
+        evicted = next((one for one in planned.actions if isinstance(one, EvictPod)), None)
         if evicted is not None and not self.budget:  # 429: the reconcile ends there, and reports nothing
             at = NOW + timedelta(seconds=self.now_s)
             self.turned_down = EvictionRefusal(evicted.uid, "the budget allows none", at)
             return True
-        if found.rebalance is not None:
-            self.restarts = found.rebalance.restarts
-            if self.remembers and (self.answers or not found.actions):
-                self.state = found.rebalance
+        if planned.rebalance is not None:
+            self.restarts = planned.rebalance.restarts
+            if self.remembers and (self.answers or not planned.actions):
+                self.state = planned.rebalance
         self._due_s = (
-            10**9 if found.requeue_after_s is None else self.now_s + math.ceil(found.requeue_after_s)
+            10**9 if planned.requeue_after_s is None else self.now_s + math.ceil(planned.requeue_after_s)
         )
-        said = f"{found.state}: {found.verdict.message} ({found.verdict.reason})"
-        if found.actions or said != self._said:
+        said = f"{planned.state}: {planned.verdict.message} ({planned.verdict.reason})"
+        if planned.actions or said != self._said:
             self.tell(f"{self.serving} of {self.replicas} ready  {said}")
             self._said = said
-        for action in found.actions:
+        for action in planned.actions:
             self.lines.append(f"    -> {describe(action)}")
             self._write(action)
-        return bool(found.actions)
+        return bool(planned.actions)
 
     def _plan(self) -> Plan:
         seen = self._observed()

@@ -36,7 +36,7 @@ class NodeStatus:
     serving: int  # the doomed, too
 
 
-def check_reported(observed: Observation, found: Plan) -> None:
+def check_reported(observed: Observation, planned: Plan) -> None:
     """Raise when a plan tells of a move that it does not write, calls steady what is not, or wants not N."""
     pods = [
         (twin, rs, pod)
@@ -46,16 +46,16 @@ def check_reported(observed: Observation, found: Plan) -> None:
         if pod.counts
     ]
     old = [pod.name for twin, rs, pod in pods if rs.template_hash != twin.template_hash or not pod.available]
-    if found.state is State.STEADY and (
+    if planned.state is State.STEADY and (
         old or len(pods) < sum(twin.spec_replicas for twin in observed.twins)
     ):
         raise BrokenPromiseError(f"Steady with {len(pods)} pods, and these are old or not available: {old}")
-    wanted, source = found.wanted_on_demand + found.wanted_spot, observed.source
-    back = found.state in {State.GIVING_BACK, State.CONFLICT} or found.step in BACK
+    wanted, source = planned.wanted_on_demand + planned.wanted_spot, observed.source
+    back = planned.state in {State.GIVING_BACK, State.CONFLICT} or planned.step in BACK
     if source is not None and observed.twins and not back and wanted != source.replicas:
-        raise BrokenPromiseError(f"{found.step}: {wanted} wanted in both pools, of {source.replicas}")
-    written = {(one.name, one.was, one.replicas) for one in found.actions if isinstance(one, Scale)}
-    for note in (*found.notes, found.verdict):
+        raise BrokenPromiseError(f"{planned.step}: {wanted} wanted in both pools, of {source.replicas}")
+    written = {(one.name, one.was, one.replicas) for one in planned.actions if isinstance(one, Scale)}
+    for note in (*planned.notes, planned.verdict):
         reported = re.match(r"scale (on-demand|spot) (\d+) -> (\d+)", note.message)
         if reported and (f"web-{reported[1]}", int(reported[2]), int(reported[3])) not in written:
             raise BrokenPromiseError(f"told, and not among the writes {sorted(written)}: {note.message}")
@@ -157,11 +157,11 @@ def placed(cluster: Cluster) -> int:
     """
     count = len(cluster.orphans())
     for rs in cluster.replica_sets.values():
-        found = [pod for pod in cluster.pods_of(rs) if pod.active]
-        stuck = sum(1 for pod in found if pod.unschedulable_since is not None)
+        collected = [pod for pod in cluster.pods_of(rs) if pod.active]
+        stuck = sum(1 for pod in collected if pod.unschedulable_since is not None)
         twin = next((twin for twin in cluster.twins.values() if twin.uid == rs.owner), None)
         replaced = twin is not None and rs.template != twin.template
-        count += (min(len(found), rs.spec) if replaced else len(found)) - stuck
+        count += (min(len(collected), rs.spec) if replaced else len(collected)) - stuck
     return count
 
 
@@ -295,24 +295,24 @@ def check_action(cluster: Cluster, action: Action) -> None:
 
 def traces(cluster: Cluster) -> list[str]:
     """Name everything of splitter's that is still there (promise 4)."""
-    found = [f"twin {twin.name}" for twin in cluster.twins.values()]
-    found += [f"parked {rs.name}" for rs in cluster.released()]
-    found += [f"label on {rs.name}" for rs in cluster.replica_sets.values() if LABEL_SPLIT in rs.labels]
-    found += [f"labels of {rs.name}" for rs in cluster.replica_sets.values() if APP not in rs.labels]
-    found += [f"mark on {rs.name}" for rs in cluster.replica_sets.values() if rs.marked]
-    found += ["Split"] if cluster.split else []
-    found += ["mark"] if ANNOTATION_TAKEN_OVER in cluster.source.annotations else []
-    found += ["pause"] if cluster.source.paused else []
-    found += [
+    collected = [f"twin {twin.name}" for twin in cluster.twins.values()]
+    collected += [f"parked {rs.name}" for rs in cluster.released()]
+    collected += [f"label on {rs.name}" for rs in cluster.replica_sets.values() if LABEL_SPLIT in rs.labels]
+    collected += [f"labels of {rs.name}" for rs in cluster.replica_sets.values() if APP not in rs.labels]
+    collected += [f"mark on {rs.name}" for rs in cluster.replica_sets.values() if rs.marked]
+    collected += ["Split"] if cluster.split else []
+    collected += ["mark"] if ANNOTATION_TAKEN_OVER in cluster.source.annotations else []
+    collected += ["pause"] if cluster.source.paused else []
+    collected += [
         f"label on pod {pod.name}" for pod in cluster.pods.values() if pod.active and pod.label is not None
     ]
-    found += stale(cluster)
+    collected += stale(cluster)
     running = [rs for rs in cluster.owned_by(cluster.source) if rs.spec]
     if [(rs.spec, rs.template) for rs in running] != [(cluster.source.replicas, cluster.source.template)]:
         wanted = f"{cluster.source.replicas} of {cluster.source.template}"
         if cluster.source.replicas or running:
-            found.append(f"runs {[(rs.name, rs.spec, rs.template) for rs in running]}, not {wanted}")
-    return found
+            collected.append(f"runs {[(rs.name, rs.spec, rs.template) for rs in running]}, not {wanted}")
+    return collected
 
 
 def stale(cluster: Cluster) -> list[str]:
@@ -328,21 +328,21 @@ def stale(cluster: Cluster) -> list[str]:
 def unsettled(cluster: Cluster, on_demand: int) -> list[str]:
     """Name what keeps a split workload from being at rest with `on_demand` replicas there."""
     wanted = {Pool.ON_DEMAND: on_demand, Pool.SPOT: cluster.source.replicas - on_demand}
-    found = stale(cluster)
+    lines = stale(cluster)
     for pool, replicas in wanted.items():
         twin = cluster.twins.get(pool)
         if twin is None:
-            found.append(f"no twin for {pool}")
+            lines.append(f"no twin for {pool}")
             continue
         running = [(rs.spec, rs.template) for rs in cluster.owned_by(twin) if rs.spec]
         expected = [(replicas, twin.template)] if replicas else []
         if running != expected or twin.replicas != replicas:
-            found.append(f"{twin.name} has {twin.replicas} as {running}, wanted {expected}")
+            lines.append(f"{twin.name} has {twin.replicas} as {running}, wanted {expected}")
         if not twin.template.startswith(cluster.source.template):
-            found.append(f"{twin.name} runs {twin.template}")
-    found += [f"parked {rs.name} holds {rs.spec}" for rs in cluster.released() if rs.spec]
-    found += [f"attached {rs.name}" for rs in cluster.owned_by(cluster.source)]
+            lines.append(f"{twin.name} runs {twin.template}")
+    lines += [f"parked {rs.name} holds {rs.spec}" for rs in cluster.released() if rs.spec]
+    lines += [f"attached {rs.name}" for rs in cluster.owned_by(cluster.source)]
     available = sum(cluster.available(pod) for pod in cluster.pods.values())
     if available != cluster.source.replicas:
-        found.append(f"{available} available")
-    return found
+        lines.append(f"{available} available")
+    return lines

@@ -140,8 +140,8 @@ class Quorum:
 
     def of(self, owner: StatefulSet) -> list[Member]:
         """Return the pods of a StatefulSet, lowest ordinal first."""
-        found = [member for member in self.members.values() if member.owner == owner.name]
-        return sorted(found, key=lambda member: member.ordinal)
+        collected = [member for member in self.members.values() if member.owner == owner.name]
+        return sorted(collected, key=lambda member: member.ordinal)
 
     def serves(self, member: Member) -> bool:
         """Whether it truly answers, doomed or not."""

@@ -105,16 +105,16 @@ class Splitter:
         observed = observe(self.cache)
         observed = replace(observed, now=self.cluster.instant(self.cluster.now))
         in_force = policy_in_force(observed, self.rules.defaults)
-        found = plan(observed, in_force, render(observed, in_force.policy), self.rules)
-        check_reported(observed, found)
-        self.pending = deque(found.actions)
-        self.last = (observed, found, in_force)
+        planned = plan(observed, in_force, render(observed, in_force.policy), self.rules)
+        check_reported(observed, planned)
+        self.pending = deque(planned.actions)
+        self.last = (observed, planned, in_force)
         self.wake_at = (
-            self.cluster.now + max(1, round(found.requeue_after_s)) if found.requeue_after_s else None
+            self.cluster.now + max(1, round(planned.requeue_after_s)) if planned.requeue_after_s else None
         )
         if not self.pending:
             self._report()
-        return found
+        return planned
 
     def write_next(self) -> bool:
         """Do the next write of the reconcile; False when it lost a race and the rest was dropped."""
@@ -138,13 +138,13 @@ class Splitter:
 
     def _report(self) -> None:
         if self.last is not None:
-            observed, found, in_force = self.last
-            self._show(observed, build(observed, found, in_force, written=True))
+            observed, result, in_force = self.last
+            self._show(observed, build(observed, result, in_force, written=True))
 
     def _remember(self) -> None:
         if self.last is not None:
-            observed, found, _ = self.last
-            self._show(observed, remembered(observed, found))
+            observed, result, _ = self.last
+            self._show(observed, remembered(observed, result))
 
     def _show(self, observed: Observation, status: dict[str, object]) -> None:
         split = self.cluster.split

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from splitter.core import transfer
+from splitter.core.twins import replica_moves
 from stories.chance import Life
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError
@@ -36,6 +36,6 @@ def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) ->
         for seed in range(40, 120):
             Life(seed).run()
 
-    monkeypatch.setattr(transfer, "floor_of", lambda *_: 0)
+    monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
     with pytest.raises(BrokenPromiseError, match="promise 1"):
         live()

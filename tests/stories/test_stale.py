@@ -15,11 +15,11 @@ def deployed_at(story: Story, moment: type[Action], template: str) -> None:
     cluster, begin, left = story.cluster, story.splitter.begin, [template]
 
     def interrupted() -> Plan:
-        found = begin()
-        if left and any(isinstance(action, moment) for action in found.actions):
+        result = begin()
+        if left and any(isinstance(action, moment) for action in result.actions):
             with story.promises.world():
                 cluster.change_spec(cluster.source, template=left.pop())
-        return found
+        return result
 
     story.splitter.begin = interrupted  # type: ignore[method-assign]
 

@@ -29,22 +29,22 @@ class Billed(Story):
         """Count from now on."""
         self.pod_s, self.desired_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}, 0
 
-    def restart(self, away_s: int) -> None:
+    def restart(self, away_s: int, as_what: str = "splitter is back") -> None:
         """Have splitter end, and another begin a while later with nothing but what the cluster knows."""
         self._away_until = self.cluster.now + away_s
         judge = self.splitter.judge
         self.splitter = Splitter(self.cluster, Rules())
         self.splitter.judge = judge
         self.splitter.wake_at = self._away_until
-        self.happens(f"splitter is away for {away_s} s")
+        self.happens(f"{as_what} after {away_s} s")
 
     def used(self) -> Usage:
         """Return what the Split tells."""
         assert self.cluster.split is not None
         # As from the API server: what cannot be written is not there.
-        found = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
-        assert found is not None
-        return found
+        result = Usage.from_json(unpacked(packed(self.cluster.split.status))["usage"])
+        assert result is not None
+        return result
 
     def _settle(self) -> None:
         passed_s = self.cluster.now - self._billed_until
@@ -58,13 +58,13 @@ class Billed(Story):
         self._desired = min(self.cluster.source.replicas, sum(node is not None for node in nodes))
         self._node_status[Pool.ON_DEMAND] = sum(1 for node in nodes if node is not None and not node.spot)
 
-    def _pass(self) -> bool:
-        return self.cluster.now >= self._away_until and super()._pass()
+    def _reconcile(self) -> bool:
+        return self.cluster.now >= self._away_until and super()._reconcile()
 
 
 @pytest.fixture(scope="module")
 def day() -> Billed:
-    """Return a day with a loss every three hours, three restarts and a change of leader."""
+    """Return a day with a loss every three hours, eight restarts, and a change of leader amid a loss."""
     story = Billed("A day")
     story.label(on_demand_base="2", spot_percent="80")
     story.wait(60)
@@ -73,6 +73,8 @@ def day() -> Billed:
         match hour % 6:
             case 0:
                 story.notice("spot-a")
+                if hour == 12:
+                    story.restart(away_s=10, as_what="another one leads")
                 story.wait(120)
                 story.vanish("spot-a")
             case 1:

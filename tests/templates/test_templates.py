@@ -83,13 +83,13 @@ def assert_pods_lose_nothing(source: dict[str, object], rendered: list[dict[str,
     """Compare the pod templates, but for what a twin adds."""
     wanted = pod_template(source)
     for twin in rendered:
-        found = pod_template(twin)
-        assert found["spec"] | {"affinity": 0, "tolerations": 0} == wanted["spec"] | {
+        result = pod_template(twin)
+        assert result["spec"] | {"affinity": 0, "tolerations": 0} == wanted["spec"] | {
             "affinity": 0,
             "tolerations": 0,
         }
         for key in ("labels", "annotations"):
-            assert (wanted["metadata"].get(key) or {}).items() <= found["metadata"].get(key, {}).items()
+            assert (wanted["metadata"].get(key) or {}).items() <= result["metadata"].get(key, {}).items()
 
 
 def pod_template(manifest: dict[str, object]) -> dict[str, dict[str, dict[str, object]]]:
@@ -108,7 +108,7 @@ def test_online_boutique(renderer: Renderer) -> None:
     if not manifest.is_file():
         pytest.skip(f"there is no {manifest.name}; SPLITTER_DATA names its folder")
     text = manifest.read_text(encoding="utf-8")
-    sources = [found for found in yaml.safe_load_all(text) if found and found["kind"] == "Deployment"]
+    sources = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "Deployment"]
     assert len(sources) == 12
     for source in sources:
         assert_pods_lose_nothing(source, twins(renderer, source))

@@ -13,7 +13,7 @@ MAX_REQUIREMENTS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NodePresets:
-    """What tells spot nodes from others, for affinity and tolerations (rebalancing.md, section 1).
+    """What tells spot nodes from others, for affinity and tolerations (R1).
 
     `spot_terms` and `on_demand_terms` are nodeSelectorTerms, ORed; `spot_tolerations` are what spot
     nodes' taints ask for.
@@ -22,6 +22,16 @@ class NodePresets:
     spot_terms: tuple[Manifest, ...]
     on_demand_terms: tuple[Manifest, ...]
     spot_tolerations: tuple[Manifest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationRules:
+    """What the settings say about placeholders."""
+
+    nodes: NodePresets
+    image: str
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the namespace of the workload."""
 
 
 def require_node_affinity(pod_spec: Manifest, terms: Sequence[Manifest]) -> dict[str, object]:

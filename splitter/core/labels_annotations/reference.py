@@ -1,7 +1,7 @@
 """What each annotation of a user's means: the table of `docs/reference/annotations.md`.
 
 Forms and defaults are those the parser uses, in its order; `tests/test_reference.py` keeps the page in
-step (`annotations_table`), and `core.admission` makes of the rows what the API server refuses.
+step (`annotations_table`), and `admission` makes of the rows what the API server refuses.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """How values are written: what each must be, an example, and how it is read.
 
 `policy` reads annotations with these forms, the settings take their wording from here, and the policy
-that refuses bad ones inside the API server is made of them (`core.admission`). A form never raises for a
+that refuses bad ones inside the API server is made of them (`admission`). A form never raises for a
 text; it says what to write instead.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, Generic, Literal, TypeVar
 from splitter.core.evictions import Evictions
 from splitter.core.model import Mode, RolloutOrder, SpotAffinity
 
-# The longest the back-off doubles the soak to (rebalancing.md, Hmax): a longer one has no meaning.
+# The longest the back-off doubles the soak to (R25): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600
 # Grace is waited out with fewer replicas than asked for: beyond a day it is a typing error.
 MAX_GRACE_S: Final = 86400

@@ -3,8 +3,8 @@
 `kube.observe` asks `spot_blocked` in each reconcile; the answer becomes `Observation.blocked`. Two signals
 are understood: the groups that cluster-autoscaler has stopped asking for (its status ConfigMap, `Backoff`),
 and the NodeClaims for which Karpenter found no machine (`InsufficientCapacityError`). A wrong yes costs
-on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked. Source:
-design, "Rebalancing", section 2; docs/adr/0014.
+on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked.
+Source: R10; docs/adr/0014.
 """
 
 import re
@@ -146,8 +146,10 @@ def spot_blocked(
     could host it. Where both autoscalers buy spot for it, both have to say no.
     """
     refused = [refusal for refusal in refusals if now < refusal.stale_at and refusal.concerns(pod)]
-    told = status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
-    if not refused and not told:
+    backed_off = (
+        status is not None and now < status.stale_at and any(group.backoff for group in status.groups)
+    )
+    if not refused and not backed_off:
         return None
     known = list(nodes)
     groups = _spot_groups(pod, known, status.groups) if status and now < status.stale_at else []

@@ -1,4 +1,4 @@
-"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted`.
+"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted` (P10).
 
 It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto, unique
 
+from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S, Restart
-from splitter.core.placement.clock import clock, left_s
 from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning

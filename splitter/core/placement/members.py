@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from splitter.core.clock import left_s
 from splitter.core.model import NodeStatus, PodView, Policy, Pool, seconds_between
 from splitter.core.placeable import EvictionRefusal, Reach, runs
-from splitter.core.placement.clock import left_s
 from splitter.core.rebalance import RebalanceInput
 
 TRANSIT_S = 60.0

@@ -1,4 +1,4 @@
-"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say.
+"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say (P10).
 
 `place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
 stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from splitter.core.clock import clock, left_s
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
-from splitter.core.placement.clock import clock, left_s
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals

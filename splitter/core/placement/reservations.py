@@ -1,18 +1,16 @@
-"""The placeholder: a pod that asks for what a member asks for, in the pool that the member is to move to.
+"""The placeholder: a pod that asks for what a member asks for, in the pool that the member moves to (P21).
 
-`placement_table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
+`table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
 there is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.
 It runs nothing but a pause image, reads nothing, and yields to any pod of a higher priority.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from splitter.core.desired import (
     Manifest,
-    NodePresets,
     add_tolerations,
     canonical_json,
     mapping_at,
@@ -20,6 +18,7 @@ from splitter.core.desired import (
     template_hash,
 )
 from splitter.core.desired.manifest import mappings
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.model import Pool
 
 # What of a pod decides on which nodes it may be, beside its resources and volumes.
@@ -41,16 +40,6 @@ _POD_SECURITY: Final = {
     "runAsUser": 65535,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ReservationRules:
-    """What the settings say about placeholders."""
-
-    nodes: NodePresets
-    image: str
-    pull_secrets: tuple[str, ...] = ()
-    """Names of Secrets in the namespace of the workload."""
 
 
 def reservation_hash(source: Manifest, rules: ReservationRules) -> str:

@@ -109,7 +109,7 @@ class Traffic:
 
     child: Child
     log: Path
-    _found: Requests | None = field(default=None)
+    _requests: Requests | None = field(default=None)
 
     def so_far(self) -> tuple[int, int]:
         """Return how many requests were sent and how many failed, of the seconds that are over."""
@@ -118,14 +118,14 @@ class Traffic:
 
     def stop(self) -> Requests:
         """End it when the last answer has come. Raises SandboxError when it has ended by itself."""
-        if self._found is None:
+        if self._requests is None:
             self.child.check()
             os.killpg(self.child.process.pid, signal.SIGTERM)
-            self._found = wait_until(
+            self._requests = wait_until(
                 lambda: read(self.log.read_text()),
                 what=f"the sum of all requests in {self.log}",
                 deadline_s=_END_DEADLINE_S,
             )
-        if sum(self._found.by_way().values()) != self._found.sent:
+        if sum(self._requests.by_way().values()) != self._requests.sent:
             raise SandboxError(f"requests are missing in {self.log}, which ends:\n{last_lines(self.log)}")
-        return self._found
+        return self._requests

@@ -105,8 +105,8 @@ def _story(played: Round) -> str:
 
 
 def _print(played: Played, systems: Sequence[System], output: Path | None) -> None:
-    found = report.raw(played.cells, machine() | {"load_average_of_rounds": played.loads})
-    figures = json.dumps(found, indent=1) + "\n"
+    values = report.raw(played.cells, machine() | {"load_average_of_rounds": played.loads})
+    figures = json.dumps(values, indent=1) + "\n"
     misses = report.misses(played.cells)
     said = [TEXT, report.markdown(played.cells, systems), ""]
     said += [f"missed: {sentence}" for sentence in misses] or ["every target that was measured is reached"]
@@ -126,11 +126,11 @@ def _listed(known: Sequence[str]) -> Callable[[str], list[str]]:
     """Return what reads `a,b` where each must be one of the known words."""
 
     def words(text: str) -> list[str]:
-        found = text.split(",")
-        unknown = [word for word in found if word not in known]
+        result = text.split(",")
+        unknown = [word for word in result if word not in known]
         if unknown:
             raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(known)}")
-        return found
+        return result
 
     return words
 

@@ -16,9 +16,9 @@ _JUDGED = "splitter"
 
 def markdown(cells: Iterable[Cell], systems: Sequence[System]) -> str:
     """Return the table: a row a system, a column an event, and what splitter is to reach in the last row."""
-    found = {(cell.column, cell.system): cell for cell in cells}
-    columns = [column for column in COLUMNS if any(key == column.key for key, _ in found)]
-    rows = [[system.title, *(_cell(found, column, system) for column in columns)] for system in systems]
+    by_name = {(cell.column, cell.system): cell for cell in cells}
+    columns = [column for column in COLUMNS if any(key == column.key for key, _ in by_name)]
+    rows = [[system.title, *(_cell(by_name, column, system) for column in columns)] for system in systems]
     if any(system.key == _JUDGED for system in systems):
         rows.append(["*to reach*", *(f"*{column.target}*" for column in columns)])
     head = ["system", *(column.heading for column in columns)]
@@ -61,8 +61,8 @@ def raw(cells: Sequence[Cell], machine: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell(found: Mapping[tuple[str, str], Cell], column: Column, system: System) -> str:
-    cell = found.get((column.key, system.key))
+def _cell(values: Mapping[tuple[str, str], Cell], column: Column, system: System) -> str:
+    cell = values.get((column.key, system.key))
     return column.written(cell.figures) if cell else "-"
 
 

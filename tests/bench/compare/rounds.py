@@ -232,8 +232,8 @@ def _steps(pods: Timeline, between: Between) -> tuple[Step, ...]:
         )
         for moment in moments
     }
-    found: list[Step] = []
+    collected: list[Step] = []
     for time_s, counts in by_time.items():
-        if not found or found[-1][1:] != counts:
-            found.append((time_s, *counts))
-    return tuple(found)
+        if not collected or collected[-1][1:] != counts:
+            collected.append((time_s, *counts))
+    return tuple(collected)

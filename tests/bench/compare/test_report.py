@@ -84,10 +84,14 @@ class TestRaw:
 
     def test_has_figures_and_steps(self) -> None:
         """Also those figures that the column does not show."""
-        found = json.loads(json.dumps(raw(CELLS, {"cpus": 2})))
-        assert found["columns"]["c"]["affinity"]["figures"] == {"lost": 100.02, "back after": None, "max": 20}
-        assert found["columns"]["c"]["splitter"]["steps"] == ["0.00 20 20"]
-        assert found["machine"] == {"cpus": 2}
+        content = json.loads(json.dumps(raw(CELLS, {"cpus": 2})))
+        assert content["columns"]["c"]["affinity"]["figures"] == {
+            "lost": 100.02,
+            "back after": None,
+            "max": 20,
+        }
+        assert content["columns"]["c"]["splitter"]["steps"] == ["0.00 20 20"]
+        assert content["machine"] == {"cpus": 2}
 
 
 class TestColumns:

@@ -69,13 +69,13 @@ def predicted(
         spot_start_s=start_s,
         slots_per_node=per_node,
     )
-    found = []
+    collected = []
     for seed in range(times):
         played = simulate(
             _led_in(_shuffled(short, seed), lead_s), Rebalancing("splitter", policy, tuning), given
         )
-        found.append(_figures(played, lead_s))
-    return found
+        collected.append(_figures(played, lead_s))
+    return collected
 
 
 def _shuffled(trace: Trace, seed: int) -> Trace:

@@ -44,22 +44,22 @@ class TestCompression:
 class TestFigures:
     def test_of_a_quiet_trace(self) -> None:
         """Everything stands on spot when the trace begins: nothing moves, nothing is lost."""
-        (found,) = figures(Trace("t", FOUR, 3600.0))
-        assert found == Figures(lost=0.0, moves=0, most_ready=2, on_spot=1.0)
+        (result,) = figures(Trace("t", FOUR, 3600.0))
+        assert result == Figures(lost=0.0, moves=0, most_ready=2, on_spot=1.0)
 
     def test_of_a_loss(self) -> None:
         """Two replicas are gone for as long as a pod on on-demand needs to start."""
-        (found,) = figures(
+        (result,) = figures(
             Trace("t", (*FOUR, *(Change(600.0, f"node{n}", added=False) for n in range(4))), 3600.0)
         )
-        assert found.lost == 2 * 120.0
-        assert found.moves == 1
-        assert found.on_spot == pytest.approx(600 / (3600 - 120))
+        assert result.lost == 2 * 120.0
+        assert result.moves == 1
+        assert result.on_spot == pytest.approx(600 / (3600 - 120))
 
     def test_of_chance(self) -> None:
         """Which of the nodes a replica stands on is drawn: losing one of four hits a half of the plays."""
-        found = figures(Trace("t", (*FOUR, Change(600.0, "node0", added=False)), 3600.0), times=40)
-        hit = sum(one.lost > 0 for one in found)
+        result = figures(Trace("t", (*FOUR, Change(600.0, "node0", added=False)), 3600.0), times=40)
+        hit = sum(one.lost > 0 for one in result)
         assert 8 < hit < 32
 
 

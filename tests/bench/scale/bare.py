@@ -78,7 +78,7 @@ class Nodes:
     def __init__(self, client: Client, orders: Orders, at_once: int, group: asyncio.TaskGroup) -> None:
         self._client = client
         self._orders = orders
-        self._turns = asyncio.Semaphore(at_once)
+        self._rounds = asyncio.Semaphore(at_once)
         self._group = group  # a write that is refused ends the process, which the other side notices
         self._sent: set[str] = set()
 
@@ -101,7 +101,7 @@ class Nodes:
                 self._group.create_task(self._send(path, body))
 
     async def _send(self, path: str, body: Json) -> None:
-        async with self._turns:
+        async with self._rounds:
             await self._client.send(
                 "PATCH", ResourcePath.read(path), body, patch="merge", query={"fieldManager": "splitter"}
             )

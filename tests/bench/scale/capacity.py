@@ -53,14 +53,14 @@ class Growth:
 
 def read(folder: Path) -> list[Measured]:
     """Return all runs of the three files, the smallest first."""
-    found = []
+    collected = []
     for name in ("scale.json", "still.json", "still-of-2.json"):
         seen = json.loads((folder / name).read_text(encoding="utf-8"))
-        found += [
+        collected += [
             Measured(int(size), seen["replicas"], name.startswith("still"), figures)
             for size, figures in seen["sizes"].items()
         ]
-    return sorted(found, key=lambda run: (run.workloads, run.pods))
+    return sorted(collected, key=lambda run: (run.workloads, run.pods))
 
 
 def grown(runs: Iterable[Measured], measure: str, name: str) -> Growth:

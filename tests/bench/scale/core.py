@@ -44,17 +44,17 @@ class Meter:
         self._api_server_id = api_server_id
 
     @contextmanager
-    def over(self, found: Figures) -> Iterator[Figures]:
-        """Add to `found`, at the end of the block, what was used in it."""
+    def over(self, figures: Figures) -> Iterator[Figures]:
+        """Add to `measured`, at the end of the block, what was used in it."""
         before = self._look()
         try:
-            yield found
+            yield figures
         finally:
             after = self._look()
             wall_s = max(0.001, after.at_s - before.at_s)
             core = (after.process_s - before.process_s) / wall_s * 100
             machine = (after.busy - before.busy) / max(1, after.all_of_it - before.all_of_it) * 100
-            found |= {
+            figures |= {
                 "wall_s": round(wall_s, 2),
                 "cpu_s": round(after.process_s - before.process_s, 2),
                 "core_percent": round(core),

@@ -74,19 +74,19 @@ class Run:
     @contextmanager
     def measured(self, name: str, process_id: int) -> Iterator[Figures]:
         """Yield where the figures of one measure go, with what was used meanwhile; a failure is noted."""
-        found: Figures = {}
+        values: Figures = {}
         meter = Meter(process_id, self.here.sandbox.process_id("kube-apiserver"))
         try:
-            with meter.over(found):
-                yield found
+            with meter.over(values):
+                yield values
         except SandboxError as fault:
-            found["failed"] = str(fault).splitlines()[0]
-        self.note(name, found)
+            values["failed"] = str(fault).splitlines()[0]
+        self.note(name, values)
 
-    def note(self, name: str, found: Figures) -> None:
+    def note(self, name: str, figures: Figures) -> None:
         """Keep the figures of one measure, and show that something happens."""
-        self.figures[name] = found
-        print(f"  {time.strftime('%H:%M:%S')} {name}: {found}", flush=True)  # noqa: T201 - for who waits
+        self.figures[name] = figures
+        print(f"  {time.strftime('%H:%M:%S')} {name}: {figures}", flush=True)  # noqa: T201 - for who waits
         self.saved(self.figures)
 
     def play(self, name: str, stage: "Callable[[Run], None]") -> None:
@@ -150,15 +150,17 @@ def by_turns(size: Size, saved: Callable[[Figures], None]) -> None:
 def _plain_roll(run: Run) -> None:
     """Roll all of them once before they are split."""
     sandbox = run.here.sandbox
-    with run.measured("roll_floor", sandbox.process_id("kube-controller-manager")) as found:
-        found["seconds"] = _roll(run.here, "registry.example/crowd/app:plain", [""], [""], sandbox.check)
+    with run.measured("roll_floor", sandbox.process_id("kube-controller-manager")) as figures:
+        figures["seconds"] = _roll(run.here, "registry.example/crowd/app:plain", [""], [""], sandbox.check)
 
 
 def _roll_of_twins(run: Run) -> None:
     """Roll all twins while nobody decides anything: what splitter makes of a new image, and nothing else."""
     sandbox = run.here.sandbox
-    with run.measured("twins_roll_floor", sandbox.process_id("kube-controller-manager")) as found:
-        found["seconds"] = _roll(run.here, "registry.example/crowd/app:twins", _POOLS, _POOLS, sandbox.check)
+    with run.measured("twins_roll_floor", sandbox.process_id("kube-controller-manager")) as figures:
+        figures["seconds"] = _roll(
+            run.here, "registry.example/crowd/app:twins", _POOLS, _POOLS, sandbox.check
+        )
 
 
 def _on_boarding(run: Run) -> None:
@@ -176,8 +178,8 @@ def _take_over(run: Run, name: str, controller: Controller) -> None:
         run.here.label()
         _split(run.here, controller)
 
-    with run.measured(name, controller.process_id) as found:
-        found["seconds"] = _took(all_of_them)
+    with run.measured(name, controller.process_id) as figures:
+        figures["seconds"] = _took(all_of_them)
 
 
 def _there_and_back(run: Run) -> None:
@@ -196,8 +198,8 @@ def _there_and_back(run: Run) -> None:
 
         for name, change in (("giving_back", give_back), ("on_boarding_in_place", take_over)):
             before = _pods(here)
-            with run.measured(name, controller.process_id) as found:
-                found["seconds"] = _took(change)
+            with run.measured(name, controller.process_id) as figures:
+                figures["seconds"] = _took(change)
             run.note(f"{name}_pods", {"replaced": len(before - _pods(here))})
             let_pass(run.pace.quiet_s)
 
@@ -212,8 +214,8 @@ def _floors_of_notices(run: Run) -> None:
     """Announce nodes while nobody decides anything: the writes are known beforehand."""
     here = run.here
     where = homes(here)
-    found = [_bare_notice(run, f"one_node_floor_{node}", (node,), where, 1) for node in _first(run)]
-    run.note("one_node_floor", gathered(found))
+    collected = [_bare_notice(run, f"one_node_floor_{node}", (node,), where, 1) for node in _first(run)]
+    run.note("one_node_floor", gathered(collected))
     _bare_notice(run, "all_nodes_floor", here.spot_nodes, where, here.size.replicas - here.size.base)
 
 
@@ -234,10 +236,10 @@ def _floors_of_an_outage(run: Run) -> None:
 def _bare_notice(
     run: Run, name: str, nodes: Sequence[str], where: Mapping[str, set[str]], more: int
 ) -> list[float]:
-    found = bare_notice(run, name, nodes, where, more)
+    result = bare_notice(run, name, nodes, where, more)
     with run.measured(f"{name}_undone", run.here.sandbox.process_id("kube-controller-manager")):
         _shrink(run.here, run.here.sandbox)
-    return found
+    return result
 
 
 def bare_notice(
@@ -257,10 +259,10 @@ def announced(
     here = run.here
     with run.measured(name, who.process_id) as figures:
         noticed = here.sandbox.fleet.notice(nodes)
-        found = raises(here, noticed, hurt, who)
-        figures.update(distribution(found))
+        result = raises(here, noticed, hurt, who)
+        figures.update(distribution(result))
     here.sandbox.fleet.withdraw(nodes)
-    return found
+    return result
 
 
 def orders(where: Mapping[str, set[str]], nodes: Sequence[str], replicas: int) -> Orders:
@@ -304,9 +306,9 @@ def start_up(run: Run, controller: Controller) -> None:
     began = Instant.now()  # the process is a moment older: it has been begun just before
     hurt = here.workloads_on(node)
     here.sandbox.fleet.notice(node)
-    with run.measured("start", controller.process_id) as found:
+    with run.measured("start", controller.process_id) as figures:
         raised = raises(here, began, hurt, controller)
-        found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
+        figures |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
     here.sandbox.fleet.withdraw(node)
 
 
@@ -353,9 +355,9 @@ def _lose_all(run: Run, controller: Controller) -> None:
 
 
 def _notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) -> list[float]:
-    found = notice(run, name, controller, nodes)
+    result = notice(run, name, controller, nodes)
     _settle(run, f"{name}_undone", controller)
-    return found
+    return result
 
 
 def notice(run: Run, name: str, controller: Controller, nodes: Sequence[str]) -> list[float]:
@@ -411,12 +413,12 @@ def _annotate(here: Crowd, paths: Sequence[str]) -> int:
 def _cost_of_events(run: Run, name: str, controller: Controller) -> Iterator[list[int]]:
     """Note what each of the events cost whose numbers are put into the list, a second later."""
     sent: list[int] = []
-    with run.measured(name, controller.process_id) as found:
+    with run.measured(name, controller.process_id) as figures:
         before_s = cpu_seconds(controller.process_id)
         yield sent
         let_pass(_READ_S)
         used_s = cpu_seconds(controller.process_id) - before_s
-        found |= {"events": sum(sent), "microseconds": round(used_s / sum(sent) * 1e6)}
+        figures |= {"events": sum(sent), "microseconds": round(used_s / sum(sent) * 1e6)}
 
 
 def _fail_over(run: Run) -> None:
@@ -451,13 +453,13 @@ def _until_it_says(controller: Controller, words: str, what: str) -> None:
 def _lead_change(run: Run, name: str, node: str, end: Callable[[], object], heir: Controller) -> None:
     here = run.here
     hurt = here.workloads_on(node)
-    with run.measured(name, heir.process_id) as found:
+    with run.measured(name, heir.process_id) as figures:
         ending = threading.Thread(target=end)
         ending.start()
         noticed = here.sandbox.fleet.notice(node)
         raised = raises(here, noticed, hurt, heir)
         ending.join()
-        found |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
+        figures |= {"first_s": round(min(raised), 2), "last_s": round(max(raised), 2)}
     here.sandbox.fleet.withdraw(node)
 
 
@@ -472,12 +474,12 @@ def idle(run: Run) -> None:
             _until_calm(gateway, run.pace.calm_s)
             run.note("memory_of_a_new_process", {**memory_mb(controller.process_id)})
             before = len(gateway.writes) + len(gateway.others)
-            with run.measured("idle", controller.process_id) as found:
+            with run.measured("idle", controller.process_id) as figures:
                 cpu_s, began = cpu_seconds(controller.process_id), time.monotonic()
                 let_pass(run.pace.idle_s)
                 controller.check()
                 used_s, passed_s = cpu_seconds(controller.process_id) - cpu_s, time.monotonic() - began
-                found |= {
+                figures |= {
                     "seconds": round(passed_s),
                     "percent": round(used_s / passed_s * 100, 2),
                     "writes": len(gateway.writes) + len(gateway.others) - before,
@@ -501,11 +503,11 @@ def _first(run: Run) -> tuple[str, ...]:
 
 def homes(here: Crowd) -> dict[str, set[str]]:
     """Return the workloads with a spot pod on each node."""
-    found: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for pod in here.sandbox.api.list(PODS, labels="splitter.io/pool=spot"):
         if "deletionTimestamp" not in pod["metadata"]:
-            found.setdefault(pod["spec"].get("nodeName", ""), set()).add(pod["metadata"]["labels"]["app"])
-    return found
+            values.setdefault(pod["spec"].get("nodeName", ""), set()).add(pod["metadata"]["labels"]["app"])
+    return values
 
 
 def raises(here: Crowd, noticed: Instant, workloads: Sequence[str] | set[str], who: Checked) -> list[float]:
@@ -515,14 +517,14 @@ def raises(here: Crowd, noticed: Instant, workloads: Sequence[str] | set[str], w
     """
 
     def first_raises() -> dict[str, float]:
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for write in reversed(here.scales.writes()):
             if write.at < noticed:
                 break
             if write.after > write.before:
                 name = write.name.removesuffix("-on-demand").removesuffix("-spot")
-                found[name] = write.at.monotonic_s - noticed.monotonic_s
-        return {name: found[name] for name in workloads if name in found}
+                values[name] = write.at.monotonic_s - noticed.monotonic_s
+        return {name: values[name] for name in workloads if name in values}
 
     wait_until(
         lambda: len(first_raises()) >= len(workloads),

@@ -70,9 +70,9 @@ def still_life(size: Size) -> Iterator[Crowd]:
             Watch(sandbox.api, DEPLOYMENTS, scales.see) as deployments,
             Watch(sandbox.api, SPLITS) as splits,
         ):
-            found = Crowd(size, sandbox, deployments, splits, scales, spot, [])
-            found.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
-            yield found
+            crowd = Crowd(size, sandbox, deployments, splits, scales, spot, [])
+            crowd.created_s = round(Instant.now().monotonic_s - began.monotonic_s, 1)
+            yield crowd
 
 
 def measure_still(size: Size, pace: Pace, saved: Callable[[Figures], None], stages: Sequence[str]) -> None:
@@ -104,13 +104,13 @@ def _starts(run: Run) -> None:
 
 
 def _notices(run: Run) -> None:
-    found = []
+    collected = []
     for node in run.here.spot_nodes[: run.pace.notices]:
         with run.running("notice") as controller:
             at_rest(controller, run.pace.quiet_s)
-            found.append(notice(run, f"one_node_{node}", controller, (node,)))
+            collected.append(notice(run, f"one_node_{node}", controller, (node,)))
         mend(run.here, sorted(run.here.workloads_on(node)))
-    run.note("one_node", gathered(found))
+    run.note("one_node", gathered(collected))
     with run.running("notices") as controller:
         at_rest(controller, run.pace.quiet_s)
         events(run, controller)
@@ -120,11 +120,11 @@ def _notices(run: Run) -> None:
 
 
 def _floors(run: Run) -> None:
-    here, where, found = run.here, homes(run.here), []
+    here, where, collected = run.here, homes(run.here), []
     for node in here.spot_nodes[: run.pace.notices]:
-        found.append(bare_notice(run, f"one_node_floor_{node}", (node,), where, 1))
+        collected.append(bare_notice(run, f"one_node_floor_{node}", (node,), where, 1))
         mend(here, sorted(where[node]))
-    run.note("one_node_floor", gathered(found))
+    run.note("one_node_floor", gathered(collected))
     bare_notice(run, "all_nodes_floor", here.spot_nodes, where, here.size.replicas - here.size.base)
 
 

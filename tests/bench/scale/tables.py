@@ -50,9 +50,9 @@ class Row:
         return number(figures.get(self.floor, {}), self.name)
 
 
-def number(found: Figures, name: str) -> float | None:
+def number(figures: Figures, name: str) -> float | None:
     """Return a figure, None where it is missing or no number."""
-    value = found.get(name)
+    value = figures.get(name)
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -111,12 +111,12 @@ ROWS = (
 )
 
 
-def growth(found: Mapping[int, float]) -> float | None:
+def growth(values: Mapping[int, float]) -> float | None:
     """Return the exponent k of n^k that fits best (least squares of the logarithms); None for one size only.
 
     Example: `growth({100: 1.0, 1000: 10.0})` is 1.0.
     """
-    points = [(log(size), log(figure)) for size, figure in found.items() if figure > 0]
+    points = [(log(size), log(figure)) for size, figure in values.items() if figure > 0]
     if len(points) < 2:
         return None
     slope, _ = _line(points)
@@ -157,9 +157,9 @@ def lines(sizes: Sizes, replicas: int = REPLICAS) -> Iterator[tuple[str, ...]]:
     first, *rest = _HEAD
     yield (first, *(f"{size:,}" for size in ordered), *rest)
     for row in ROWS:
-        found = {size: row.figure(sizes[size]) for size in ordered}
-        known = {size: figure for size, figure in found.items() if figure is not None}
-        cells = tuple(published(found[size], row.unit) for size in ordered)
+        by_name = {size: row.figure(sizes[size]) for size in ordered}
+        known = {size: figure for size, figure in by_name.items() if figure is not None}
+        cells = tuple(published(by_name[size], row.unit) for size in ordered)
         yield (row.title, *cells, *_beside(row, sizes, known, replicas))
 
 
@@ -254,10 +254,10 @@ _NOTES = (
 
 
 def _fitted(sizes: Sizes, replicas: int) -> tuple[str, ...]:
-    found = memory(sizes, replicas)
-    if found is None:
+    result = memory(sizes, replicas)
+    if result is None:
         return ()
-    base_mb, pod_kb = found
+    base_mb, pod_kb = result
     published = (
         f"- (j) by a line through all sizes: {base_mb:g} MB without a workload, and {pod_kb:g} KB for each"
     )

@@ -34,10 +34,10 @@ class TestGrowth:
         """90 MB, 50 KB a workload and 2 KB a pod."""
         sizes = ((30, 10), (100, 10), (1000, 10), (3000, 2))
         runs = [run(count, of, 90 + 0.05 * count + 0.002 * count * of) for count, of in sizes]
-        found = grown(runs, "memory", "resident")
-        assert (found.base, found.per_workload, found.per_pod) == pytest.approx((90, 0.05, 0.002))
-        assert found.off == pytest.approx(0)
-        assert found.of(10_000, 10) == pytest.approx(90 + 500 + 200)
+        result = grown(runs, "memory", "resident")
+        assert (result.base, result.per_workload, result.per_pod) == pytest.approx((90, 0.05, 0.002))
+        assert result.off == pytest.approx(0)
+        assert result.of(10_000, 10) == pytest.approx(90 + 500 + 200)
 
     def test_says_how_far_it_is_off(self) -> None:
         """Of four runs that do not fit, the farthest counts."""

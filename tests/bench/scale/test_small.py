@@ -39,24 +39,24 @@ class TestBenchScale:
     def test_measures_and_writes_both_files(self, tmp_path: Path) -> None:
         """Each measure has a figure, beside its floor where it has one, and both files are written."""
         results = Results(tmp_path / "scale.json", "make scale", keep=False)
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
 
         def save(figures: dict[str, Any]) -> None:
-            found.update(figures)
+            values.update(figures)
             results.save(WORKLOADS, figures)
 
         measure(size_of(WORKLOADS), PACE, save, STAGES)
-        assert "failed" not in found
+        assert "failed" not in values
         rows = [row for row in ROWS if row.measure in _MEASURES]
         assert {row.measure for row in rows} == _MEASURES
         for row in rows:
-            assert row.figure(found) is not None, row.title
-            assert not row.floor or row.floor_of(found), row.title
+            assert row.figure(values) is not None, row.title
+            assert not row.floor or row.floor_of(values), row.title
         assert "| (c) last write |" in (tmp_path / "scale.md").read_text(encoding="utf-8")
 
     def test_a_still_life_is_still(self) -> None:
         """Whatever its size is, splitter finds nothing to move in it."""
-        found: dict[str, Any] = {}
-        measure_still(size_of(WORKLOADS, replicas=2), PACE, found.update, ("start",))
-        assert "failed" not in found
-        assert found["start"]["first_s"] > 0
+        values: dict[str, Any] = {}
+        measure_still(size_of(WORKLOADS, replicas=2), PACE, values.update, ("start",))
+        assert "failed" not in values
+        assert values["start"]["first_s"] > 0

@@ -37,8 +37,8 @@ class TestMemory:
     def test_is_split_into_a_base_and_pods(self) -> None:
         """90 MB and 2 KB a pod: 92 MB at 100 workloads, 110 MB at 1,000."""
         sizes = {100: 92.0, 300: 96.0, 1000: 110.0}
-        found = memory({size: {"memory_of_a_new_process": {"resident": mb}} for size, mb in sizes.items()})
-        assert found == (90.0, 2.0)
+        result = memory({size: {"memory_of_a_new_process": {"resident": mb}} for size, mb in sizes.items()})
+        assert result == (90.0, 2.0)
 
 
 class TestLines:

@@ -58,24 +58,24 @@ def markdown(segments: Sequence[Segment]) -> str:
 
 def misses(segments: Iterable[Segment]) -> list[str]:
     """Return one sentence for each figure that is not as it is to be."""
-    found = []
+    collected = []
     for each in segments:
         ours = Figures.of(each, each.seen[SPLITTER])
         theirs = Figures.of(each, each.seen[PLAIN])
         if each.name in _SETTLED and (ours.failed or ours.lowest < N):
-            found.append(f"{each.name}: {ours}, to reach 0 failed and never under {N}")
+            collected.append(f"{each.name}: {ours}, to reach 0 failed and never under {N}")
         if each.name.startswith(("drained", "notice")) and ours.failed:
-            found.append(f"{each.name}: {ours.failed} failed, to reach 0")
+            collected.append(f"{each.name}: {ours.failed} failed, to reach 0")
         if each.name == "lost, Nodes deleted":
             late = _after(each, SPLITTER, 2)
-            found += [f"{each.name}: {late} failed that began more than 2 s later"] if late else []
+            collected += [f"{each.name}: {late} failed that began more than 2 s later"] if late else []
             if ours.failed >= 0.02 * theirs.failed:
-                found.append(f"{each.name}: {ours.failed} failed, to reach 2 % of {theirs.failed}")
+                collected.append(f"{each.name}: {ours.failed} failed, to reach 2 % of {theirs.failed}")
         if each.name == "lost, Nodes left" and (late := _after(each, SPLITTER, 3)):
-            found.append(f"{each.name}: {late} failed that began more than 3 s after Unknown")
+            collected.append(f"{each.name}: {late} failed that began more than 3 s after Unknown")
         if each.name.startswith("lost") and not theirs.failed:
-            found.append(f"{each.name}: the plain Deployment lost nothing, so this run proves nothing")
-    return found
+            collected.append(f"{each.name}: the plain Deployment lost nothing, so this run proves nothing")
+    return collected
 
 
 def _after(segment: Segment, system: str, seconds: float) -> int:

@@ -93,16 +93,16 @@ def silent(shops: Shops, into: Segments) -> None:
     with shops.segment("lost, Nodes left", into) as counts_from:
         stage.machines.lose(stage.spot)
 
-        def found_out() -> bool:
-            found = [stage.sandbox.api.get(f"/api/v1/nodes/{name}") for name in stage.spot]
+        def noticed() -> bool:
+            collected = [stage.sandbox.api.get(f"/api/v1/nodes/{name}") for name in stage.spot]
             return not any(
                 each["status"] == "True"
-                for raw in found
+                for raw in collected
                 for each in raw["status"]["conditions"]
                 if each["type"] == "Ready"
             )
 
-        stage.wait(found_out, "the Nodes to turn Unknown", 60)
+        stage.wait(noticed, "the Nodes to turn Unknown", 60)
         counts_from(Instant.now())
         shops.serving(deadline_s=60)
 

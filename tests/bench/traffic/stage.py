@@ -114,10 +114,10 @@ class Stage:
     def shops(self, name: str) -> Iterator["Shops"]:
         """Give each system a namespace; afterwards they are gone, and all machines well."""
         with ExitStack() as stack:
-            found = {system: self._open(f"{name}-{system}") for system in SYSTEMS}
+            by_name = {system: self._open(f"{name}-{system}") for system in SYSTEMS}
             recorder = stack.enter_context(self.sandbox.record())
-            yield Shops(self, found, recorder)
-        namespaces = [shop.namespace for shop in found.values()]
+            yield Shops(self, by_name, recorder)
+        namespaces = [shop.namespace for shop in by_name.values()]
         self.sandbox.kubectl("delete", "namespace", *namespaces, "--wait=false")
         self.machines.restore(self.spot)
         self.sandbox.kubectl("wait", "--for=delete", *(f"ns/{each}" for each in namespaces), "--timeout=180s")
@@ -183,8 +183,8 @@ class Shops:
         """Wait until so many replicas are available in both, pods of dead machines left out."""
 
         def serve() -> bool:
-            found = [self._timeline(shop).available.at(Instant.now()) for shop in self.shops.values()]
-            return min(found) >= count
+            collected = [self._timeline(shop).available.at(Instant.now()) for shop in self.shops.values()]
+            return min(collected) >= count
 
         return self.stage.wait(serve, f"{count} available replicas of both", deadline_s)
 
@@ -219,8 +219,8 @@ def _undressed() -> JsonObject:
 
 
 def _said(shop: Shop) -> tuple[tuple[float, str], ...]:
-    found = shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{shop.namespace}/events")
-    ours = [raw for raw in found if raw.get("reportingController") == "splitter.io/splitter"]
+    collected = shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{shop.namespace}/events")
+    ours = [raw for raw in collected if raw.get("reportingController") == "splitter.io/splitter"]
     return tuple(
         sorted((datetime.fromisoformat(raw["eventTime"]).timestamp(), raw["reason"]) for raw in ours)
     )

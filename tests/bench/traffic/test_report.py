@@ -48,14 +48,14 @@ class TestFigures:
 
     def test_count_from_the_event(self) -> None:
         """The first failure and the last are told in seconds since what caused them."""
-        found = Figures.of(segment("drained", seen(0.5, 3.25, lowest=4), seen()), seen(0.5, 3.25, lowest=4))
-        assert found == Figures(4000, 2, 0.5, 3.25, 4, 2.0)
-        assert str(found) == "2 of 4000, 0.5 to 3.2 s; 4; 2.0 s"
+        result = Figures.of(segment("drained", seen(0.5, 3.25, lowest=4), seen()), seen(0.5, 3.25, lowest=4))
+        assert result == Figures(4000, 2, 0.5, 3.25, 4, 2.0)
+        assert str(result) == "2 of 4000, 0.5 to 3.2 s; 4; 2.0 s"
 
     def test_nothing_failed(self) -> None:
         """Then there is no first and no last."""
-        found = Figures.of(segment("drained", seen(), seen()), seen())
-        assert (found.failed, found.first_s, found.last_s) == (0, None, None)
+        result = Figures.of(segment("drained", seen(), seen()), seen())
+        assert (result.failed, result.first_s, result.last_s) == (0, None, None)
 
     def test_are_rows(self) -> None:
         """The table has a row a segment and a column a system."""
@@ -124,7 +124,7 @@ class TestPicture:
 
 def test_raw_has_the_reasons() -> None:
     """The JSON says how many failed by which way and why."""
-    [found] = raw([segment("drained", seen(1.0, 2.0), seen())], {"cpus": 2})["segments"]
-    assert found[SPLITTER]["reasons"] == {"no answer in time": 2}
-    assert found[SPLITTER]["ways"] == {"service": 2}
-    assert found[PLAIN]["failed"] == 0
+    [values] = raw([segment("drained", seen(1.0, 2.0), seen())], {"cpus": 2})["segments"]
+    assert values[SPLITTER]["reasons"] == {"no answer in time": 2}
+    assert values[SPLITTER]["ways"] == {"service": 2}
+    assert values[PLAIN]["failed"] == 0

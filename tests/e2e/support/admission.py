@@ -21,12 +21,12 @@ def checked(sandbox: Sandbox, name: str) -> JsonObject:
     """Wait until Kubernetes has looked for mistakes of types in a policy, and return the policy."""
     path = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{name}"
 
-    def found() -> JsonObject | None:
+    def snapshot() -> JsonObject | None:
         raw = sandbox.api.get(path)
         looked_at = raw.get("status", {}).get("observedGeneration") == raw["metadata"]["generation"]
         return raw if looked_at else None
 
-    return wait_until(found, what=f"the policy {name} to be looked at", deadline_s=DEADLINE_S)
+    return wait_until(snapshot, what=f"the policy {name} to be looked at", deadline_s=DEADLINE_S)
 
 
 @contextmanager

@@ -25,12 +25,12 @@ class Backup:
     def __init__(self, shop: Shop, *, owners: bool) -> None:
         self._shop = shop
         dropped = ITS_OWN if owners else (*ITS_OWN, "ownerReferences")
-        self.objects = [(kind, saved(raw, dropped)) for kind in KINDS for raw in self._found(kind)]
+        self.objects = [(kind, saved(raw, dropped)) for kind in KINDS for raw in self._saved(kind)]
 
     def _where(self, kind: str) -> str:
         return kind.format(f"namespaces/{self._shop.namespace}")
 
-    def _found(self, kind: str) -> list[JsonObject]:
+    def _saved(self, kind: str) -> list[JsonObject]:
         listed = self._shop.sandbox.api.get(self._where(kind))
         meta = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
         return [meta | raw for raw in listed["items"]]
@@ -38,7 +38,7 @@ class Backup:
     def erase(self) -> None:
         """Delete the workloads, and wait until nothing is left."""
         self._shop.kubectl("delete", "deployments,statefulsets", "--all")
-        self._shop.until(lambda: not any(map(self._found, KINDS)), "the namespace to be empty")
+        self._shop.until(lambda: not any(map(self._saved, KINDS)), "the namespace to be empty")
 
     def restore(self, *, backwards: bool) -> None:
         """Create all of it, but for what is there: a controller that is faster has made it already."""
@@ -53,11 +53,11 @@ class Backup:
 def saved(raw: JsonObject, dropped: tuple[str, ...]) -> JsonObject:
     """Return an object as a backup has it; a pod is to be scheduled anew, and gets another token."""
     metadata = {name: value for name, value in raw["metadata"].items() if name not in dropped}
-    found: dict[str, Any] = {**raw, "metadata": metadata}
-    found.pop("status", None)
+    values: dict[str, Any] = {**raw, "metadata": metadata}
+    values.pop("status", None)
     if raw["kind"] == "Pod":
         left_out = {"nodeName", "volumes"}
-        found["spec"] = {name: value for name, value in raw["spec"].items() if name not in left_out}
-        for container in found["spec"]["containers"]:
+        values["spec"] = {name: value for name, value in raw["spec"].items() if name not in left_out}
+        for container in values["spec"]["containers"]:
             container.pop("volumeMounts", None)
-    return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+    return json.loads(json.dumps(values))  # type: ignore[no-any-return]

@@ -69,14 +69,14 @@ class Chronicle:
     def entries(self, subject: str = "", fact: str = "") -> list[Entry]:
         """Return what contains both texts, oldest first."""
         with self._lock:
-            found = sorted(self._entries, key=lambda entry: entry.at)
-        return [entry for entry in found if subject in entry.subject and fact in entry.fact]
+            ordered = sorted(self._entries, key=lambda entry: entry.at)
+        return [entry for entry in ordered if subject in entry.subject and fact in entry.fact]
 
     def first(self, subject: str, fact: str) -> Instant:
         """Return when something was first written. Raises AssertionError when it never was."""
-        found = self.entries(subject, fact)
-        assert found, f"nothing like {fact!r} was written on {subject!r}"
-        return found[0].at
+        entries = self.entries(subject, fact)
+        assert entries, f"nothing like {fact!r} was written on {subject!r}"
+        return entries[0].at
 
     def reported(self, since: Instant) -> str:
         """Return all since a moment, a line each, in seconds after it."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from e2e.support.planted import ANNOTATIONS, in_container
-from e2e.support.shop import LABEL, Found, JsonObject, Shape, Shop, Watched
+from e2e.support.shop import LABEL, JsonObject, Shape, Shop, Snapshot, Watched
 
 NAME = "db"
 TWINS = ("db-on-demand", "db-spot")
@@ -75,8 +75,8 @@ class Database:
 
     def twins(self) -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
-        found = [self.shop.sandbox.api.find(f"{self._home}/{name}") for name in TWINS]
-        counts = [raw["spec"]["replicas"] for raw in found if raw is not None]
+        collected = [self.shop.sandbox.api.find(f"{self._home}/{name}") for name in TWINS]
+        counts = [raw["spec"]["replicas"] for raw in collected if raw is not None]
         return (counts[0], counts[1]) if len(counts) == 2 else None
 
     def pods(self) -> set[str]:
@@ -99,12 +99,12 @@ class Database:
         """Return the notes of splitter's Events about it."""
         return self.shop.events(reason, NAME)
 
-    def found(self) -> Found:
+    def snapshot(self) -> Snapshot:
         """Return what must be the same again when splitter has left."""
         raw = self.source()
         metadata = raw["metadata"]
         managers = frozenset(entry["manager"] for entry in metadata["managedFields"])
-        return Found(raw["spec"], metadata.get("labels", {}), metadata.get("annotations", {}), managers)
+        return Snapshot(raw["spec"], metadata.get("labels", {}), metadata.get("annotations", {}), managers)
 
     # --- waiting ----------------------------------------------------------------------------------
 

@@ -56,8 +56,8 @@ class Status:
         lines = [f"time: {now}", "autoscalerStatus: Running", "nodeGroups:"]
         for name, scale_up in groups.items():
             lines += [f"- name: {name}", "  scaleUp:", f"    status: {scale_up}"]
-        found = {"metadata": {"name": STATUS_NAME}, "data": {"status": "\n".join(lines)}}
-        self._api.create(STATUS, found)
+        values = {"metadata": {"name": STATUS_NAME}, "data": {"status": "\n".join(lines)}}
+        self._api.create(STATUS, values)
 
     def remove(self) -> None:
         """Delete the ConfigMap."""

@@ -202,13 +202,13 @@ class Gateway:
         if target is None:
             if request.method in _WRITING:
                 self.others.append(f"{request.method} {request.path_qs}")
-            await self._pass(life)
+            await self._let_live(life)
             return await self._carried_out(session, request, body, life)
         async with self._one_write:
-            await self._pass(life)
+            await self._let_live(life)
             answer = await self._carried_out(session, request, body, life)
             self._note(request, target, body, answer)
-        await self._pass(life)
+        await self._let_live(life)
         return answer
 
     async def _carried_out(
@@ -230,7 +230,7 @@ class Gateway:
             with suppress(ConnectionError, aiohttp.ClientError):  # either side may end it
                 await response.prepare(request)
                 async for piece in self._watched(request, answer.content.iter_any()):
-                    await self._pass(life)
+                    await self._let_live(life)
                     await response.write(piece)
                 await response.write_eof()
             return response
@@ -240,7 +240,7 @@ class Gateway:
         async for piece in pieces:
             yield piece
 
-    async def _pass(self, life: int) -> None:
+    async def _let_live(self, life: int) -> None:
         """Wait for ever when its sender is as good as dead: until the connection ends, and this with it."""
         if self.struck.is_set() or life != self._life:
             await asyncio.Event().wait()
@@ -285,10 +285,10 @@ async def let_pass(seconds: float) -> None:
 
 def _target_of(request: web.Request) -> re.Match[str] | None:
     """Return what a request writes to, None for everything else."""
-    found = _OBJECT.fullmatch(request.path)
+    match = _OBJECT.fullmatch(request.path)
     if request.method not in _WRITING or "dryRun" in request.query:
         return None
-    return found if found is not None and found["kind"] in _WATCHED_KINDS else None
+    return match if match is not None and match["kind"] in _WATCHED_KINDS else None
 
 
 def _of_the_message(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

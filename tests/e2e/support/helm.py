@@ -64,11 +64,11 @@ class UninstallJob:
     def wait(self) -> JsonObject:
         """Wait for the Job's pod, keep the sandbox from completing it, and return it."""
 
-        def found() -> JsonObject | None:
+        def snapshot() -> JsonObject | None:
             pods = self._cluster.api.list(self._pods, labels="app.kubernetes.io/name=splitter-uninstall")
             return pods[0] if pods else None
 
-        pod = wait_until(found, what="the Job's pod", deadline_s=DEADLINE_S, check=self._cluster.check)
+        pod = wait_until(snapshot, what="the Job's pod", deadline_s=DEADLINE_S, check=self._cluster.check)
         held = {"metadata": {"annotations": {"sandbox.splitter.io/frozen": "true"}}}
         return self._cluster.api.patch(f"{self._pods}/{pod['metadata']['name']}", held)
 

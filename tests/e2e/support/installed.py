@@ -30,8 +30,8 @@ def settings(sandbox: Sandbox, namespace: str = NAMESPACE) -> str:
 def pod_template(sandbox: Sandbox, namespace: str = NAMESPACE) -> JsonObject:
     """Return the pod template of the controller's Deployment."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/splitter"
-    found: JsonObject = sandbox.api.get(path)["spec"]["template"]
-    return found
+    raw: JsonObject = sandbox.api.get(path)["spec"]["template"]
+    return raw
 
 
 @contextmanager
@@ -39,10 +39,10 @@ def running(sandbox: Sandbox, home: Path, namespace: str = NAMESPACE) -> Iterato
     """Yield the controller that was installed; its waiting times are the tests' short ones."""
     account = pod_template(sandbox, namespace)["spec"]["serviceAccountName"]
     kubeconfig = sandbox.service_account_kubeconfig(namespace, account)
-    found = yaml.safe_load(settings(sandbox, namespace)) or {}
+    result = yaml.safe_load(settings(sandbox, namespace)) or {}
     reported = {
         name.upper(): ",".join(value) if isinstance(value, list) else str(value)
-        for name, value in found.items()
+        for name, value in result.items()
     }
     controller = Controller(
         kubeconfig, home, {"OWN_NAMESPACE": namespace, "LEADER_ELECTION": "on", **SHORT, **reported}
@@ -58,7 +58,7 @@ def wait_available(sandbox: Sandbox, namespace: str = NAMESPACE) -> JsonObject:
     """Wait until the controller's Deployment has all its (simulated) replicas, and return it."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/splitter"
 
-    def found() -> JsonObject | None:
+    def snapshot() -> JsonObject | None:
         raw = sandbox.api.get(path)
         status = raw.get("status", {})
         wanted = raw["spec"]["replicas"]
@@ -66,4 +66,6 @@ def wait_available(sandbox: Sandbox, namespace: str = NAMESPACE) -> JsonObject:
         counts = {status.get(count, 0) for count in ("replicas", "updatedReplicas", "availableReplicas")}
         return raw if seen and counts == {wanted} else None
 
-    return wait_until(found, what="the controller's Deployment", deadline_s=DEADLINE_S, check=sandbox.check)
+    return wait_until(
+        snapshot, what="the controller's Deployment", deadline_s=DEADLINE_S, check=sandbox.check
+    )

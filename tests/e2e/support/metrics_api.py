@@ -109,9 +109,9 @@ class MetricsApi:
             protocol_version = "HTTP/1.1"  # the aggregator keeps its connections
 
             def do_GET(self) -> None:
-                found = answer(self.path)
-                body = json.dumps(found or {}).encode()
-                self.send_response(HTTPStatus.NOT_FOUND if found is None else HTTPStatus.OK)
+                result = answer(self.path)
+                body = json.dumps(result or {}).encode()
+                self.send_response(HTTPStatus.NOT_FOUND if result is None else HTTPStatus.OK)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

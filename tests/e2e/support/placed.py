@@ -57,8 +57,8 @@ class Placed(Database):
 
     def ordinals(self) -> list[int] | None:
         """Return the ordinals in force, None without them."""
-        found: list[int] | None = ((self.split() or {}).get("spec") or {}).get("onDemandOrdinals")
-        return found
+        raw: list[int] | None = ((self.split() or {}).get("spec") or {}).get("onDemandOrdinals")
+        return raw
 
     @property
     def placement(self) -> str:
@@ -67,8 +67,8 @@ class Placed(Database):
 
     def placed_by(self) -> list[int] | None:
         """Return the ordinals that the policy goes by, None without any."""
-        found = self.shop.sandbox.api.find(self.placement)
-        sets = found["spec"]["statefulSets"].values() if found is not None else ()
+        result = self.shop.sandbox.api.find(self.placement)
+        sets = result["spec"]["statefulSets"].values() if result is not None else ()
         runs = next((one["onDemandOrdinals"] for one in sets if one["name"] == NAME), None)
         return None if runs is None else [k for run in runs for k in range(run["first"], run["last"] + 1)]
 

@@ -24,8 +24,8 @@ def in_container() -> dict[str, Any]:
 
 def verify_kept(what: str, lines: Iterable[object]) -> None:
     """Raise AssertionError with each line of something that splitter said which repeats a secret."""
-    found = [text for line in lines if PLANTED in (text := str(line))]
-    assert not found, f"{what} repeats a value of a user's pod template:\n" + "\n".join(found)
+    collected = [text for line in lines if PLANTED in (text := str(line))]
+    assert not collected, f"{what} repeats a value of a user's pod template:\n" + "\n".join(collected)
 
 
 def verify_kept_in(api: Api, namespace: str) -> None:

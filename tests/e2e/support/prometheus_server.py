@@ -76,9 +76,9 @@ class Prometheus:
 
     def value(self, expression: str) -> float | None:
         """Return the one value of an expression now, None when it has none."""
-        found = self.values(expression)
-        assert len(found) <= 1, found
-        return next(iter(found.values()), None)
+        values = self.values(expression)
+        assert len(values) <= 1, values
+        return next(iter(values.values()), None)
 
     def values(self, expression: str) -> dict[str, float]:
         """Return the values of an expression now, by their labels as Prometheus writes them."""
@@ -106,8 +106,8 @@ class Prometheus:
         with urllib.request.urlopen(url, timeout=_ANSWER_S) as answer:
             body = json.loads(answer.read())
         assert body["status"] == "success", body
-        found: dict[str, Any] = body["data"]
-        return found
+        result: dict[str, Any] = body["data"]
+        return result
 
     def _config(self) -> dict[str, Any]:
         files = []

@@ -40,9 +40,9 @@ def identity(raw: dict[str, Any]) -> dict[str, Any]:
 
 def condition(shop: Shop, kind: str) -> tuple[str, str, str]:
     """Return a condition of the Split: its status, reason and message."""
-    for found in shop.status().get("conditions", ()):
-        if found["type"] == kind:
-            return found["status"], found["reason"], found["message"]
+    for one in shop.status().get("conditions", ()):
+        if one["type"] == kind:
+            return one["status"], one["reason"], one["message"]
     return "", "", ""
 
 

@@ -54,7 +54,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Snapshot:
     """A user's Deployment as it was before splitter touched it: what must be there again afterwards."""
 
     spec: JsonObject
@@ -182,15 +182,17 @@ class Shop:
     def replica_sets(self, name: str = "web") -> list[JsonObject]:
         """Return the ReplicaSets that belong to a Deployment in any way, twins' own left out."""
         uid = self.deployment(name)["metadata"]["uid"]
-        found = self.sandbox.api.list(f"{self._apps}/replicasets")
+        collected = self.sandbox.api.list(f"{self._apps}/replicasets")
         return [
-            rs for rs in found if any(ref["uid"] == uid for ref in rs["metadata"].get("ownerReferences", []))
+            rs
+            for rs in collected
+            if any(ref["uid"] == uid for ref in rs["metadata"].get("ownerReferences", []))
         ]
 
     def pods(self, name: str = "web") -> list[JsonObject]:
         """Return the pods of a workload, of all holders, terminating ones left out."""
-        found = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        collected = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods", labels=f"app={name}")
+        return [pod for pod in collected if "deletionTimestamp" not in pod["metadata"]]
 
     def pod_uids(self, name: str = "web") -> set[str]:
         """Return the UIDs of a workload's pods: who was replaced has another one."""
@@ -234,10 +236,10 @@ class Shop:
         return (counts[0], counts[1]) if len(counts) == 2 else None
 
     def _twins(self, name: str) -> list[JsonObject]:
-        found = [
+        collected = [
             self.sandbox.api.find(f"{self._apps}/deployments/{name}-{pool}") for pool in ("on-demand", "spot")
         ]
-        return [raw for raw in found if raw is not None]
+        return [raw for raw in collected if raw is not None]
 
     def split(self, name: str = "web") -> JsonObject | None:
         """Return the Split."""
@@ -250,16 +252,18 @@ class Shop:
 
     def events(self, reason: str, name: str = "web") -> list[str]:
         """Return the notes of splitter's Events about a Deployment."""
-        found = self.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
-        return [raw["note"] for raw in found if raw["reason"] == reason and raw["regarding"]["name"] == name]
+        collected = self.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return [
+            raw["note"] for raw in collected if raw["reason"] == reason and raw["regarding"]["name"] == name
+        ]
 
-    def found(self, name: str = "web") -> Found:
+    def snapshot(self, name: str = "web") -> Snapshot:
         """Return what must be the same again when splitter has left."""
         raw = self.deployment(name)
         metadata = raw["metadata"]
         annotations = {key: text for key, text in metadata.get("annotations", {}).items() if key != REVISION}
         managers = frozenset(entry["manager"] for entry in metadata["managedFields"])
-        return Found(raw["spec"], metadata.get("labels", {}), annotations, managers)
+        return Snapshot(raw["spec"], metadata.get("labels", {}), annotations, managers)
 
     def not_running(self) -> str:
         """Tell what each Split says, and of each pod that is not ready what it and KWOK have said."""
@@ -298,8 +302,8 @@ class Shop:
         """Wait until the Split says this reason with this text in its message; return its status."""
 
         def status() -> JsonObject | None:
-            found = self.status(name)
-            return found if found.get("reason") == reason and text in found["message"] else None
+            result = self.status(name)
+            return result if result.get("reason") == reason and text in result["message"] else None
 
         return wait_until(
             status,
@@ -357,13 +361,13 @@ class Shop:
 
     def leftovers(self, name: str = "web") -> set[str]:
         """Return the names of twins, and of the Deployment's ReplicaSets that it does not control."""
-        found = self.deployments() & {f"{name}-on-demand", f"{name}-spot"}
+        result = self.deployments() & {f"{name}-on-demand", f"{name}-spot"}
         for rs in self.replica_sets(name):
             if LABEL in rs["metadata"].get("labels", {}) or not rs["metadata"]["ownerReferences"][0].get(
                 "controller"
             ):
-                found.add(rs["metadata"]["name"])
-        return found
+                result.add(rs["metadata"]["name"])
+        return result
 
     def strays(self, name: str = "web") -> set[str]:
         """Return, as kind/name, what does not hang on the Deployment that has this name now.

@@ -73,8 +73,8 @@ class TemplateSet:
 
     def events(self) -> list[str]:
         """Return the notes of splitter's Events about it."""
-        found = self._shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
-        return [raw["note"] for raw in found if raw["regarding"]["name"] == self.name]
+        collected = self._shop.sandbox.api.list(f"/apis/events.k8s.io/v1/namespaces/{HOME}/events")
+        return [raw["note"] for raw in collected if raw["regarding"]["name"] == self.name]
 
     def _kubectl(self, *arguments: str) -> None:
         self._shop.sandbox.kubectl("-n", HOME, *arguments)

@@ -1,0 +1,115 @@
+"""What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
+
+The planner calls this in each reconcile in which nothing parked has pods. It only counts; the rules of
+counting stand in R21 to R23 and on `RebalanceInput`.
+"""
+
+from datetime import datetime, timedelta
+
+from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
+from splitter.core.floor import staying_pods
+from splitter.core.handover import doomed_or_lost, surging
+from splitter.core.model import (
+    NodeStatus,
+    Observation,
+    PodView,
+    Policy,
+    SourceView,
+    TwinView,
+    seconds_between,
+)
+from splitter.core.rebalance import RebalanceInput
+
+
+def rebalance_input(
+    observed: Observation, source: SourceView, on_demand: TwinView, spot: TwinView, policy: Policy
+) -> RebalanceInput:
+    """Count the twins' replicas by the state of their pods' nodes."""
+    od_pods, spot_pods = (
+        [pod for pod in staying_pods(twin.pods, twin.spec_replicas, twin.first_ordinal) if pod.counts]
+        for twin in (on_demand, spot)
+    )
+    ready_since = _ready_since(observed, spot, spot_pods)
+    losing = _losing(spot)
+    doomed = [pod for pod in spot_pods if pod.node_status is NodeStatus.DOOMED]
+    return RebalanceInput(
+        now=observed.now,
+        desired=source.replicas,
+        max_surge=source.max_surge,
+        max_unavailable=source.max_unavailable,
+        on_demand_spec=on_demand.spec_replicas,
+        on_demand_ready=_ready(on_demand, od_pods),
+        on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
+        on_demand_over_quota=over_quota(on_demand),
+        # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
+        on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
+        spot_spec=spot.spec_replicas,
+        spot_ready_since=ready_since,
+        # Ready, but not in the status yet: it has a place all the same.
+        spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
+        - len(ready_since),
+        spot_pending=sum(1 for pod in spot_pods if pod.node_status is NodeStatus.UNBOUND),
+        spot_pending_since=min(
+            (
+                pod.unschedulable_since
+                for pod in spot_pods
+                if pod.unschedulable_since is not None and not is_hindered(pod)
+            ),
+            default=None,
+        ),
+        spot_hindered=hindered(spot),
+        spot_unplaceable=unplaceable(spot),
+        spot_doomed=len(doomed),
+        spot_stop_at=min(
+            (
+                pod.deadline - timedelta(seconds=pod.termination_s)
+                for pod in doomed
+                if pod.deadline is not None
+            ),
+            default=None,
+        ),
+        spot_stop_after_s=min(
+            (
+                pod.notice_s - pod.termination_s
+                for pod in doomed
+                if pod.deadline is None and pod.notice_s is not None
+            ),
+            default=None,
+        ),
+        lost_node_uids=tuple(sorted({pod.node_uid or "" for pod in losing})),
+        lost_nodes_live=not any(pod.node_status is NodeStatus.LOST for pod in losing),
+        surging=surging(on_demand) + surging(spot),
+        fit_spot=observed.fit_spot,
+        blocked=observed.blocked,
+        view_broken=observed.view_broken,
+    )
+
+
+def _ready(twin: TwinView, pods: list[PodView]) -> int:
+    """Count the available replicas, as many as status and each ReplicaSet admit."""
+    kept = sum(min(sum(pod.available for pod in rs.pods), rs.spec_replicas) for rs in twin.replica_sets)
+    return max(0, min(sum(pod.available for pod in pods), twin.available_replicas, kept))
+
+
+def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> tuple[datetime, ...]:
+    """Return since when each ready replica stands; no more than the twin's status and ReplicaSets admit."""
+    instants = sorted(
+        observed.now if pod.hinted else pod.ready_since
+        for pod in pods
+        if pod.available and pod.ready_since is not None
+    )
+    return tuple(instants[: _ready(spot, pods)])
+
+
+def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
+    since = pod.unschedulable_since
+    return since is not None and not is_hindered(pod) and seconds_between(since, observed.now) > grace_s
+
+
+def _losing(spot: TwinView) -> list[PodView]:
+    """Return the pods under which a spot node goes or is gone, terminating ones included.
+
+    A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.
+    """
+    known = (pod for pod in spot.pods if pod.node_uid is not None)
+    return [pod for pod in known if pod.on_spot and not pod.voluntary and pod.going]

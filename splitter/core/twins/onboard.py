@@ -1,0 +1,241 @@
+"""The steps from a label to a parked source: eligibility, Split and mark, pause, park.
+
+The planner calls one of these a reconcile (H21 to H26). Each is idempotent; none counts
+replicas.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
+from splitter.core.eligibility import advice, refusal
+from splitter.core.handover import Step
+from splitter.core.labels_annotations import (
+    LABEL_SPLIT,
+    has_names,
+    name_problem,
+    ownership_mark_value,
+    source_label_state,
+)
+from splitter.core.model import (
+    Attachment,
+    Note,
+    Observation,
+    PodView,
+    ReplicaSetView,
+    SourceView,
+    SplitView,
+    seconds_between,
+)
+from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
+from splitter.core.reasons import Reason, State
+from splitter.core.twins import replica_moves
+from splitter.core.twins.forecast import forecast
+from splitter.core.twins.move_limit import not_yet
+
+# Three foreign unpauses within this time are a write conflict, and we give way (H50).
+WRITE_CONFLICT_WINDOW_S, MAX_WRITE_CONFLICTS = 600.0, 3
+# Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
+_ABOUT_OTHERS = frozenset(
+    {
+        Reason.WRITE_DENIED,
+        Reason.TWIN_NAME_TAKEN,
+        Reason.CLAIM_NAME_TAKEN,
+        Reason.AUTOSCALER_ON_TWIN,
+        Reason.VOLUME_READ_WRITE_ONCE,
+        Reason.AUTOSCALER_ON_SOURCE,
+        Reason.SPLIT_NAME_TAKEN,
+    }
+)
+
+
+def nothing(this: PlanInput) -> Plan:
+    """Say that nothing is to do (H30, or a source without label)."""
+    if this.observed.split is not None and this.observed.split.conflict:
+        message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
+        left = (
+            [rs for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked]
+            if this.source.observed
+            else []
+        )
+        actions = tuple(StripOwnershipMark(rs.name) for rs in left)
+        return Plan(Step.NOTHING, State.CONFLICT, Note(Reason.CONFLICT, message, warning=True), actions)
+    return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "nothing of splitter's is left"))
+
+
+def _about_what(this: PlanInput) -> str:
+    if this.source.stateful is None or this.observed.split is None:
+        return "about spec.paused"
+    return f"about spec.replicas with {this.observed.split.conflicting_writer or 'somebody'}"
+
+
+def consider(this: PlanInput) -> Plan:
+    """Refuse, or take over: the Split first, then the mark (H3, H21)."""
+    objection = _objection(this)
+    if objection is not None:
+        state = State.REFUSED if objection.warning else State.HELD
+        again_s = this.rules.look_again_s if objection.reason in _ABOUT_OTHERS else None
+        report = _reported(this, objection)
+        return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
+    if (turn := not_yet(this, "taking it over")) is not None:
+        return Plan(Step.CONSIDER, State.HELD, turn, _reported(this, turn))
+    own = [pod for rs in this.observed.attached_as(Attachment.ATTACHED) for pod in rs.pods]
+    if this.source.stateful is None and (unrest := not_calm(own)) is not None:
+        return Plan(
+            Step.CONSIDER, State.HELD, unrest, _reported(this, unrest), (unrest,), requeue_after_s=POLL_S
+        )
+    expected = forecast(this.observed, this.source, this.policy, this.rules.tuning)
+    if this.source.stateful is not None:
+        expected = "each pod is replaced once"
+    note = Note(Reason.TAKEN_OVER, f"taking over {this.source.replicas} replicas; {expected}")
+    actions = (*_split(this, takes_over=True), _mark(this))
+    notes = (note, *advice(this.observed, this.source))
+    return Plan(Step.CONSIDER, State.TAKING_OVER, note, actions, notes, requeue_after_s=AT_ONCE_S)
+
+
+def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:
+    """Return what makes a Split that only reports, where there is none.
+
+    None in an excluded namespace, nor where another workload's stands, nor of a name that none can have.
+    """
+    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(this.source.key):
+        return ()
+    return _split(this, takes_over=False)
+
+
+def _objection(this: PlanInput) -> Note | None:
+    label = source_label_state(this.source.labels)
+    if label.note is not None:
+        return label.note
+    if not this.in_force.valid:
+        return this.in_force.problems[0]
+    if (problem := name_problem(this.source.key.kind, this.source.key.name)) is not None:
+        return problem
+    if isinstance(this.rendered, Note):
+        return this.rendered
+    return refusal(this.observed, this.source, this.policy, this.rules.excluded_namespaces)
+
+
+def _split(this: PlanInput, *, takes_over: bool) -> tuple[Action, ...]:
+    """Return what makes the Split say so, where it does not say so already."""
+    split = this.observed.split
+    says_so = split is not None and split.takes_over is takes_over and owns(this.source, split)
+    return () if says_so else (EnsureSplit(takes_over=takes_over),)
+
+
+def owns(source: SourceView, split: SplitView) -> bool:
+    """Whether the Split goes when this source goes; one orphaned by an earlier source stays for ever."""
+    return source.uid in split.owner_uids
+
+
+def _mark(this: PlanInput) -> SetOwnershipMark:
+    return SetOwnershipMark(ownership_mark_value(this.source.uid, this.observed.now))
+
+
+def adopt(this: PlanInput) -> Plan:
+    """Take as ours again what bears no valid mark (H22)."""
+    note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
+    actions = (*_split(this, takes_over=True), _mark(this))
+    return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
+
+
+def create_split(_: PlanInput) -> Plan:
+    """Write the Split anew (H23); what cannot wait for it comes first (`planner`)."""
+    note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
+    return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
+
+
+def claim(this: PlanInput) -> Plan:
+    """Make the source the owner of what an earlier one of this name left behind (H23)."""
+    orphans = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.orphaned]
+    actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
+    left = ", ".join(rs.name for rs in orphans) or "the Split"
+    kind = this.source.key.kind
+    note = Note(Reason.TAKEN_OVER, f"{left} left by an earlier {kind} of this name; it is this one's now")
+    return Plan(Step.CLAIM, under_way(this), note, actions, (note,))
+
+
+def parked(this: PlanInput, rs: ReplicaSetView) -> Park:
+    """Return the write that releases a ReplicaSet from the source."""
+    return Park(rs.name, rs.resource_version, this.source.selector_keys)
+
+
+def pause(this: PlanInput) -> Plan:
+    """Pause; with something parked it is a write conflict, counted after the write (H24, H50)."""
+    actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
+    # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
+    if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
+        note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
+        return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
+    write_conflicts = recent_write_conflicts(this.observed, this.observed.now)
+    message = (
+        f"somebody unpaused the source ({len(write_conflicts) + 1} of {MAX_WRITE_CONFLICTS} times within"
+        f" {WRITE_CONFLICT_WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
+    )
+    note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
+    return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), write_conflict=True)
+
+
+def _what_unpauses(this: PlanInput) -> str:
+    if (who := this.source.unpaused_by_manifest) is not None:
+        return f"{who} says `paused: false`: remove that line from it"
+    return "For a restart, annotate splitter.io/restarted-at"
+
+
+def recent_write_conflicts(observed: Observation, now: datetime) -> tuple[datetime, ...]:
+    """Return the write conflicts of the last ten minutes, oldest first."""
+    write_conflicts = observed.split.write_conflicts if observed.split else ()
+    return tuple(at for at in write_conflicts if seconds_between(at, now) < WRITE_CONFLICT_WINDOW_S)
+
+
+def wait_controller(this: PlanInput) -> Plan:
+    """Wait for the Deployment controller (H25, H31, H36)."""
+    state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
+    note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
+    return Plan(Step.WAIT_CONTROLLER, state, note, requeue_after_s=POLL_S)
+
+
+def not_calm(pods: Iterable[PodView]) -> Note | None:
+    """Say which node is about to go, or is gone, under one of the pods that are to change their owner.
+
+    While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
+    that goes by somebody's choice is no reason to wait, nor is one that is cordoned and nothing worse: it may
+    stay so for ever. (Of AWS's termination handler that is all that is seen. Its machine has 120 s, and pods
+    have no owner for less than one.)
+    """
+    for pod in pods:
+        if pod.counts and pod.going and not pod.voluntary and not pod.cordoned:
+            why = f"{pod.node}{f': {pod.signal}' if pod.signal else ''}"
+            message = f"its pods change their owner when no node under them is going: {why}"
+            return Note(Reason.WAITING_FOR_CALM, message)
+    return None
+
+
+def wait_rollout(this: PlanInput) -> Plan:
+    """Let the source's own rollout end, before its pods change their owner (H24)."""
+    note = Note(Reason.ROLLOUT_IN_PROGRESS, f"waiting for the source's own rollout: {this.source.rollout}")
+    return Plan(Step.WAIT_ROLLOUT, State.HELD, note, notes=(note,))
+
+
+def under_way(this: PlanInput) -> State:
+    """Return TakingOver until the hand-over is done; what comes later is a move like any other."""
+    split = this.observed.split
+    done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    # Both a hand-over and what comes later may be held; only the former has something left to move.
+    held = split is not None and split.state == State.HELD
+    done = done or (held and replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)))
+    return State.MOVING if done and this.observed.twins else State.TAKING_OVER
+
+
+def park(this: PlanInput) -> Plan:
+    """Release what appeared while the source was not paused, the source's template last (0.1 s decides)."""
+    current = this.source.template_hash
+    attached = sorted(
+        this.observed.attached_as(Attachment.ATTACHED),
+        key=lambda rs: (rs.template_hash == current, rs.spec_replicas != 0, rs.created),
+    )
+    actions = tuple(parked(this, rs) for rs in attached)
+    names = ", ".join(rs.name for rs in attached)
+    message = f"{names} appeared while the source was not paused; parked, and drained to 0"
+    note = Note(Reason.INTRUDER_PARKED, message, warning=True)
+    return Plan(Step.PARK, under_way(this), note, actions, (note,))

@@ -1,0 +1,234 @@
+"""The counts of a hand-over: who should hold what, and one batch of MAKE or BREAK towards it.
+
+The planner calls `towards_twins` while anything parked has pods, `towards_source` once the label is
+gone, and `drain` when the source runs its own replicas again. Each returns Scale actions: raises
+without a precondition, lowerings with the resourceVersion they were computed from. It never touches
+anything but counts. Source: H55 to H58.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from splitter.core.actions import HolderKind, Scale
+from splitter.core.causes import is_hindered
+from splitter.core.division import base_replicas
+from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
+from splitter.core.handover import (
+    Holder,
+    break_,
+    doomed_or_lost,
+    holder_of_replica_set,
+    holder_of_twin,
+    make,
+    surge_headroom,
+)
+from splitter.core.model import (
+    Attachment,
+    Observation,
+    PodView,
+    Policy,
+    ReplicaSetView,
+    SourceView,
+    TwinView,
+    seconds_between,
+)
+from splitter.core.names import STATEFUL_SET
+
+# BREAK takes parked ReplicaSets first, oldest first, then spot, then on-demand.
+_RANK_SPOT, _RANK_ON_DEMAND = 1_000, 1_001
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One batch of scale writes, and where the hand-over stands, in a sentence."""
+
+    scales: tuple[Scale, ...]
+    message: str
+
+
+def towards_twins(observed: Observation, source: SourceView, policy: Policy, cover: int) -> Transfer:
+    """Move replicas from the parked ReplicaSets to the twins, whose wanted counts are base(N) and the rest.
+
+    Doomed or lost replicas of any holder are replaced at once on on-demand. `cover` replicas stand there for
+    spot that was lost, also when no pod tells of it any more. Spot that stays short for longer than the grace
+    has its missing share covered there too, so that on-boarding always ends.
+    """
+    base = base_replicas(source.replicas, policy)
+    spot = observed.spot.pods if observed.spot is not None else ()
+    on_spot = doomed_or_lost([pod for pod in spot if not pod.vanished])
+    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    short = _short_of(observed, policy.grace_s)
+    on_demand = base + max(on_spot + short, cover) + going - on_spot
+    on_demand = min(on_demand, source.replicas + going) if source.replicas else 0
+    if policy.on_demand_max is not None:
+        on_demand = min(on_demand, max(base, policy.on_demand_max))
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=on_demand, spot=source.replicas - base)
+    # What replaces the pods of a vanished node on spot finds no node there, and must not take this room.
+    vanished = sum(pod.counts and pod.vanished for pod in spot)
+    return _batch(observed, source, holders, going + vanished)
+
+
+def towards_source(observed: Observation, source: SourceView) -> Transfer:
+    """Move replicas from the twins of a StatefulSet to itself: it goes back at exactly N.
+
+    A StatefulSet has one pod an ordinal: one that goes is made again, and no other stands in for it.
+    """
+    going = doomed_or_lost([pod for pod in _pods(observed) if not pod.vanished])
+    itself = next(iter(observed.attached_as(Attachment.PARKED)), None)
+    return _batch(observed, source, _holders(observed, itself, source.replicas, on_demand=0, spot=0), going)
+
+
+def drain(observed: Observation, source: SourceView) -> Transfer:
+    """Shrink everything of ours to 0 beside a source that runs its own replicas again.
+
+    While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
+    that many away without asking us.
+    """
+    attached = observed.attached_as(Attachment.ATTACHED)
+    own = sum(kept_by_replica_set(rs, min(rs.spec_replicas, source.replicas)) for rs in attached)
+    if sum(1 for rs in attached if rs.spec_replicas or rs.status_replicas) > 1 or not source.observed:
+        own = min(own, source.replicas - source.max_unavailable)
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+    return _transfer(observed, holders, break_(holders, floor, others_available=max(0, own)))
+
+
+def source_rolls(observed: Observation) -> bool:
+    """Whether a StatefulSet that still holds replicas itself is in a roll, which takes one of them."""
+    return any(
+        rs.rolls and (rs.spec_replicas or rs.status_replicas)
+        for rs in observed.attached_as(Attachment.PARKED)
+    )
+
+
+def kind_of_twins(observed: Observation) -> HolderKind:
+    """Return what the twins are: what their source is."""
+    return HolderKind.STATEFUL_SET if observed.key.kind == STATEFUL_SET else HolderKind.DEPLOYMENT
+
+
+def at_zero(twins: Sequence[TwinView], replica_sets: Sequence[ReplicaSetView]) -> bool:
+    """Whether these hold no replica, neither in spec nor in status."""
+    everything = (*replica_sets, *(rs for twin in twins for rs in twin.replica_sets))
+    # A paused twin without a ReplicaSet makes no pod, whatever number it bears.
+    asking = [twin for twin in twins if not (twin.paused and not twin.replica_sets)]
+    return not any(rs.spec_replicas or rs.status_replicas for rs in everything) and not any(
+        twin.spec_replicas or twin.status_replicas for twin in asking
+    )
+
+
+def total_available(observed: Observation) -> int:
+    """Count the available replicas of everything of ours."""
+    return sum(
+        holder.available for holder in _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    )
+
+
+def lags(twin: TwinView) -> bool:
+    """Whether a lowering of this twin has not reached its ReplicaSets and their pods yet.
+
+    Only a Deployment surges in a roll. While the controller of a StatefulSet has not seen the last write, all
+    pods look as if they were in a roll.
+    """
+    held = max(twin.status_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+    surge = twin.max_surge if is_rolling(twin) and twin.first_ordinal is None else 0
+    return held > twin.spec_replicas + surge
+
+
+def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, int], twin: TwinView) -> bool:
+    """Whether a lowering that `decide` found safe is safe by what the twins surely keep, too.
+
+    `wanted` is what each twin named there is to have, this one included: two lowerings of one reconcile share
+    one surplus. `decide` takes unready replicas for free; of a rolling twin the Deployment controller may
+    take serving ones instead.
+    """
+    replicas = wanted.get(twin.name, twin.spec_replicas)
+    if twin.first_ordinal is not None:
+        if not holder_of_twin(twin, replicas, 0, on_demand=False).cost(twin.spec_replicas - replicas):
+            return True
+    elif not is_rolling(twin):
+        # What is ready and not in the status yet looks free to go, and serves.
+        counted = min(twin.available_replicas, sum(rs.spec_replicas for rs in twin.replica_sets))
+        if sum(pod.available for pod in twin.pods) > counted:
+            return False
+        if not may_roll(twin) and kept_by_twin(twin, replicas) == kept_by_twin(twin, twin.spec_replicas):
+            return True
+    kept = sum(
+        kept_by_twin(one, min(one.spec_replicas, wanted.get(one.name, one.spec_replicas)))
+        for one in observed.twins
+    )
+    parked = sum(kept_by_replica_set(rs, rs.spec_replicas) for rs in observed.attached_as(Attachment.PARKED))
+    return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
+
+
+def surge_headroom_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
+    """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
+    holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
+    own_surge = next(
+        (twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0
+    )
+    return surge_headroom(holders, source.replicas, source.max_surge, going=0) + own_surge
+
+
+def _pods(observed: Observation) -> tuple[PodView, ...]:
+    of_twins = [pod for twin in observed.twins for pod in twin.pods]
+    return (*(pod for rs in observed.attached_as(Attachment.PARKED) for pod in rs.pods), *of_twins)
+
+
+def _short_of(observed: Observation, grace_s: float) -> int:
+    """Count spot replicas that are not there though asked for longer ago than the grace."""
+    pods = observed.spot.pods if observed.spot is not None else ()
+    return sum(
+        1
+        for pod in pods
+        if pod.counts
+        and pod.unschedulable_since is not None
+        and not is_hindered(pod)
+        and seconds_between(pod.unschedulable_since, observed.now) > grace_s
+    )
+
+
+def _holders(
+    observed: Observation, hand_back: ReplicaSetView | None, parked: int, on_demand: int, spot: int
+) -> list[Holder]:
+    """Count every holder of ours; `parked` is the target of the hand-back, all other parked ones go to 0."""
+    by_age = sorted(observed.attached_as(Attachment.PARKED), key=lambda rs: (rs.created, rs.name))
+    holders = [
+        holder_of_replica_set(rs, parked if hand_back is not None and rs.uid == hand_back.uid else 0, rank)
+        for rank, rs in enumerate(by_age)
+    ]
+    if observed.spot is not None:
+        holders.append(holder_of_twin(observed.spot, spot, _RANK_SPOT, on_demand=False))
+    if observed.on_demand is not None:
+        holders.append(holder_of_twin(observed.on_demand, on_demand, _RANK_ON_DEMAND, on_demand=True))
+    return holders
+
+
+def _batch(observed: Observation, source: SourceView, holders: list[Holder], going: int) -> Transfer:
+    space = surge_headroom(holders, source.replicas, source.max_surge, going)
+    changed = make(holders, space)
+    if not changed:
+        floor = floor_of(source.replicas, source.max_surge, source.max_unavailable)
+        changed = break_(holders, floor)
+    return _transfer(observed, holders, changed)
+
+
+def _transfer(observed: Observation, holders: list[Holder], changed: dict[str, int]) -> Transfer:
+    twins = {twin.name for twin in observed.twins}
+    kind = kind_of_twins(observed)
+    scales = tuple(
+        Scale(
+            kind=kind if holder.name in twins or kind is HolderKind.STATEFUL_SET else HolderKind.REPLICA_SET,
+            name=holder.name,
+            was=holder.spec,
+            replicas=changed[holder.name],
+            # Whoever has scaled the source meanwhile has said another N.
+            resource_version=holder.resource_version
+            if changed[holder.name] < holder.spec or holder.name == observed.key.name
+            else None,
+        )
+        for holder in holders
+        if holder.name in changed
+    )
+    return Transfer(
+        scales, ", ".join(f"{holder.name} {holder.available}/{holder.target}" for holder in holders)
+    )

@@ -1,0 +1,256 @@
+"""When a twin gets a new template, and with which rollout numbers (H60 to H66).
+
+One twin at a time; never below N where surge is allowed. The numbers are absolute (two twins rolling
+with the source's percentages made 14 of 13 allowed pods) and are written only with a template. The
+planner asks `next_roll` only when there is no count to write.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from splitter.core.desired import withdrawn
+from splitter.core.division import base_replicas
+from splitter.core.floor import floor_of, is_rolling
+from splitter.core.handover import stuck
+from splitter.core.model import (
+    Note,
+    Policy,
+    Pool,
+    Rendered,
+    ReplicaSetView,
+    RolloutOrder,
+    SourceView,
+    TwinView,
+    seconds_between,
+)
+from splitter.core.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Write this template to this twin, with these absolute numbers of replicas."""
+
+    pool: Pool
+    max_surge: int
+    max_unavailable: int
+    note: Note
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decides whether a roll may start (all counts: replicas)."""
+
+    source: SourceView
+    order: RolloutOrder
+    available: int  # over both twins
+    headroom: int
+    now: datetime
+    grace_s: float
+    needed: int  # available before a roll starts: N, or what a freeze holds
+    leaving: bool = False  # surplus pods of a twin are still there, and take the room of a surge
+    source_rolls: bool = False  # a StatefulSet that still holds replicas takes one of them itself
+    partitions: Mapping[Pool, int] = field(default_factory=dict)  # of StatefulSets: see `partition_of`
+
+
+def is_unfinished(twin: TwinView) -> bool:
+    """Whether not every placed replica is updated and available.
+
+    Replicas that the scheduler cannot place are left out: a twin that only waits for capacity is not
+    in the middle of a roll and blocks nobody. A twin created with a bad template has one ReplicaSet
+    and no roll, and is unfinished all the same.
+    """
+    if not twin.observed:
+        return True
+    if twin.spec_replicas == 0:
+        return False
+    waiting = stuck(twin.pods)
+    running = [pod for pod in twin.pods if pod.counts and pod.node is not None]
+    if not running and waiting:
+        return False
+    return is_rolling(twin) or _serving(twin) + waiting < twin.spec_replicas
+
+
+def _serving(twin: TwinView) -> int:
+    """Count the replicas that serve, by pods or by status: either may lag behind the other."""
+    return max(twin.available_replicas, sum(1 for pod in twin.pods if pod.counts and pod.ready_since))
+
+
+def next_roll(
+    on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered], where: Circumstances
+) -> Roll | Note | None:
+    """Return the roll to start now, a Note that says why one is held, or None when nothing is due."""
+    pair = {Pool.ON_DEMAND: on_demand, Pool.SPOT: spot}
+    order = [Pool.ON_DEMAND, Pool.SPOT]
+    if where.order is RolloutOrder.SPOT_FIRST:
+        order.reverse()
+    moved = {pool for pool in order if pair[pool].partition != where.partitions.get(pool, 0)}
+    outdated = [pool for pool in order if pair[pool].rendered_hash != rendered[pool].hash or pool in moved]
+    if all(pool not in moved and _awaits_rollout(pair[pool], rendered[pool]) for pool in outdated):
+        # None is outdated, or all wait for a rollout that somebody else begins.
+        waiting = _changed_set(pair[outdated[0]]) if outdated else None
+        return _stuck_roll(pair, order, where) or _stalled(pair.values()) or waiting
+    # An unfinished twin first: only a newer template can mend a broken image. An empty one last: until
+    # the other has come up with the new template, it keeps the one that an emergency can rely on.
+    pool = min(outdated, key=lambda pool: (pair[pool].spec_replicas == 0, not is_unfinished(pair[pool])))
+    other_pool = Pool.SPOT if pool is Pool.ON_DEMAND else Pool.ON_DEMAND
+    twin, other = pair[pool], pair[other_pool]
+    if twin.spec_replicas == 0 and not is_unfinished(other):
+        return _roll(pool, twin, 1, 0)
+    if is_unfinished(twin):
+        waits_for = _coming_back(twin, rendered[pool])
+        if other_pool not in outdated:
+            waits_for = waits_for or _finishing(other)
+    else:
+        waits_for = _finishing(other) or _becoming_available(where) or _making_headroom(where)
+    if where.source_rolls and _serving(twin):
+        waits_for = waits_for or "the source rolls its own pods first"
+    if waits_for is not None:
+        return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
+    return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
+
+
+def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
+    """Whether only the template set has changed: it comes with the source's next rollout, or when asked for.
+
+    Not for a twin whose last template was taken back or edited, or does not come up: that is mended now.
+    """
+    if twin.rendered_hash in {"", withdrawn(twin.rendered_hash)} or is_unfinished(twin):
+        return False
+    return bool(rendered.made_of) and twin.made_of == rendered.made_of
+
+
+def _changed_set(twin: TwinView) -> Note:
+    message = (
+        f"the template set renders {twin.name} otherwise now; that comes with the source's next rollout, or"
+        " at once with `splitter rollout`"
+    )
+    return Note(Reason.TEMPLATE_SET_CHANGED, message)
+
+
+def _stalled(twins: Iterable[TwinView]) -> Note | None:
+    """Say which roll has stopped; what is not rolled yet keeps the template that it has."""
+    names = [twin.name for twin in twins if twin.stalled and is_unfinished(twin)]
+    if not names:
+        return None
+    message = (
+        f"{' and '.join(names)} made no progress for progressDeadlineSeconds; what has the last template"
+        " keeps it. Correct the pod template, and it is rolled again"
+    )
+    return Note(Reason.ROLLOUT_STALLED, message, warning=True)
+
+
+def _coming_back(twin: TwinView, rendered: Rendered) -> str | None:
+    """Return what a template waits for that was taken back: good replicas, whose place it would take."""
+    if twin.rendered_hash != withdrawn(rendered.hash):
+        return None
+    return "its last good template comes up before the new one"
+
+
+def _finishing(other: TwinView) -> str | None:
+    return f"{other.name} is not finished yet" if is_unfinished(other) else None
+
+
+def _becoming_available(where: Circumstances) -> str | None:
+    if where.available >= where.needed:
+        return None
+    return f"{where.available} of {where.needed} replicas are available"
+
+
+def _making_headroom(where: Circumstances) -> str | None:
+    """Return what a roll waits for that would keep the few surge replicas it could begin with."""
+    return "surplus pods of the last roll are still going" if where.leaving else None
+
+
+def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
+    source = where.source
+    if not any(pod.counts and pod.node is not None for pod in twin.pods):
+        # Nobody is there to be missed; one by one, the pods that wait for a node would keep the old template.
+        return _roll(pool, twin, 0, max(1, twin.spec_replicas))
+    kept_surge, kept_unavailable = kept_numbers(twin)
+    if is_rolling(twin) and (kept_surge or kept_unavailable):
+        return _roll(pool, twin, kept_surge, kept_unavailable)
+    unavailable = max(0, twin.spec_replicas - _serving(twin))
+    if source.max_surge == 0:
+        share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
+        spare = where.available - floor_of(source.replicas, 0, source.max_unavailable)
+        allowed = min(share, max(unavailable, spare))
+        if allowed > 0:
+            return _roll(pool, twin, 0, allowed)
+    surge = min(source.max_surge, where.headroom)
+    if surge > 0:
+        return _roll(pool, twin, surge, 0)
+    # While spot soaks after an outage its cover fills the room; what serves beyond N is free to be replaced.
+    allowed = max(unavailable, min(twin.spec_replicas, where.available - source.replicas))
+    if allowed > 0:
+        return _roll(pool, twin, 0, allowed)
+    return Note(
+        Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}"
+    )
+
+
+def last_available(twin: TwinView) -> ReplicaSetView | None:
+    """Return the ReplicaSet whose template to put back before an emergency raises this twin, if any.
+
+    The new template has never become available, and an older one still serves: raised as it is, the
+    Deployment controller would spread the raise over both (seen: 0 of 20 came up).
+    """
+    older = [
+        rs
+        for rs in twin.replica_sets
+        if rs.template_hash != twin.template_hash and any(pod.available for pod in rs.pods)
+    ]
+    newest = [rs for rs in twin.replica_sets if rs.template_hash == twin.template_hash]
+    if not older or not newest or any(pod.available for rs in newest for pod in rs.pods):
+        return None
+    return max(older, key=lambda rs: (rs.available_replicas, rs.created))
+
+
+def kept_numbers(twin: TwinView) -> tuple[int, int]:
+    """Return the numbers for a newer template in mid-roll: as they are, but what serves by now stays.
+
+    A roll that began with all replicas unavailable may take them all; after some have come up it must not.
+    """
+    return twin.max_surge, min(twin.max_unavailable, max(0, twin.spec_replicas - _serving(twin)))
+
+
+def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
+    """Fall back to what the source's own strategy allows when surge pods cannot be placed."""
+    for pool in order:
+        twin = pair[pool]
+        share = where.source.max_unavailable * twin.spec_replicas // max(1, where.source.replicas)
+        waiting = [
+            pod
+            for pod in twin.pods
+            if pod.counts
+            and pod.unschedulable_since is not None
+            and pod.trouble is None
+            and seconds_between(pod.unschedulable_since, where.now) > where.grace_s
+        ]
+        mid_roll = is_rolling(twin) and twin.updated_replicas < twin.spec_replicas
+        # An old replica makes room by going; what keeps these from every node stays as it is.
+        if mid_roll and waiting and twin.excluded is None and twin.max_unavailable == 0 and share > 0:
+            message = (
+                f"{twin.name}: {len(waiting)} surge replicas found no node for {where.grace_s:.0f} s;"
+                f" going on with maxUnavailable {share}, as the source's own strategy allows"
+            )
+            return Roll(pool, twin.max_surge, share, Note(Reason.ROLLING, message, warning=True))
+    return None
+
+
+def partition_of(source: SourceView, policy: Policy, pool: Pool) -> int:
+    """Return how many members of a twin keep the old template while the source's partition is above 0.
+
+    The source's members are numbered over both twins, on-demand first: of 5 members, 3 of them on
+    on-demand, a partition of 4 gives the last one on spot the new template.
+    """
+    partition = source.stateful.partition if source.stateful is not None else 0
+    share = base_replicas(source.replicas, policy)
+    return partition if pool is Pool.ON_DEMAND else max(0, partition - share)
+
+
+def _roll(pool: Pool, twin: TwinView, surge: int, unavailable: int) -> Roll:
+    if twin.first_ordinal is not None:
+        return Roll(pool, 0, 1, Note(Reason.ROLLING, f"{twin.name} gets its new template, one pod at a time"))
+    message = f"{twin.name} gets its new template, maxSurge {surge}, maxUnavailable {unavailable}"
+    return Roll(pool, surge, unavailable, Note(Reason.ROLLING, message))

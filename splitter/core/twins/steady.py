@@ -1,0 +1,36 @@
+"""What Steady means: every pod has the template that was asked for last, and is available (H80).
+
+`steps` asks after counts and templates have been decided. `kubectl wait` and health checks of GitOps tools
+go by the word, so it comes when a rollout is through and not when its last write is (docs/how-to/helm.md).
+"""
+
+from dataclasses import replace
+
+from splitter.core.floor import is_rolling
+from splitter.core.model import Note, TwinView
+from splitter.core.plan import Plan
+from splitter.core.reasons import Reason, State
+
+
+def settled(plan: Plan, *twins: TwinView) -> Plan:
+    """Return the plan, Rolling or Held while a pod of these is missing, old or not available.
+
+    What the plan says already stands, where it says more than that the counts are as wanted.
+    """
+    if plan.state is not State.STEADY:
+        return plan
+    for twin in twins:
+        if is_rolling(twin):
+            rolled = f"{twin.updated_replicas} of {twin.spec_replicas}"
+            message = f"{rolled} replicas of {twin.name} have its new template"
+            return replace(plan, state=State.ROLLING, verdict=Note(Reason.ROLLING, message))
+    for twin in twins:
+        available = min(sum(pod.available for pod in twin.pods), twin.available_replicas)
+        leaving = sum(pod.counts and not pod.available for pod in twin.pods)
+        if available < twin.spec_replicas or leaving:
+            message = f"{available} of {twin.spec_replicas} replicas of {twin.name} are available"
+            message += f", and {leaving} beside them are to go" if available >= twin.spec_replicas else ""
+            waits = Note(Reason.WAITING_FOR_REPLICAS, message)
+            rests = plan.verdict.reason is Reason.BALANCED
+            return replace(plan, state=State.HELD, verdict=waits if rests else plan.verdict)
+    return plan

@@ -1,0 +1,111 @@
+"""The order of a reconcile's writes: raises first, lowerings only once the doomed will go first.
+
+`steps` and `offboard` ask here with the counts that they want. What makes a ReplicaSet pick the right pods
+is the deletion cost (H7); users' own costs are remembered and put back. Source: H6 to H9, R48.
+"""
+
+from collections.abc import Sequence
+
+from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionCost
+from splitter.core.clock import left_s
+from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView
+from splitter.core.plan import PlanInput
+from splitter.core.rebalance import RebalanceState
+
+# What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
+OUR_COST = "-1000"
+# A lost pod may look ready for a minute still, and must go before one that is only about to go.
+LOST_COST = "-1001"
+
+
+def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
+    """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes.
+
+    A holder is lowered only when every pod of it that is going carries the deletion cost already: a
+    cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
+    the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
+    workload's raise.
+    """
+    holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
+    holders |= {rs.name: rs.pods for rs in this.observed.attached_as(Attachment.PARKED)}
+    costs: list[Action] = []
+    uncosted: set[str] = set()
+    vanished: list[Action] = []
+    marking = _marking(this)
+    for name, pods in holders.items():
+        others_stay = any(pod.counts and not pod.vanished for pod in pods)
+        for pod in pods:
+            if not pod.counts:
+                continue
+            if pod.vanished and pod.node is not None and this.rules.delete_pods_of_vanished_nodes:
+                at_once = pod.ordinal is not None
+                if at_once and (pod.successor or until_removed(pod, this) > 0):
+                    continue
+                vanished.append(DeleteVanishedPod(pod.name, pod.uid, pod.node, pod.successor, at_once))
+                if not at_once and others_stay:
+                    # Its ReplicaSet still takes it for ready, and a scale-down would pick one that is so, or
+                    # that becomes so before the scale-down gets there.
+                    uncosted.add(name)
+            elif marking and _is_about_to_be_marked(pod):
+                uncosted.add(name)
+            elif (cost := _cost(pod)) is not None:
+                costs.append(cost)
+                uncosted.add(name)
+    raises = [scale for scale in scales if scale.replicas > scale.was]
+    if raises and (costs or vanished):
+        return tuple(raises)
+    lowerings = [scale for scale in scales if scale.replicas < scale.was and scale.name not in uncosted]
+    return (*raises, *costs, *lowerings, *vanished)
+
+
+def _marking(this: PlanInput) -> bool:
+    """Whether Kubernetes may be marking the pods of a node that fell silent a moment ago."""
+    state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
+
+
+def _is_about_to_be_marked(pod: PodView) -> bool:
+    """Whether it is a ready pod of a silent node, which Kubernetes marks not ready once it knows.
+
+    A write of ours right before makes that one fail, and it is tried again 5 s later: for as long requests go
+    to an address at which nobody answers (seen with `make traffic`). Nobody waits for our cost so urgently.
+    """
+    return pod.node_status is NodeStatus.LOST and pod.ready_since is not None and pod.ordinal is None
+
+
+def until_removed(pod: PodView, this: PlanInput) -> float:
+    """Return the seconds for which a member stays whose Node went while Ready: a kubelet may run it on.
+
+    Its successor of the same name would be made beside it. As in placement (docs/adr/0034).
+    """
+    if pod.ordinal is None or not pod.vanished:
+        return 0.0
+    return left_s(this.observed.now, pod.vanished_since, this.rules.tuning.vanished_s)
+
+
+def _cost(pod: PodView) -> SetDeletionCost | None:
+    if pod.ordinal is not None:
+        return None  # a StatefulSet does not look at it
+    cost = LOST_COST if pod.node_status is NodeStatus.LOST else OUR_COST
+    if pod.going and pod.deletion_cost != cost:
+        ours = pod.deletion_cost in {OUR_COST, LOST_COST} and pod.cost_before is not None
+        before = pod.cost_before if ours else pod.deletion_cost
+        return SetDeletionCost(pod.name, pod.uid, cost, remember=before or "")
+    if not pod.going and pod.node_status is NodeStatus.SOUND and pod.cost_before is not None:
+        return SetDeletionCost(pod.name, pod.uid, pod.cost_before or None)
+    return None
+
+
+def restored_costs(replica_sets: Sequence[ReplicaSetView]) -> list[Action] | None:
+    """Return what gives pods back the deletion costs that their users had set, or none.
+
+    None while a ReplicaSet still has pods to delete: without our costs it would take others.
+    """
+    restored: list[Action] = []
+    for rs in replica_sets:
+        pods = [pod for pod in rs.pods if pod.counts]
+        ours = [pod for pod in pods if pod.cost_before is not None]
+        if ours and len(pods) > rs.spec_replicas:
+            return None
+        restored += [SetDeletionCost(pod.name, pod.uid, pod.cost_before or None) for pod in ours]
+    return restored

@@ -1,0 +1,687 @@
+"""The cases that broke earlier versions, played out in a tiny world: pods start, nodes come and go.
+
+One replica a spot node slot; every five seconds the controllers, the scheduler and the kubelets act,
+then `decide` is asked and its counts are written. After each step the promises are checked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from splitter.core.division import base_replicas
+from splitter.core.model import Policy
+from splitter.core.reasons import Reason
+from splitter.core.rebalance import Decision, RebalanceInput, RebalanceState, decide
+
+START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+STEP_S = 5
+
+
+@dataclass
+class Pod:
+    """One replica; `node` is None while it is Pending."""
+
+    created_s: int
+    node: str | None = None
+    ready_s: int | None = None
+
+
+@dataclass
+class World:
+    """A source split in two, its pods, and the nodes under them."""
+
+    desired: int
+    policy: Policy
+    max_surge: int = 5
+    max_unavailable: int = 5
+    on_demand_start_s: int = 30
+    spot_start_s: int = 30
+    on_demand_headroom: int = 1000
+    spot_nodes: dict[str, str] = field(default_factory=dict)
+    """Name -> "healthy" or "doomed"; one replica fits on each."""
+    on_demand: list[Pod] = field(default_factory=list)
+    spot: list[Pod] = field(default_factory=list)
+    on_demand_spec: int = 0
+    spot_spec: int = 0
+    state: RebalanceState = field(default_factory=RebalanceState)
+    clock_s: int = 0
+    born: int = 0
+    history: list[Decision] = field(default_factory=list)
+    most_ready: int = 0
+    least_ready: int = 10**9
+    surge_allowed: int = 0
+
+    def settle(self) -> "World":
+        """Start divided and ready for hours, on as many spot nodes as are wanted there."""
+        base = base_replicas(self.desired, self.policy)
+        self.on_demand_spec, self.spot_spec = base, self.desired - base
+        self.on_demand = [Pod(-50_000, f"od-{number}", -50_000) for number in range(base)]
+        self.add_spot_nodes(self.spot_spec)
+        self.spot = [Pod(-50_000, node, -50_000) for node in self.spot_nodes]
+        return self
+
+    def add_spot_nodes(self, count: int) -> None:
+        """Bring nodes with room for one replica each."""
+        for _ in range(count):
+            self.born += 1
+            self.spot_nodes[f"spot-{self.born}"] = "healthy"
+
+    def doom_spot_nodes(self, count: int) -> None:
+        """Announce the end of some nodes."""
+        healthy = [node for node, health in self.spot_nodes.items() if health == "healthy"]
+        for node in healthy[:count]:
+            self.spot_nodes[node] = "doomed"
+
+    def remove_spot_nodes(self, count: int, *, doomed: bool = False) -> None:
+        """Take nodes away, their pods with them."""
+        leaving = [node for node, health in self.spot_nodes.items() if (health == "doomed") == doomed]
+        for node in leaving[:count]:
+            del self.spot_nodes[node]
+
+    def happen(self, event: str, amount: int) -> None:
+        """Do something to the world, by name."""
+        match event:
+            case "doom":
+                self.doom_spot_nodes(amount)
+            case "remove doomed":
+                self.remove_spot_nodes(amount, doomed=True)
+            case "remove":
+                self.remove_spot_nodes(amount)
+            case "add":
+                self.add_spot_nodes(amount)
+            case "scale":
+                self.desired = amount * 2
+            case "policy":
+                self.policy = replace(self.policy, on_demand_base=amount)
+            case _:
+                pass
+
+    # --- what is seen ---------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        """Return the present instant."""
+        return START + timedelta(seconds=self.clock_s)
+
+    def healthy(self, pod: Pod) -> bool:
+        """Say whether a spot pod's node is neither doomed nor gone."""
+        return self.spot_nodes.get(pod.node or "") == "healthy"
+
+    @property
+    def ready_on_demand(self) -> int:
+        """Count ready on-demand replicas."""
+        return sum(pod.ready_s is not None for pod in self.on_demand)
+
+    @property
+    def ready_spot(self) -> list[Pod]:
+        """List ready spot replicas on healthy nodes."""
+        return [pod for pod in self.spot if pod.ready_s is not None and self.healthy(pod)]
+
+    @property
+    def ready(self) -> int:
+        """Count ready, not doomed replicas."""
+        return self.ready_on_demand + len(self.ready_spot)
+
+    @property
+    def doomed(self) -> int:
+        """Count replicas that are up on doomed nodes."""
+        return sum(self.spot_nodes.get(pod.node or "") == "doomed" for pod in self.spot)
+
+    def observe(self) -> RebalanceInput:
+        """Count everything as `kube.observe` would."""
+        bound = [pod for pod in self.spot if pod.node is not None]
+        taken = {pod.node for pod in bound}
+        return RebalanceInput(
+            now=self.now,
+            desired=self.desired,
+            max_surge=self.max_surge,
+            max_unavailable=self.max_unavailable,
+            on_demand_spec=self.on_demand_spec,
+            on_demand_ready=self.ready_on_demand,
+            on_demand_stuck=sum(
+                pod.node is None and self.clock_s - pod.created_s > self.policy.grace_s
+                for pod in self.on_demand
+            ),
+            spot_spec=self.spot_spec,
+            spot_ready_since=tuple(
+                START + timedelta(seconds=pod.ready_s) for pod in self.ready_spot if pod.ready_s is not None
+            ),
+            spot_starting=sum(pod.ready_s is None and self.healthy(pod) for pod in bound),
+            spot_pending=len(self.spot) - len(bound),
+            spot_pending_since=min(
+                (
+                    START + timedelta(seconds=pod.created_s)
+                    for pod in self.spot
+                    if pod.node is None and pod.created_s < self.clock_s
+                ),
+                default=None,
+            ),
+            spot_doomed=self.doomed,
+            lost_node_uids=tuple(sorted({str(pod.node) for pod in bound if not self.healthy(pod)})),
+            fit_spot=sum(
+                health == "healthy" and node not in taken for node, health in self.spot_nodes.items()
+            ),
+        )
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def step(self) -> Decision:
+        """Let five seconds pass: the cluster acts, splitter decides and writes."""
+        self.clock_s += STEP_S
+        self._cluster_acts()
+        before = self.ready
+        observed = self.observe()
+        decision = decide(observed, self.policy, self.state)
+        self.on_demand_spec, self.spot_spec, self.state = decision.on_demand, decision.spot, decision.state
+        # splitter deletes the pods of vanished nodes in the reconcile that saw them; their owners replace
+        # them.
+        self.spot = [pod for pod in self.spot if pod.node is None or pod.node in self.spot_nodes]
+        self._controllers_act()
+        self.history.append(decision)
+        assert self.ready >= min(before, observed.floor), (
+            "a write of ours took ready replicas below the floor"
+        )
+        self.most_ready = max(self.most_ready, self.ready)
+        self.least_ready = min(self.least_ready, self.ready)
+        return decision
+
+    def run(self, seconds: int, until: Callable[[], bool] = lambda: False) -> int:
+        """Let time pass, until something holds; return the seconds it took."""
+        started_s = self.clock_s
+        while self.clock_s - started_s < seconds and not until():
+            self.step()
+        return self.clock_s - started_s
+
+    def _cluster_acts(self) -> None:
+        for pod in self.on_demand:
+            if (
+                pod.node is None
+                and sum(other.node is not None for other in self.on_demand) < self.on_demand_headroom
+            ):
+                self.born += 1
+                pod.node = f"od-{self.born}"
+                pod.ready_s = None
+        taken = {pod.node for pod in self.spot}
+        free = [node for node, health in self.spot_nodes.items() if health == "healthy" and node not in taken]
+        for pod in self.spot:
+            if pod.node is None and free:
+                pod.node = free.pop()
+                pod.created_s = self.clock_s  # starts now
+        for pods, start_s in ((self.on_demand, self.on_demand_start_s), (self.spot, self.spot_start_s)):
+            for pod in pods:
+                if pod.node is not None and pod.ready_s is None and self.clock_s - pod.created_s >= start_s:
+                    pod.ready_s = self.clock_s
+
+    def _controllers_act(self) -> None:
+        self.on_demand = self._scaled(self.on_demand, self.on_demand_spec)
+        self.spot = self._scaled(self.spot, self.spot_spec)
+
+    def _scaled(self, pods: list[Pod], spec: int) -> list[Pod]:
+        """Keep what a ReplicaSet keeps: bound, ready, not doomed (deletion cost), old."""
+
+        def worth(pod: Pod) -> tuple[bool, bool, bool, int]:
+            doomed = self.spot_nodes.get(pod.node or "") == "doomed"
+            return pod.node is not None, pod.ready_s is not None, not doomed, -pod.created_s
+
+        kept = sorted(pods, key=worth, reverse=True)[:spec]
+        return kept + [Pod(self.clock_s) for _ in range(spec - len(kept))]
+
+    @property
+    def specs(self) -> tuple[int, int]:
+        """Return both twins' counts."""
+        return self.on_demand_spec, self.spot_spec
+
+
+EIGHTY = Policy(spot_percent=80)
+
+
+class TestALossWithNotice:
+    """A third of the spot nodes is announced to go, goes, and comes back."""
+
+    def test_is_covered_before_it_happens_and_returned_after_it_has_proven_itself(self) -> None:
+        """Never under N ready, never above N + S; back to the division by itself."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.doom_spot_nodes(6)
+        decision = world.step()
+        assert decision.on_demand == 10
+        assert decision.notes[0].reason is Reason.SPOT_INTERRUPTED
+        world.run(60)
+        world.remove_spot_nodes(6, doomed=True)
+        world.run(300)
+        assert world.ready == 20
+        world.add_spot_nodes(6)
+        world.run(3000, until=lambda: world.specs == (4, 16))
+        world.run(120)
+        assert world.specs == (4, 16)
+        assert world.least_ready >= 14
+        assert world.most_ready <= 25
+
+    def test_lets_the_doomed_go_when_cover_has_stood_for_the_release(self) -> None:
+        """Doomed nodes that stay (a cordon): replaced, then let go after 60 s, one probe stays."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.doom_spot_nodes(6)
+        world.run(300, until=lambda: world.history != [] and world.doomed == 0)
+        assert Reason.COVERED in {note.reason for d in world.history for note in d.notes}
+        assert world.specs[0] == 10
+        assert world.ready >= 20
+
+    def test_a_probe_stays_asked_for_beside_doomed_nodes_that_stay(self) -> None:
+        """All doomed replicas leave at once, then a new one is asked for: it is Pending, not doomed."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.doom_spot_nodes(6)
+        world.run(300)
+        assert world.doomed == 0
+        assert sum(pod.node is None for pod in world.spot) == 1
+        assert world.specs == (10, 11)
+
+
+class TestAllSpotGoneAtOnce:
+    """The worst case: every spot node vanishes without a notice."""
+
+    def test_is_covered_in_one_write_and_probed(self) -> None:
+        """On-demand takes all; spot keeps asking for one, so that the autoscaler has something to buy for."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.remove_spot_nodes(16)
+        assert world.step().on_demand == 20
+        world.run(120)
+        assert world.specs == (20, 1)
+        assert world.ready == 20
+
+    def test_returns_within_minutes_of_the_first_proof(self) -> None:
+        """One replica soaks; the rest follows at surge speed, never above N + S, never under N."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.remove_spot_nodes(16)
+        world.run(300)
+        world.least_ready = world.ready
+        world.add_spot_nodes(20)
+        took_s = world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert 600 <= took_s <= 2400
+        assert world.most_ready <= 25
+        assert world.least_ready >= 20
+
+
+class TestFlapping:
+    """Part of the spot nodes come and go, the others stay."""
+
+    def outages(self, every_s: int) -> World:
+        """Take six of sixteen nodes without a notice, bring them back after a minute, four times."""
+        world = World(20, EIGHTY).settle()
+        world.run(7200)
+        for _ in range(4):
+            world.remove_spot_nodes(6)
+            world.run(60)
+            world.add_spot_nodes(6)
+            world.run(every_s - 60)
+        return world
+
+    def test_the_survivors_prove_nothing(self) -> None:
+        """Cover stays through a row of outages: having been old before a loss vouches for nothing."""
+        world = self.outages(every_s=400)
+        counts = [decision.on_demand for decision in world.history]
+        assert counts == sorted(counts)
+        assert 10 <= counts[-1] <= 13
+        assert world.state.soak(world.policy) == 3600
+
+    def test_peace_ends_the_cover(self) -> None:
+        """The soak after the last outage, and the split is back."""
+        world = self.outages(every_s=400)
+        took_s = world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert took_s <= 3600 + 400
+
+
+class TestThreeOutages:
+    """The bar: all of spot gone for 60 s, three times, 120 s apart (16 of 20, a pod ready after 5 s)."""
+
+    def test_only_the_first_one_hurts(self) -> None:
+        """At most 110 replica-seconds lost in all, no return in between, and the division in the end."""
+        world = World(20, EIGHTY, on_demand_start_s=STEP_S, spot_start_s=STEP_S).settle()
+        world.run(7200)
+        lost_s = 0
+        for outage_s, peace_s in ((60, 120), (60, 120), (60, 120)):
+            world.remove_spot_nodes(100)
+            for _ in range(outage_s // STEP_S):
+                world.step()
+                lost_s += STEP_S * max(0, 20 - world.ready)
+            world.add_spot_nodes(16)
+            for _ in range(peace_s // STEP_S):
+                world.step()
+                lost_s += STEP_S * max(0, 20 - world.ready)
+        # One start-up of sixteen replicas, seen in steps of five seconds.
+        assert lost_s <= 16 * (STEP_S + 5)
+        assert world.on_demand_spec == 20
+        world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert world.specs == (4, 16)
+        assert world.most_ready <= 25
+
+
+class TestARestart:
+    """splitter was down while things happened."""
+
+    def test_a_shortage_that_nobody_watched_counts_from_its_beginning(self) -> None:
+        """Pods that have been Pending for longer than the grace are covered in the first reconcile."""
+        observed = RebalanceInput(
+            now=START,
+            desired=20,
+            max_surge=5,
+            max_unavailable=0,
+            on_demand_spec=4,
+            on_demand_ready=4,
+            spot_spec=16,
+            spot_pending=16,
+            spot_pending_since=START - timedelta(seconds=200),
+        )
+        assert decide(observed, EIGHTY, RebalanceState()).on_demand == 20
+
+
+class TestMaxSurgeZero:
+    """A workload that allows no surge still comes back."""
+
+    def test_returns_one_by_one(self) -> None:
+        """The probe is one more than N; each soaked replica frees the place of the next."""
+        world = World(10, EIGHTY, max_surge=0, max_unavailable=1).settle()
+        world.run(60)
+        world.remove_spot_nodes(8)
+        world.run(300)
+        assert world.specs == (10, 1)
+        world.least_ready = world.ready
+        world.add_spot_nodes(10)
+        world.run(7200, until=lambda: world.specs == (2, 8) and world.ready == 10)
+        assert world.specs == (2, 8)
+        assert world.least_ready >= 9
+        assert world.most_ready <= 11
+
+
+class TestForgotten:
+    """What a crash, or a status with room for so many, cannot remember."""
+
+    def test_a_raise_that_nobody_remembers_makes_spot_soak(self) -> None:
+        """Written, but not its status: 10 are there, 2 were decided, and proven spot is believed no more."""
+        young = START - timedelta(seconds=100)
+        known = RebalanceState(proven=True, up_since=START - timedelta(hours=3), decided=2)
+        seen = RebalanceInput(
+            now=START,
+            desired=10,
+            max_surge=3,
+            max_unavailable=0,
+            on_demand_spec=10,
+            on_demand_ready=10,
+            spot_spec=3,
+            spot_ready_since=(young,) * 3,
+        )
+        policy = Policy(on_demand_base=2)
+        assert decide(seen, policy, replace(known, decided=10)).on_demand < 10
+        decision = decide(seen, policy, known)
+        assert (decision.on_demand, decision.state.proven, decision.state.last_loss) == (10, False, START)
+        later = replace(seen, now=START + timedelta(seconds=120))
+        assert decide(later, policy, decision.state).on_demand == 10
+
+    def test_further_losses_are_covered_at_once(self) -> None:
+        """256 nodes are remembered by name; 100 more are lost, and then one more."""
+        old = tuple(f"old-{number}" for number in range(256))
+        new = tuple(f"new-{number}" for number in range(101))
+        ready = (START - timedelta(hours=2),) * 200
+        seen = RebalanceInput(
+            now=START,
+            desired=300,
+            max_surge=10,
+            max_unavailable=0,
+            on_demand_spec=0,
+            on_demand_ready=0,
+            spot_spec=300,
+            spot_ready_since=ready,
+            spot_pending=100,
+            lost_node_uids=(*old, *new[:100]),
+        )
+        before = RebalanceState(charged=old, last_loss=START - timedelta(hours=3), proven=True)
+        decision = decide(seen, Policy(), before)
+        assert (decision.on_demand, len(decision.state.charged), decision.state.uncharged) == (100, 256, 100)
+        again = replace(seen, now=START + timedelta(minutes=30))
+        assert decide(again, Policy(), decision.state).state.last_loss == START
+        more = replace(again, lost_node_uids=(*old, *new))
+        assert decide(more, Policy(), decision.state).state.last_loss == more.now
+        assert RebalanceState.from_json(decision.state.to_json()) == decision.state
+
+
+class TestNobodyCovers:
+    """An autoscaler says that no more spot can be had, and on-demand may not hold more."""
+
+    @pytest.mark.parametrize(("cap", "asked"), [(2, 8), (None, 4)])
+    def test_the_room_that_is_there_is_used(self, cap: int | None, asked: int) -> None:
+        """All that fits at once, not one replica each start-up time; what is covered waits."""
+        seen = RebalanceInput(
+            now=START,
+            desired=10,
+            max_surge=3,
+            max_unavailable=0,
+            on_demand_spec=2 if cap else 7,
+            on_demand_ready=2 if cap else 7,
+            spot_spec=3,
+            spot_ready_since=(START - timedelta(hours=1),) * 3,
+            fit_spot=5,
+            blocked="no more spot nodes",
+        )
+        assert decide(seen, Policy(on_demand_base=2, on_demand_max=cap), RebalanceState()).spot == asked
+
+
+class TestScaling:
+    """N changes."""
+
+    def test_in_from_20_to_10_is_one_step(self) -> None:
+        """At 80 %: 4 + 16 to 2 + 8 in the very next reconcile."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.desired, world.max_surge = 10, 3
+        decision = world.step()
+        assert (decision.on_demand, decision.spot) == (2, 8)
+        assert {note.reason for note in decision.notes} == {Reason.SCALED}
+
+    @pytest.mark.parametrize("percent", [50, 80])
+    def test_in_from_40_to_2_takes_a_minute(self, percent: int) -> None:
+        """A quarter of 2 is one replica a minute: what is above N + S needs no steps."""
+        world = World(40, Policy(spot_percent=percent), max_surge=10).settle()
+        world.run(30)
+        world.desired = 2
+        world.run(120)
+        assert (world.on_demand_spec, world.spot_spec) == (1, 1)
+
+    def test_out_while_spot_nodes_take_90_s_needs_no_cover(self) -> None:
+        """20 -> 40: on-demand goes to its 8 and no further."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.desired, world.max_surge = 40, 10
+        world.run(90)
+        assert world.specs == (8, 32)
+        world.add_spot_nodes(16)
+        world.run(600)
+        assert max(decision.on_demand for decision in world.history) == 8
+        assert world.ready == 40
+
+    def test_out_while_spot_nodes_take_240_s_is_covered_after_the_grace(self) -> None:
+        """Cover of 16 after 180 s, at least 26 of 32 stay asked for, and the division is reached."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.desired, world.max_surge = 40, 10
+        world.run(240)
+        assert world.specs[0] == 24
+        assert world.specs[1] >= 26
+        world.add_spot_nodes(16)
+        world.run(3600, until=lambda: world.specs == (8, 32) and world.ready == 40)
+        assert world.specs == (8, 32)
+        assert world.most_ready <= 50
+
+    def test_says_when_cover_will_come(self) -> None:
+        """Within the grace the sentence names the instant at which on-demand steps in."""
+        world = World(20, EIGHTY).settle()
+        world.run(60)
+        world.desired, world.max_surge = 40, 10
+        world.run(30)
+        notes = {note.reason: note.message for note in world.step().notes}
+        assert notes[Reason.SPOT_SHORT] == (
+            "hold on-demand at 8: spot has placed 16 of 32; on-demand covers what is missing at 10:04:05Z"
+        )
+        assert world.history[-1].requeue_after_s == pytest.approx(150, abs=STEP_S)
+
+
+class TestBothPoolsShort:
+    """Neither pool can be had: ask everywhere."""
+
+    def test_spot_that_returns_serves_within_its_start_up_time(self) -> None:
+        """20 ready as soon as the pods have started, not after the soak."""
+        world = World(20, EIGHTY, on_demand_headroom=6).settle()
+        world.run(60)
+        world.remove_spot_nodes(16)
+        world.run(600)
+        assert world.ready == 6
+        assert world.specs[1] >= 14
+        assert Reason.ON_DEMAND_SHORT in {note.reason for note in world.history[-1].notes}
+        world.add_spot_nodes(20)
+        assert world.run(600, until=lambda: world.ready >= 20) <= 2 * world.spot_start_s
+        world.on_demand_headroom = 1000
+        world.run(7200, until=lambda: world.specs == (4, 16) and world.ready == 20)
+        assert world.specs == (4, 16)
+
+
+class TestAPolicyChange:
+    """on-demand-base goes from 0 to 10 and back at N = 20."""
+
+    @pytest.mark.parametrize(
+        ("max_surge", "max_unavailable", "least", "most"), [(5, 0, 20, 25), (0, 5, 15, 20)]
+    )
+    @pytest.mark.parametrize("bases", [(0, 10), (10, 0)])
+    def test_moves_within_the_users_own_bounds(
+        self, bases: tuple[int, int], max_surge: int, max_unavailable: int, least: int, most: int
+    ) -> None:
+        """S 5: never under 20 ready nor over 25. S 0, U 5: never under 15 nor over 20 (21 with the probe)."""
+        before, after = bases
+        world = World(
+            20, Policy(on_demand_base=before), max_surge=max_surge, max_unavailable=max_unavailable
+        ).settle()
+        world.add_spot_nodes(10)
+        world.run(60)
+        world.policy = Policy(on_demand_base=after)
+        world.run(3600, until=lambda: world.specs == (after, 20 - after) and world.ready == 20)
+        assert world.specs == (after, 20 - after)
+        assert world.least_ready >= least
+        assert world.most_ready <= max(most, 20 + max(1, max_surge) if after < before else 0)
+
+
+class TestOneReplica:
+    """N = 1 moves as a whole."""
+
+    def test_goes_and_comes_back(self) -> None:
+        """Covered at once, returned after the soak, one ready all the while it can be."""
+        world = World(1, Policy(), max_surge=1, max_unavailable=0).settle()
+        world.run(60)
+        world.doom_spot_nodes(1)
+        assert world.step().on_demand == 1
+        world.run(60)
+        world.remove_spot_nodes(1, doomed=True)
+        world.run(60)
+        assert world.specs == (1, 1)
+        world.add_spot_nodes(1)
+        world.least_ready = world.ready
+        world.run(3600, until=lambda: world.specs == (0, 1) and world.ready == 1)
+        assert world.specs == (0, 1)
+        assert world.least_ready == 1
+
+
+class TestTheWake:
+    """next_wake_s is exact: looking only then misses nothing."""
+
+    def test_a_return_driven_by_wakes_alone_is_as_quick(self) -> None:
+        """With every pod ready and no more events, the timers alone bring on-demand down to its base."""
+        now = START
+        since = tuple(now - timedelta(seconds=age_s) for age_s in (1000, 300, 200, 100, 50, 20, 10, 5) * 2)
+        observed = RebalanceInput(
+            now=now,
+            desired=20,
+            max_surge=16,
+            max_unavailable=0,
+            on_demand_spec=20,
+            on_demand_ready=20,
+            spot_spec=16,
+            spot_ready_since=since,
+        )
+        state, reconciles, elapsed_s = RebalanceState(), 0, 0.0
+        while True:
+            decision = decide(observed, EIGHTY, state)
+            state, reconciles = decision.state, reconciles + 1
+            if decision.requeue_after_s is None:
+                break
+            elapsed_s += decision.requeue_after_s
+            observed = replace(
+                observed,
+                now=observed.now + timedelta(seconds=decision.requeue_after_s),
+                on_demand_spec=decision.on_demand,
+                on_demand_ready=decision.on_demand,
+            )
+        assert decision.on_demand == 4
+        assert elapsed_s <= 300
+        assert reconciles <= 12
+
+
+EVENTS = st.sampled_from(
+    ["quiet", "quiet", "quiet", "doom", "remove doomed", "remove", "add", "scale", "policy"]
+)
+
+
+OUTAGES = st.sampled_from(["quiet", "doom", "remove doomed", "remove", "add"])
+
+
+class TestAnyStory:
+    """Random worlds: whatever happens, no write of ours breaks a promise, and peace brings the division."""
+
+    @given(
+        desired=st.integers(1, 20),
+        max_surge=st.integers(0, 5),
+        start_s=st.tuples(*[st.sampled_from([20, 60, 120])] * 2),
+        events=st.lists(st.tuples(OUTAGES, st.integers(1, 12), st.integers(1, 100)), max_size=12),
+    )
+    @settings(max_examples=60)
+    def test_never_grows_beyond_the_surge(
+        self, desired: int, max_surge: int, start_s: tuple[int, int], events: list[tuple[str, int, int]]
+    ) -> None:
+        """Without a shortage covered after the grace, no step adds ready replicas beyond N + S + doomed."""
+        policy = replace(EIGHTY, grace_s=1e9)
+        world = World(desired, policy, max_surge, 1, start_s[0], start_s[1]).settle()
+        for event, amount, steps in events:
+            world.happen(event, amount)
+            for _ in range(steps):
+                before = world.ready
+                world.step()
+                assert world.ready <= max(before, desired + max(1, max_surge) + world.doomed)
+
+    @given(
+        desired=st.integers(1, 24),
+        max_surge=st.integers(0, 6),
+        max_unavailable=st.integers(0, 6),
+        events=st.lists(st.tuples(EVENTS, st.integers(1, 12)), max_size=25),
+        percent=st.sampled_from([50, 80, 100]),
+    )
+    @settings(max_examples=60)
+    def test_ends_divided(
+        self, desired: int, max_surge: int, max_unavailable: int, events: list[tuple[str, int]], percent: int
+    ) -> None:
+        """The floor holds at every step (checked by the world), and the split is reached in the end."""
+        unavailable = max(max_unavailable, 0 if max_surge else 1)
+        world = World(desired, Policy(spot_percent=percent), max_surge, unavailable).settle()
+        for event, amount in events:
+            world.happen(event, amount)
+            world.run(20 * amount)
+        world.remove_spot_nodes(1000, doomed=True)
+        world.add_spot_nodes(60)
+        base = base_replicas(world.desired, world.policy)
+        goal = (base, world.desired - base)
+        world.run(40_000, until=lambda: world.specs == goal and world.ready == world.desired)
+        assert world.specs == goal
+        world.run(120)
+        assert world.specs == goal

@@ -1,0 +1,51 @@
+"""What is counted for a decision: by when the doomed have to be let go."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from builders import NOW, pod, pods, source, twin
+from splitter.core.model import NodeStatus, Observation, PodView, Policy, Pool
+from splitter.core.rebalance import RebalanceInput
+from splitter.core.rebalance.inputs import rebalance_input
+
+
+def counted(*doomed: PodView) -> RebalanceInput:
+    """Count a workload with these pods on spot."""
+    itself, on_demand, spot = source(), twin(Pool.ON_DEMAND, pods(4)), twin(Pool.SPOT, doomed)
+    observed = Observation(itself.key, NOW, itself, None, on_demand=on_demand, spot=spot)
+    return rebalance_input(observed, itself, on_demand, spot, Policy())
+
+
+def doomed(name: str, **fields: Any) -> PodView:  # noqa: ANN401 (fields of a pod)
+    """Return a pod on a node that has a notice."""
+    return pod(name, NodeStatus.DOOMED, on_spot=True, **fields)
+
+
+class TestStop:
+    """The earliest of all doomed replicas counts."""
+
+    @pytest.mark.parametrize(
+        ("notice_s", "termination_s", "after_s"), [(120.0, 30, 90), (30.0, 30, 0), (30.0, 60, -30)]
+    )
+    def test_by_the_length_of_the_notice(self, notice_s: float, termination_s: int, after_s: float) -> None:
+        """Less what a pod is given to end."""
+        result = counted(
+            doomed("a", notice_s=notice_s, termination_s=termination_s), doomed("b", notice_s=900.0)
+        )
+        assert (result.spot_stop_after_s, result.spot_stop_at) == (after_s, None)
+
+    def test_by_the_deadline(self) -> None:
+        """Where a node tells one the provider's length does not count."""
+        late = NOW + timedelta(seconds=100)
+        result = counted(
+            doomed("a", deadline=late, notice_s=30.0), doomed("b", deadline=late + timedelta(hours=1))
+        )
+        assert result.spot_stop_at == late - timedelta(seconds=30)
+        assert result.spot_stop_after_s is None
+
+    def test_nobody_takes_it_away(self) -> None:
+        """A node that goes by somebody's choice."""
+        result = counted(doomed("a", voluntary=True))
+        assert (result.spot_stop_at, result.spot_stop_after_s) == (None, None)
