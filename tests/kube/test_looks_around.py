@@ -37,12 +37,12 @@ class Around:
     """An observer, and what it would find now; `looks` counts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.found, self.looks, self.now = RelatedObjects(), 0, NOW
+        self.around, self.looks, self.now = RelatedObjects(), 0, NOW
         self._observer = Observer(_Nobody(), Cache(partial(assess), lambda *_, **__: None))  # type: ignore[arg-type]
 
         async def looked(*_: object, **__: Mapping[str, str]) -> RelatedObjects:
             self.looks += 1
-            return self.found
+            return self.around
 
         async def none(*_: object, **__: object) -> tuple[()]:
             return ()
@@ -64,18 +64,18 @@ def around(monkeypatch: pytest.MonkeyPatch) -> Around:
 
 async def test_what_is_seen_before_a_take_over_counts_after_it(around: Around) -> None:
     """Split into twins before the policy was there: placed a minute later, nobody waits for five minutes."""
-    around.found = MISSING
+    around.around = MISSING
     assert await around.known(TWINS) == MISSING
-    around.found = RelatedObjects()
+    around.around = RelatedObjects()
     assert await around.known(None) == RelatedObjects()
     assert await around.known(PLACED) == RelatedObjects()
 
 
 async def test_what_holds_up_every_move_is_looked_at_again_soon(around: Around) -> None:
     """The policy was away for a moment, as in an upgrade: no watch tells that it is back."""
-    around.found = MISSING
+    around.around = MISSING
     assert await around.known(PLACED) == MISSING
-    around.found = RelatedObjects()
+    around.around = RelatedObjects()
     assert await around.known(PLACED, after_s=59.0) == MISSING
     assert await around.known(PLACED) == RelatedObjects()
 

@@ -35,9 +35,15 @@ def lost_meanwhile(this: PlanInput) -> RebalanceState | None:
     known = RebalanceState.from_json(split.rebalance if split is not None else {})
     if known.lost or not _missing_on_spot(this):
         return None
-    probe = this.rules.tuning.capacity_probe_replicas
+    window = this.rules.tuning.capacity_probe_replicas
     return replace(
-        known, lost=True, last_loss=this.observed.now, proven=False, up_since=None, window=probe, asked=probe
+        known,
+        lost=True,
+        last_loss=this.observed.now,
+        proven=False,
+        up_since=None,
+        window=window,
+        asked=window,
     )
 
 

@@ -22,8 +22,8 @@ def scales(
         spot=twin(Pool.SPOT, spot),
         split=split(state="TakingOver", rebalance=state.to_json()),
     )
-    found = plan(observed, policy_in_force(observed, DEFAULTS), rendered("v1"), Rules(defaults=DEFAULTS))
-    return {one.name: one.replicas for one in found.actions if isinstance(one, Scale)}
+    made = plan(observed, policy_in_force(observed, DEFAULTS), rendered("v1"), Rules(defaults=DEFAULTS))
+    return {one.name: one.replicas for one in made.actions if isinstance(one, Scale)}
 
 
 def test_a_loss_that_nobody_sees_any_more_is_covered() -> None:
