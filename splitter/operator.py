@@ -1,4 +1,4 @@
-"""the operator: starts everything, leads or stands by, and stops it.
+"""The operator: starts everything, leads or stands by, and stops it.
 
 `cli.run` calls `run`. It connects and probes first (kopf would try for a minute and leave with a
 traceback), then lets kopf run the process: start-up fills the caches and joins the election, clean-up stops.

@@ -1,6 +1,7 @@
 """The rules of the house (CONTRIBUTING.md) that no linter checks."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from splitter.bundled import bundled_path
 from splitter.core.reasons import Reason
+from wrapped import too_long, wrapped
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 400  # what one can hold in mind; splitting a longer module makes both halves clearer
@@ -274,6 +276,56 @@ class TestReasons:
         assert re.fullmatch(r"([A-Z][a-z]+)+", reason.value)
 
 
+class TestDecisions:
+    """A decision has a cause; reasons and sentences are made of it, and never the other way."""
+
+    # Module: how often it compares a plan's or a note's reason, and why that is no decision, or not yet.
+    ALLOWED: Mapping[str, tuple[int, str]] = {
+        "splitter/core/causes.py": (
+            2,
+            "a Trouble is a cause: what the kubelet or the API server said",
+        ),
+        "splitter/core/placement/table.py": (
+            2,
+            "whom a refusal is reported to; which of two verdicts is shown",
+        ),
+        "splitter/core/troubles.py": (2, "which of two sentences is shown"),
+        "splitter/core/twins/move_limit.py": (1, "to be a cause: who is on the way keeps its turn"),
+        "splitter/core/twins/onboard.py": (
+            2,
+            "to be a cause: who mends a refusal, and whom it is reported to",
+        ),
+        "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),
+        "splitter/core/twins/steps.py": (2, "to be a cause: why a roll waits"),
+        "splitter/reconciler/__init__.py": (
+            4,
+            "an API error; a log line's level; to be causes: a turn, a new set",
+        ),
+    }
+
+    @staticmethod
+    def branches(path: Path) -> int:
+        """Count the comparisons of a reason with one of splitter's own."""
+        return sum(
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Attribute)
+            and node.left.attr == "reason"
+            and not any(
+                re.fullmatch(r"[A-Z_]*NOT_LEADING|KIND_MISSING", ast.unparse(one)) for one in node.comparators
+            )
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+
+    def test_branch_on_causes(self) -> None:
+        """No module but these compares a reason, and none of these more often than is written here."""
+        paths = (*modules("splitter/core"), *modules("splitter/reconciler"))
+        branching = {name(path): count for path in paths if (count := self.branches(path))}
+        del branching[
+            "splitter/core/nodes/signals.py"
+        ]  # the reasons of Kubernetes' Events, which others write
+        assert branching == {module: count for module, (count, _) in self.ALLOWED.items()}
+
+
 class TestLocks:
     """Whoever installs chooses where packages come from, and gets the ones that were tested."""
 
@@ -330,6 +382,23 @@ class TestDocs:
         links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
         missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
         assert not missing
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            path
+            for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+            if path.name != "CHANGELOG.md" and path.parent.name != "adr"
+        ],
+        ids=name,
+    )
+    def test_can_be_read_as_plain_text(self, path: Path) -> None:
+        """Lines stay under 120 columns, tables and code apart; SPLITTER_REGENERATE=1 wraps them."""
+        text = path.read_text(encoding="utf-8")
+        if os.environ.get("SPLITTER_REGENERATE"):
+            path.write_text(wrapped(text), encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
+        assert not too_long(text)
 
     def test_read_the_logs_of_all_processes(self) -> None:
         """`kubectl logs deploy/splitter` shows one process of two; a label, ten lines of each unless told."""

@@ -101,11 +101,11 @@ class TestOverlay:
         """What was decided counts in the next reconcile, although nothing is written yet."""
         decided = status(
             "Moving",
-            write_conflicts=["2026-01-05T09:59:00Z"],
             conflict=True,
             rebalance={"lost": True},
             policyAnnotations={"splitter.io/soak": "5m"},
         )
+        decided["fights"] = ["2026-01-05T09:59:00Z"]
         desk.writer.post(observation(), decided)
         seen = desk.writer.overlay(observation()).split
         assert seen is not None

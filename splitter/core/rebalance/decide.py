@@ -8,6 +8,7 @@ and its lowerings guarded inside. It must never see a clock: the same input give
 from dataclasses import dataclass, replace
 
 from splitter.core.model import Note, Policy
+from splitter.core.rebalance.cause import Cause, cause_of
 from splitter.core.rebalance.sentences import explain
 from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
 from splitter.core.rebalance.steps import (
@@ -31,6 +32,8 @@ class Decision:
     notes: tuple[Note, ...]
     requeue_after_s: float | None
     """When time alone may change the answer; None when only an event can."""
+    cause: Cause
+    """What it is about; `notes` say it."""
 
 
 def decide(
@@ -61,6 +64,7 @@ def decide(
         state=figures.state,
         notes=explain(figures, on_demand, spot),
         requeue_after_s=_requeue_after_s(figures, on_demand),
+        cause=cause_of(figures, on_demand, spot),
     )
 
 

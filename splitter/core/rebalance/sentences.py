@@ -1,7 +1,8 @@
-"""What people read about a decision: one sentence with its numbers for each move and each hold.
+"""Writes the sentences about a decision: one for each move and each hold, with its numbers.
 
-Called by `decide` after the counts are settled; it changes none of them. Sentences name instants, not
-countdowns, so that the same state says the same thing in every reconcile and one Event stays one Event.
+Called by `decide` after the counts are settled; it changes none of them, and `cause` has said why they
+are so. Sentences name instants, not countdowns, so that the same state says the same thing in every
+reconcile and one Event stays one Event.
 """
 
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from splitter.core.model import Move, Note, Pool
 from splitter.core.reasons import Reason
+from splitter.core.rebalance.cause import Cause, of_on_demand, of_spot, shortage
 from splitter.core.rebalance.state import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
@@ -41,42 +43,62 @@ def explain(figures: Figures, on_demand: int, spot: int) -> tuple[Note, ...]:
 
 
 def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
+    if (cause := of_on_demand(figures, on_demand)) is not None:
+        before = figures.observed.on_demand_spec
+        yield _noted(Pool.ON_DEMAND, before, on_demand, *_said(figures, cause))
+
+
+def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
+    if (cause := of_spot(figures, spot)) is not None:
+        reason, why = _said(figures, cause)
+        if cause is Cause.WITHDRAWN or (cause is Cause.RELEASED and figures.probing):
+            why = f"{why}; {_window(figures, spot)}"
+        yield _noted(Pool.SPOT, figures.observed.spot_spec, spot, reason, why)
+
+
+def _said(figures: Figures, cause: Cause) -> tuple[Reason, str]:
+    """Return the reason word of a move's cause, and its sentence with the numbers."""
     observed = figures.observed
-    before = observed.on_demand_spec
-    if on_demand > before:
-        yield _noted(Pool.ON_DEMAND, before, on_demand, *_shortage(figures))
-    elif on_demand < before:
-        planned = observed.on_demand_spec + observed.spot_spec - observed.spot_doomed
-        if planned > observed.desired + max(1, observed.max_surge) or observed.desired == 0:
-            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.SCALED, _divided(figures))
-        else:
+    match cause:
+        case Cause.RETURNING:
             stood = f"{figures.soaked} of {figures.want} spot replicas have been ready for {_soaked(figures)}"
-            yield _noted(Pool.ON_DEMAND, before, on_demand, Reason.RETURNING, stood)
+            return Reason.RETURNING, stood
+        case Cause.ASKED_FOR:
+            ready = f"{observed.spot_ready} of {figures.want} are ready"
+            return Reason.PROBING, f"{ready}; spot is asked for more step by step"
+        case Cause.REPLACED:
+            stand = f"{figures.keep} of {observed.spot_spec} are on doomed nodes"
+            return Reason.SPOT_INTERRUPTED, f"{stand} and are replaced on spot"
+        case Cause.RELEASED:
+            return Reason.COVERED, _released(figures)
+        case Cause.WITHDRAWN:
+            return Reason.PROBING, "no spot capacity is available now"
+        case _:
+            return _said_of_shortage(figures, cause)
 
 
-def _shortage(figures: Figures) -> tuple[Reason, str]:
-    """Say why on-demand is wanted, by the first cause that applies."""
+def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
     observed = figures.observed
     placed, ready, doomed = observed.spot_placed, observed.spot_ready, observed.spot_doomed
-    if figures.need_up > figures.base:
-        if figures.state.lost and doomed:
-            return (
-                Reason.SPOT_INTERRUPTED,
-                f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes{_let_go(figures)}",
-            )
-        if figures.state.lost:
-            interrupted = figures.state.interrupted
-            reason, what = (Reason.SPOT_INTERRUPTED, "notice") if interrupted else (Reason.SPOT_LOST, "loss")
+    match cause:
+        case Cause.SPOT_DOOMED:
+            stand = f"{doomed} of {ready + doomed} spot replicas are on doomed nodes"
+            return Reason.SPOT_INTERRUPTED, f"{stand}{_let_go(figures)}"
+        case Cause.AFTER_NOTICE | Cause.AFTER_LOSS:
+            noticed = cause is Cause.AFTER_NOTICE
+            reason, what = (Reason.SPOT_INTERRUPTED, "notice") if noticed else (Reason.SPOT_LOST, "loss")
             return reason, f"{ready} of {figures.want} spot replicas are ready after a {what}"
-        if observed.blocked:
+        case Cause.SPOT_BLOCKED:
             return Reason.SPOT_BLOCKED, f"spot has placed {placed} of {figures.want}; {observed.blocked}"
-        reason, why = _unplaced(figures)
-        grace_s = _s(figures.policy.grace_s)
-        return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
-    if figures.on_demand_doomed:
-        on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-        return Reason.ON_DEMAND_DOOMED, f"{on_demand} stand on doomed nodes"
-    return Reason.SCALED, _divided(figures)
+        case Cause.SPOT_UNPLACED:
+            reason, why = _unplaced(figures)
+            grace_s = _s(figures.policy.grace_s)
+            return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
+        case Cause.ON_DEMAND_DOOMED:
+            on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
+            return Reason.ON_DEMAND_DOOMED, f"{on_demand} are on doomed nodes"
+        case _:
+            return Reason.SCALED, _divided(figures)
 
 
 def _unplaced(figures: Figures) -> tuple[Reason, str]:
@@ -132,10 +154,10 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
             f" spot replicas have been ready for {_s(figures.soak_s)}{_next_soaked(figures)}",
         )
     elif on_demand == observed.on_demand_spec and figures.need_up > figures.base:
-        reason, why = _shortage(figures)
+        reason, why = _said(figures, shortage(figures))
         yield Note(reason, f"{hold}, {figures.base + doomed} wanted: {why}")
     elif on_demand == observed.on_demand_spec and doomed:
-        reason, why = _shortage(figures)
+        reason, why = _said(figures, shortage(figures))
         yield Note(reason, f"{hold}, {figures.base} wanted: {why}", warning=True)
     waits = observed.cover and not figures.short and not figures.probing
     # Who is being created or scheduled is no shortage of spot.
@@ -146,31 +168,6 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
             f"{hold}: spot has placed {observed.spot_placed} of {figures.want}{why}; on-demand covers what is"
             f" missing at {_clock(state.short_since, figures.policy.grace_s)}",
         )
-
-
-def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
-    observed = figures.observed
-    before = observed.spot_spec
-    if spot > before:
-        reason, why = Reason.SCALED, _divided(figures)
-        if figures.probing:
-            reason = Reason.PROBING
-            why = f"{observed.spot_ready} of {figures.want} are ready, and more is asked for step by step"
-        elif figures.keep:
-            reason = Reason.SPOT_INTERRUPTED
-            why = f"{figures.keep} of {before} stand on doomed nodes and are replaced on spot"
-        yield _noted(Pool.SPOT, before, spot, reason, why)
-    elif spot < before:
-        reason, why = Reason.SCALED, _divided(figures)
-        if figures.releasing:
-            reason = Reason.COVERED
-            why = _released(figures)
-            why += f"; {_window(figures, spot)}" if figures.probing else ""
-        elif figures.probing:
-            reason, why = Reason.PROBING, f"spot cannot be had now; {_window(figures, spot)}"
-        elif figures.short:
-            reason, why = _shortage(figures)
-        yield _noted(Pool.SPOT, before, spot, reason, why)
 
 
 def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
@@ -254,10 +251,10 @@ def _window(figures: Figures, spot: int) -> str:
     observed = figures.observed
     asked = max(0, spot - observed.spot_ready - figures.keep)
     if not asked and figures.keep:
-        return f"{observed.spot_ready} ready; more is asked for once the {figures.keep} doomed have gone"
+        return f"{observed.spot_ready} ready; spot is probed again when the {figures.keep} doomed are gone"
     if not asked and observed.on_demand_over_quota:
-        return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
-    return f"{observed.spot_ready} ready and {asked} more stay asked for"
+        return f"{observed.spot_ready} ready; spot is probed again when the quota lets on-demand cover"
+    return f"{observed.spot_ready} ready and {asked} more pending to probe for capacity"
 
 
 def _soaked(figures: Figures) -> str:

@@ -1,4 +1,4 @@
-"""Whose turn it is: moves that could as well be made later, for so many workloads at a time and no more.
+"""Limits how many workloads make voluntary moves at once (H10).
 
 These are taking over, and dividing N otherwise because somebody changed the policy, of a whole namespace
 perhaps. `onboard` and `steps` ask here before they begin one, the reconciler counts who is at it. What is
@@ -10,7 +10,7 @@ from splitter.core.division import base_replicas
 from splitter.core.model import Note, TwinView
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import Decision
+from splitter.core.rebalance import Cause, Decision
 
 # On the way: soaking takes its time, and nobody else has to wait for that.
 _ON_THE_WAY = frozenset({Reason.SCALED, Reason.WAITING_FOR_REPLICAS})
@@ -33,9 +33,8 @@ def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
     if any(pod.counts and pod.going for pod in (*on_demand.pods, *spot.pods)):
         return False  # a drain is no loss, and what it takes is replaced in the same step
     base = base_replicas(this.source.replicas, this.policy)
-    # The moves come first; one for another reason than the division is in a hurry.
-    by_policy = decision.notes[0].reason is Reason.SCALED
-    return by_policy and sum(specs) == this.source.replicas and specs[0] != base
+    # A move for another cause than the division is in a hurry.
+    return decision.cause is Cause.DIVIDED and sum(specs) == this.source.replicas and specs[0] != base
 
 
 def keeps_turn(plan: Plan, *, had: bool) -> bool:
