@@ -306,6 +306,11 @@ def is_raise(action: Action) -> bool:
     return isinstance(action, Scale) and action.replicas > action.was
 
 
+def must_not_wait(action: Action) -> bool:
+    """Whether it is tried although an earlier write of its batch was refused: raises, owners for pods."""
+    return is_raise(action) or isinstance(action, AdoptPods)
+
+
 def describe(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 (one line a kind of action)
     """Return what an action does, in words that kubectl users know.
 

@@ -13,6 +13,8 @@ FEWEST: Final = 3
 FEW_REMEDY: Final = (
     "To have it moved, scale it to 3 members or more, or split it into twins (splitter.io/mode: twins)"
 )
+# No watch tells whether the API server would place a new pod. Where it would not, it is asked again after:
+UNPLACEABLE_AGAIN_S: Final = 60.0
 # Ordinals as ranges, first and last of each: a set of ten thousand is seldom more than two of them.
 Runs: TypeAlias = tuple[tuple[int, int], ...]
 

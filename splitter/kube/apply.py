@@ -48,7 +48,7 @@ from splitter.core.actions import (
     SetPaused,
     ShowReplicas,
     StripOwnershipMark,
-    is_raise,
+    must_not_wait,
 )
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
@@ -97,8 +97,8 @@ class Writer:
 
         Those on pods are left out, and a budget that is raised.
 
-        Raises ApiError at the first failure. After it only raises are tried: they must not wait for a
-        template that the API server refuses, nor for the answer to the budget that comes first.
+        Raises ApiError at the first failure. After it only raises are tried, and other pods' new owners: they
+        must not wait for a template that the API server refuses, nor for the budget that comes first.
         """
         source, answered = observed.source, written if written is not None else []
         if source is None:
@@ -124,7 +124,7 @@ class Writer:
                 try:
                     await self._do(action, observed, source)
                 except ApiError:
-                    for other in filter(is_raise, actions[place + 1 :]):
+                    for other in filter(must_not_wait, actions[place + 1 :]):
                         with suppress(ApiError):
                             await self._do(other, observed, source)
                             answered.append(other)

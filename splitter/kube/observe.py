@@ -29,6 +29,7 @@ from splitter.core.model import (
 )
 from splitter.core.names import Key
 from splitter.core.nodes import Blocked, PodRequest, count_headroom
+from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement import ReservationRules, placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
@@ -140,9 +141,12 @@ class Observer:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
-            return await self._look_around(source, twins, now, _FIRST_S)
+            around = await self._look_around(source, twins, now, _FIRST_S)
+            # Also in place of what was seen when it was split before, in the other mode perhaps.
+            self._looked_around[key] = (now, around, source.replicas)
+            return around
         looked = self._looked_around.get(key)
-        due = looked is None or seconds_between(looked[0], now) > _LOOK_AGAIN_S or looked[2] < source.replicas
+        due = looked is None or _is_old(looked[0], looked[1], now) or looked[2] < source.replicas
         placed = split.ordinals is not None
         # A placed member waits for what only a look around tells: that the policy is there again.
         at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
@@ -322,6 +326,12 @@ class Observer:
         """Return the replicas that the healthy spot nodes have room for now; no more than all matter."""
         enough = source.replicas if source is not None else 0
         return count_headroom(request, self._cache.spot_headroom(now), reserved, enough)
+
+
+def _is_old(at: datetime, seen: RelatedObjects, now: datetime) -> bool:
+    """Whether a look around has to be taken again; sooner while nobody is moved because of it."""
+    lasts_s = UNPLACEABLE_AGAIN_S if seen.unplaceable else _LOOK_AGAIN_S
+    return seconds_between(at, now) >= lasts_s
 
 
 def _of_mode(source: SourceView | None, split: SplitRecord | None) -> SourceView | None:

@@ -112,6 +112,28 @@ class TestAdopts:
         [reference] = made["metadata"]["ownerReferences"]
         assert (reference["uid"], reference["controller"]) == ("uid-web-spot", True)
 
+    async def test_one_that_is_refused_holds_up_no_other(self) -> None:
+        """Nobody replaces a pod without an owner: each twin takes its own, whatever the other is told."""
+        labels = {"app": "web", **OURS}
+        spec = {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": []}},
+        }
+        refused = refusal(403, "Forbidden", "exceeded quota: replicasets")
+        script = Script().then(
+            json(deployment("web-on-demand", spec)), refused, json(deployment("web-spot", spec)), refused
+        )
+        both = [AdoptPods(f"web-{pool}-5d9c", pool, ("5d9c",), 4, 6, None) for pool in Pool]
+        seen = observation(
+            source(manifest_json=MANIFEST), on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT)
+        )
+        async with connected(script) as client:
+            writer = Writer(client, Cache(assess, lambda *_, **__: None))
+            with pytest.raises(ApiError, match="exceeded quota"):
+                await writer.apply(seen, tuple(both))
+        created = [str(asked.body) for asked in script.asked if asked.method == "POST"]
+        assert ["web-spot-5d9c" in one for one in created] == [False, True]
+
     async def test_home(self) -> None:
         """Controlled by the source, with the template that was kept, without our labels; of two hashes."""
         kept = replica_set(

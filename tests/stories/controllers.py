@@ -41,6 +41,14 @@ def sync_deployment(cluster: Cluster, deployment: Deployment) -> bool:
     return _deployment_status(cluster, deployment) or changed
 
 
+def rescale(cluster: Cluster, deployment: Deployment) -> bool:
+    """Do what a pass of the Deployment controller begins with after a change of the count; nothing else."""
+    owned = cluster.owned_by(deployment)
+    if not _was_scaled(owned, deployment):
+        return False
+    return _scale(cluster, deployment, owned, _new_replica_set(owned, deployment))
+
+
 def _adopt(cluster: Cluster) -> bool:
     collected = [rs for rs in cluster.released() if APP in rs.labels]
     for rs in collected:

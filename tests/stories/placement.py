@@ -108,8 +108,11 @@ class PlacementStory:
     unplaceable: str = ""  # what splitter sees of the policy
     restarts: tuple[Restart, ...] = ()  # as the reconciler keeps them
     turned_down: EvictionRefusal | None = None
-    ends: list[tuple[int, int]] = field(default_factory=list)  # second and ordinal of each end of ours
+    ends: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # second and ordinal of each end of ours, once a pod
     _said: str = ""
+    _ended: set[str] = field(default_factory=set)  # UIDs of the pods of these
     _born: int = 0
     _looked: str = ""
     _due_s: int = 0
@@ -401,15 +404,18 @@ class PlacementStory:
         served = self._ready(one)
         one.ends_at = self.now_s + END_S
         assert not served or self.serving * 2 > self.replicas, "an eviction took the majority"
-        self._count_end(int(action.pod.rpartition("-")[2]))
+        self._count_end(int(action.pod.rpartition("-")[2]), action.uid)
 
     def _remove(self, name: str, uid: str) -> None:
         ordinal = int(name.rpartition("-")[2])
         assert self.members[ordinal].uid == uid
         del self.members[ordinal]
-        self._count_end(ordinal)
+        self._count_end(ordinal, uid)
 
-    def _count_end(self, ordinal: int) -> None:
+    def _count_end(self, ordinal: int, uid: str) -> None:
+        if uid in self._ended:
+            return  # one that was evicted, and whose node went before it had ended: it has one end
+        self._ended.add(uid)
         self.ends.append((self.now_s, ordinal))
         within = sum(one == ordinal and at > self.now_s - 3600 for at, one in self.ends)
         assert within <= RESTARTS_AN_HOUR, f"db-{ordinal} was ended {within} times within an hour"

@@ -17,7 +17,7 @@ from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan
 from splitter.core.reasons import State
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet
-from stories.controllers import deletion_order
+from stories.controllers import deletion_order, rescale
 
 CONTROLLER = "a controller"
 # The way back has no division, also where a dry run holds it.
@@ -96,7 +96,7 @@ def destined(cluster: Cluster) -> NodeStatus:
         # A paused one ends a roll, too: once the new ReplicaSet has what it is to have, the old ones go.
         wanted = deployment.replicas
         if any(rs.template != deployment.template for rs in active):
-            kept = _left_by_roll(cluster, deployment, active)
+            kept = _left_by_roll(cluster, deployment)
             available += sum(map(cluster.available, kept))
             serving += sum(map(cluster.serves, kept))
             continue
@@ -107,21 +107,42 @@ def destined(cluster: Cluster) -> NodeStatus:
     return NodeStatus(available, serving)
 
 
-def _left_by_roll(cluster: Cluster, deployment: Deployment, active: list[ReplicaSet]) -> list[Pod]:
+def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     """Return what a roll keeps if no new pod ever becomes ready: it takes what is ready above its least.
 
-    The oldest ReplicaSet goes first. Its controller takes a doomed or lost pod for as good as any other.
+    A change of the count comes first, from all ReplicaSets in proportion. Then the oldest goes first. Its
+    controller takes a doomed or lost pod for as good as any other, and before all of them what the statuses
+    of older ReplicaSets do not show as available, ready by now or not.
     """
+    cluster = cluster.copied()
+    deployment = next(one for one in cluster.deployments if one.uid == deployment.uid)
+    rescale(cluster, deployment)
+    active = [rs for rs in cluster.owned_by(deployment) if rs.spec > 0]
     least = max(0, deployment.replicas - deployment.max_unavailable)
     kept = {rs.uid: _left(cluster, rs, min(rs.spec, deployment.replicas)) for rs in active}
+    old = sorted((rs for rs in active if rs.template != deployment.template), key=lambda rs: rs.created)
+    unseen = max(0, sum(rs.spec for rs in active) - least - _starting(cluster, deployment))
+    for rs in old:
+        cleaned = max(0, min(unseen, rs.spec - rs.status_available))
+        kept[rs.uid] = kept[rs.uid][max(0, cleaned - (rs.spec - len(kept[rs.uid]))) :]
+        unseen -= cleaned
     spare = sum(pod.ready_since is not None for left in kept.values() for pod in left) - least
-    old = (rs for rs in active if rs.template != deployment.template)
-    for rs in sorted(old, key=lambda rs: rs.created):
+    for rs in old:
         ready = [pod for pod in kept[rs.uid] if pod.ready_since is not None]
         taken = max(0, min(spare, len(ready)))
         kept[rs.uid] = deletion_order(cluster, ready)[taken:]
         spare -= taken
     return [pod for left in kept.values() for pod in left]
+
+
+def _starting(cluster: Cluster, deployment: Deployment) -> int:
+    """Count the replicas of the newest ReplicaSet that are not ready; its status may say so any moment."""
+    alike = [rs for rs in cluster.owned_by(deployment) if rs.template == deployment.template]
+    new = min(alike, key=lambda rs: (rs.created, rs.name), default=None)
+    if new is None:
+        return 0
+    ready = sum(pod.active and pod.ready_since is not None for pod in cluster.pods_of(new))
+    return new.spec - max(new.status_available, ready)
 
 
 def _left(cluster: Cluster, rs: ReplicaSet, spec: int) -> list[Pod]:
@@ -235,8 +256,13 @@ class Promises:
         hurt = [pod for pod in cluster.pods.values() if pod.node and not self._sound(pod)]
         going = sum(1 for pod in hurt if pod.active)
         # One that is ending already was lost all the same, and may not have been answered yet.
-        emergency = source.replicas if hurt or self._short() else 0
+        emergency = max(source.replicas, self._starting()) if hurt or self._short() else 0
         return source.replicas + max(1, source.max_surge) + going + emergency
+
+    def _starting(self) -> int:
+        """Count what is about to serve: more than N after a scale-in that a freeze has held back."""
+        pods = self.cluster.pods.values()
+        return sum(pod.active and pod.ready_since is None and self._sound(pod) for pod in pods)
 
     def _sound(self, pod: Pod) -> bool:
         node = self.cluster.nodes.get(pod.node or "")

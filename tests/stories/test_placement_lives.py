@@ -29,3 +29,15 @@ def test_a_life_sees_a_member_that_is_ended_too_often(monkeypatch: pytest.Monkey
     story.nodes_are("doomed", "spot-a")
     with pytest.raises(AssertionError, match="was ended 5 times within an hour"):
         story.wait(600)
+
+
+def test_a_pod_has_one_end() -> None:
+    """Evicted, and removed because its node went before it had ended: the member was restarted once."""
+    story = PlacementStory()
+    story.nodes_are("doomed", "spot-a")
+    story.wait(2)
+    assert story.members[4].ends_at is not None
+    story.nodes_are("gone", "spot-a")
+    story.wait(1)
+    assert any("remove db-4" in line for line in story.lines)
+    assert story.ends == [(1, 4)]

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from splitter.core.twins import replica_moves
 from stories.chance import Life
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError
@@ -26,3 +27,15 @@ def test_the_promises_hold(first: int) -> None:
         except (BrokenPromiseError, LostRaceError) as broken:
             reported = "\n".join(list(life.log)[-40:])
             pytest.fail(f"seed {seed}: {broken}\n{reported}")
+
+
+def test_a_life_sees_a_write_below_the_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a floor one of some lives breaks, so that they can be believed when they do not."""
+
+    def live() -> None:
+        for seed in range(40, 120):
+            Life(seed).run()
+
+    monkeypatch.setattr(replica_moves, "floor_of", lambda *_: 0)
+    with pytest.raises(BrokenPromiseError, match="promise 1"):
+        live()

@@ -24,6 +24,8 @@ from splitter.core.actions import (
     Scale,
     SetPaused,
 )
+from splitter.core.deployment import unowned
+from splitter.core.deployment.unowned import orphans_of
 from splitter.core.desired import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
@@ -73,8 +75,8 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         return _waits(f"waiting for {home.name} to have {home.spec_replicas} pods", under_way(this))
     spot = sum(pod.on_spot for pod in pods)
     sizes = {
-        Pool.ON_DEMAND: home.spec_replicas - spot + len(_orphans(this, Pool.ON_DEMAND)),
-        Pool.SPOT: spot + len(_orphans(this, Pool.SPOT)),
+        Pool.ON_DEMAND: home.spec_replicas - spot + len(orphans_of(this, Pool.ON_DEMAND)),
+        Pool.SPOT: spot + len(orphans_of(this, Pool.SPOT)),
     }
     if actions := (
         *_kept(this, home, home.name),
@@ -181,7 +183,7 @@ def settle(this: PlanInput) -> Plan:
     # ReplicaSets hold, who may have adopted them while somebody had unpaused it.
     left = max(0, this.source.replicas - sum(rs.spec_replicas for rs in this.observed.replica_sets))
     for pool in Pool:
-        twin, pods = this.observed.twin(pool), _orphans(this, pool)
+        twin, pods = this.observed.twin(pool), orphans_of(this, pool)
         if twin is None:
             if isinstance(this.rendered, Note):
                 return Plan(Step.SETTLE, State.HELD, this.rendered, notes=(this.rendered,))
@@ -192,21 +194,19 @@ def settle(this: PlanInput) -> Plan:
             actions += _sized(this, pool, min(twin.spec_replicas, max(len(pods), left))) or _adopting(
                 this, twin, pods
             )
-        elif twin.paused and not any(_orphans(this, other) for other in Pool):
+        elif twin.paused and not any(orphans_of(this, other) for other in Pool):
             if waits_for_pods(twin) and twin.spec_replicas > left:
                 actions += _sized(this, pool, left)
             else:
                 actions.append(PauseTwin(twin.name, paused=False, resource_version=twin.resource_version))
         left = max(0, left - (twin.spec_replicas if twin is not None else len(pods)))
+    actions, lost = [*unowned.covering(this), *actions], unowned.lost_meanwhile(this)
     state = under_way(this)
     if not actions:
-        return _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
+        waits = _waits("waiting for the pods' new ReplicaSets to adopt them", state, AT_ONCE_S)
+        return replace(waits, rebalance=lost)
     note = Note(Reason.HANDING_OVER, "the twins take the running pods", quiet=True)
-    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), requeue_after_s=AT_ONCE_S)
-
-
-def _orphans(this: PlanInput, pool: Pool) -> list[PodView]:
-    return [pod for pod in this.observed.orphans if pod.counts and pod.born is pool]
+    return Plan(Step.SETTLE, state, note, tuple(actions), (note,), rebalance=lost, requeue_after_s=AT_ONCE_S)
 
 
 def _adopting(this: PlanInput, twin: TwinView, pods: Sequence[PodView]) -> list[Action]:

@@ -15,7 +15,7 @@ from enum import Enum, auto, unique
 from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
-from splitter.core.placeable import FEW_REMEDY, FEWEST, Restart
+from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S, Restart
 from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState, Tuning
@@ -145,7 +145,7 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
     """Hold everybody while nothing would place the pod that comes after."""
     if observed.unplaceable:
         message = f"{end.pod.name} is not moved, it would start anywhere: {observed.unplaceable}"
-        return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True))
+        return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), UNPLACEABLE_AGAIN_S)
     if not state.unplaced:
         return None
     rest_s = doubled(tuning.step_interval_s, max(state.failed_moves, state.failed_covers))

@@ -1,0 +1,53 @@
+"""What surely stays available after a write: counted for each ReplicaSet, never over their sums (ADR 33)."""
+
+import pytest
+
+from builders import pods, replica_set, twin, twin_of
+from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin
+from splitter.core.model import Attachment, Pool, ReplicaSetView
+
+ATTACHED = Attachment.ATTACHED
+
+
+def older(spec: int, ready: int) -> ReplicaSetView:
+    """Return a ReplicaSet of an earlier template."""
+    return replica_set("web-spot-0", spec, pods(ready), attachment=ATTACHED, template="h0")
+
+
+def newest(spec: int, ready: int = 0, starting: int = 0) -> ReplicaSetView:
+    """Return the ReplicaSet of the template that the twin has."""
+    return replica_set("web-spot-1", spec, pods(ready, starting=starting), attachment=ATTACHED)
+
+
+@pytest.mark.parametrize(("surge", "unavailable", "floor"), [(1, 2, 8), (0, 2, 6), (0, 9, 0)])
+def test_the_floor(surge: int, unavailable: int, floor: int) -> None:
+    """All of 8 where a surge is allowed; else less what may be unavailable."""
+    assert floor_of(8, surge, unavailable) == floor
+
+
+class TestReplicaSet:
+    def test_keeps_no_more_than_it_asks_for(self) -> None:
+        """The fourth pod is still there, and goes."""
+        assert kept_by_replica_set(older(3, ready=4), 3) == 3
+
+    def test_may_keep_the_doomed_in_the_place_of_others(self) -> None:
+        """They are as ready as the others for whoever scales down."""
+        both = replica_set("web-spot-0", 4, pods(2, doomed=2), attachment=ATTACHED)
+        assert kept_by_replica_set(both, 3) == 1
+
+
+class TestTwin:
+    def test_what_one_has_above_its_count_makes_up_for_no_other(self) -> None:
+        """Cut from 4 to 3 in a roll whose new pod is not there: three stay, though four run."""
+        rolling = twin_of(Pool.SPOT, [older(3, ready=4), newest(1)], updated=0, max_unavailable=0)
+        assert is_rolling(rolling)
+        assert kept_by_twin(rolling, 4) == 3
+
+    def test_nor_does_what_waits_to_go(self) -> None:
+        """Scaled 4 -> 2, its fourth and third pods still answer; what was asked for is what stays."""
+        assert kept_by_twin(twin(Pool.SPOT, pods(4), spec=2), 4) == 2
+
+    def test_what_is_above_the_surge_is_taken_anywhere(self) -> None:
+        """Of 4 that serve and 2 that never come up at least one goes when 4 are asked for, with no surge."""
+        rolling = twin_of(Pool.SPOT, [older(4, ready=4), newest(2, starting=2)], updated=2, max_surge=0)
+        assert kept_by_twin(rolling, 4) == 2
