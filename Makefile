@@ -191,6 +191,14 @@ chaos: $(READY) ## Faults between splitter and the API server, in a world that d
 soak: $(READY) ## A day of deploys, scaling, policies and a real spot trace in 20 minutes; nothing may grow (SOAK="--help")
 	PYTHONPATH=tests $(BIN)/python -m soak $(SOAK)
 
+.PHONY: compatibility
+compatibility: $(READY) ## Tests with each Kubernetes and each Python that are promised (an hour; ALL=1: hours)
+	PYTHONPATH=.:tests $(BIN)/python -m compatibility $(if $(ALL),--all) $(COMPATIBILITY)
+
+.PHONY: upgrade
+upgrade: $(READY) ## From another version to this one and back, with its own code (FROM=CHECKOUT)
+	PYTHONPATH=.:tests $(BIN)/python -m upgrade "$(FROM)"
+
 .PHONY: replay
 replay: $(READY) ## Drive real nodes by a public spot trace, beside the simulator's prediction (REPLAY="--help")
 	PYTHONPATH=tests $(BIN)/python -m bench.replay $(REPLAY)
@@ -220,6 +228,10 @@ sandbox: $(READY) ## Run the control plane of demo and tests until Ctrl-C (SANDB
 .PHONY: demo
 demo: $(READY) ## A split application survives the loss of all spot nodes, in 2 minutes (DEMO="--help" for options)
 	$(BIN)/splitter demo $(DEMO)
+
+.PHONY: recording
+recording: $(READY) ## Run the demo and draw it for the README (docs/assets/demo.svg), in 2 minutes
+	$(BIN)/splitter demo --recording docs/assets/demo.svg
 
 .PHONY: clean
 clean: ## Remove what can be made again, but not the sandbox's cache

@@ -20,17 +20,21 @@ from splitter.core.placement import ReservationRules
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet
-from splitter.kube.asks import Enqueue
+from splitter.kube.asks import Assess, Enqueue
 from splitter.kube.cache import Cache
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
 
 
+def assess_of(settings: Settings) -> Assess:
+    """Return what says of a node what it is, as the settings classify nodes."""
+    return partial(assess, presets=presets_with(settings.spot_selectors, settings.on_demand_selectors))
+
+
 def cache_of(settings: Settings, enqueue: Enqueue) -> Cache:
     """Return an empty cache that classifies nodes as the settings say."""
-    presets = presets_with(settings.spot_selectors, settings.on_demand_selectors)
     return Cache(
-        partial(assess, presets=presets),
+        assess_of(settings),
         enqueue,
         settings.autoscaler_status,
         settings.own_namespace,

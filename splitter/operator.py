@@ -24,7 +24,7 @@ from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
 from splitter.core.nodes import Health
 from splitter.core.reasons import Reason, State
-from splitter.kube.access import check_access, check_connection, missing_in
+from splitter.kube.access import check_access, check_connection, missing_in, patiently
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import Client
@@ -43,6 +43,9 @@ from splitter.settings import Settings
 
 logger = logging.getLogger("splitter")
 
+# With a pod's own credentials; a person at a terminal is told at once. Less than the liveness probe waits for
+# a process that does not listen yet (manifests/deployment.yaml).
+_PATIENCE_S = 20.0
 _SYNC_S = 120.0
 # What splitter does without may come a little later; a first look with it is the better one.
 _OPTIONAL_SYNC_S = 2.0
@@ -71,10 +74,13 @@ async def run(settings: Settings) -> None:
             answered=metrics.count_request,
         )
         stack.push_async_callback(client.close)
-        version = await check_connection(client)
-        missing = await check_access(
-            client, settings.watch_namespaces, settings.own_namespace if _elects(settings) else ""
-        )
+        lease_namespace = settings.own_namespace if _elects(settings) else ""
+
+        async def asked() -> tuple[str, tuple[str, ...]]:
+            version = await check_connection(client)
+            return version, await check_access(client, settings.watch_namespaces, lease_namespace)
+
+        version, missing = await patiently(asked, 0 if settings.kubeconfig else _PATIENCE_S)
         logger.info("connected to Kubernetes %s at %s", version, client.server)
         if not _elects(settings) and settings.own_namespace:
             await _must_be_alone(client, settings.own_namespace)
@@ -209,14 +215,15 @@ class _Operator:
         self._terms = self._spawn(self._serve_terms())
 
     def listen(self) -> None:
-        """Serve metrics and probes. Raises SplitterError when a port is taken."""
+        """Serve metrics and probes. Raises SplitterError when a port is taken, or a certificate is none."""
         try:
             if self._settings.metrics_port:
-                scrapes.serve(self._settings.metrics_port)
+                tls, client_ca = self._settings.metrics_tls, self._settings.metrics_client_ca
+                scrapes.serve(self._settings.metrics_port, tls, client_ca)
             if self._settings.http_port:
                 health.serve(self._health, self._settings.http_port)
         except OSError as error:
-            message = f"cannot listen ({error}); choose other ports: http_port, metrics_port (0: none)"
+            message = f"cannot serve ({error}); look at http_port, metrics_port (0: none) and metrics_tls"
             raise SplitterError(Reason.INVALID_SETTINGS, message) from error
 
     def _reopen(self, anew: bool) -> None:  # noqa: FBT001 (the election's only word)

@@ -163,6 +163,12 @@ class Settings(BaseModel):
     )
     http_port: int = Field(default=8080, ge=0, le=65535, description="Port of /healthz, /readyz; 0: none.")
     metrics_port: int = Field(default=8081, ge=0, le=65535, description="Port of /metrics; 0: none.")
+    metrics_tls: Path | None = Field(
+        default=None, description="Folder with tls.crt and tls.key: metrics over TLS, read anew on change."
+    )
+    metrics_client_ca: Path | None = Field(
+        default=None, description="File with an authority: metrics for clients with its certificate only."
+    )
     log_format: Literal["text", "json"] = Field(default="text", description="One line each: text, or JSON.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least important lines that are written."
@@ -183,7 +189,7 @@ class Settings(BaseModel):
             return value
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
-    @field_validator("kubeconfig", "templates_dir")
+    @field_validator("kubeconfig", "templates_dir", "metrics_tls", "metrics_client_ca")
     @classmethod
     def _expand_home(cls, value: Path | None) -> Path | None:
         return value.expanduser() if value is not None else None
@@ -218,6 +224,8 @@ class Settings(BaseModel):
                 f"soak_s is {self.soak_s:g} and soak_max_s {self.soak_max_s:g}; "
                 f"the first may not be the longer. Write soak_max_s: {self.soak_s:g} or more"
             )
+        if self.metrics_client_ca and not self.metrics_tls:
+            raise ValueError("metrics_client_ca is about metrics over TLS. Write metrics_tls too")
         if both := sorted(set(self.watch_namespaces) & set(self.excluded_namespaces)):
             raise ValueError(
                 f"watch_namespaces and excluded_namespaces both name {', '.join(both)}. "
@@ -322,14 +330,14 @@ def _problems(error: ValidationError, named: Mapping[str, str]) -> list[str]:
 
 def _problem(name: str, where: str, value: object) -> str:
     seconds = parse_duration(value) if isinstance(value, str) and name.endswith("_s") else None
-    default = _default(name)
+    default = default_of(name)
     example = f"Write for example {quoted(default)}." if default else "Leave it out for the default."
     advice = f'Write "{seconds}".' if seconds else example
-    return f"{where} is {quoted(str(value))}; it must be {_must_be(name)}. {advice}"
+    return f"{where} is {quoted(str(value))}; it must be {must_be(name)}. {advice}"
 
 
-def _must_be(name: str) -> str:
-    """Return what a setting's value may be, from its field."""
+def must_be(name: str) -> str:
+    """Return what a setting's value may be, from its field, as in "a whole number, 0 or more"."""
     schema = Settings.model_json_schema()["properties"][name]
     schema = {**schema, **next((part for part in schema.get("anyOf", ()) if part.get("type") != "null"), {})}
     lowest, above, highest = (schema.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
@@ -354,7 +362,7 @@ def _must_be(name: str) -> str:
     return f"{unit}, {low}" if low else unit
 
 
-def _default(name: str) -> str:
+def default_of(name: str) -> str:
     """Return a default as one writes it, "" where there is none to write."""
     match Settings.model_fields[name].default:
         case bool() as switch:
@@ -367,34 +375,3 @@ def _default(name: str) -> str:
             return ", ".join(texts)
         case _:
             return ""
-
-
-def settings_reference() -> str:
-    """Return docs/reference/settings.md: every setting, from its field."""
-    rows = [_row(name, field.description or "") for name, field in Settings.model_fields.items()]
-    return "\n".join((_REFERENCE_HEAD, *rows, ""))
-
-
-def _row(name: str, description: str) -> str:
-    default = _default(name)
-    return f"| `{name}` | {_must_be(name)} | {f'`{default}`' if default else ''} | {description} |"
-
-
-_REFERENCE_HEAD: Final = """\
-# Settings
-
-<!-- Written by splitter.settings.settings_reference. To write it anew:
-     SPLITTER_REGENERATE=1 pytest tests/test_settings.py -->
-
-What holds for one installation. Written in a YAML file that `splitter run --settings FILE` names, or in the
-environment: `soak_s: 300` in the file is `SPLITTER_SOAK_S=300` there. The environment wins over the file, the
-file over the defaults. Times are in seconds (`_s`).
-
-splitter reads them once, at its start, and does not start with an unknown name or a bad value: it says which,
-and what to write. What differs from workload to workload is an [annotation](annotations.md).
-
-A Service whose name begins with `splitter` makes Kubernetes put variables such as `SPLITTER_SERVICE_HOST`
-into the environment of pods beside it. They are recognised and left alone.
-
-| setting | value | default | what it does |
-|---|---|---|---|"""

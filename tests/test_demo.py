@@ -1,8 +1,10 @@
 """The demo judges from what was recorded, compares field by field, and can be read without a terminal."""
 
+import inspect
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.core.usage import Amount, Usage, Use
-from splitter.demo import DemoOptions
+from splitter.demo import DemoOptions, journey
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
+from splitter.demo.recording import Line, Recording, draw, frames_of
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import PLAIN_COLUMNS, Screen
 from splitter.demo.watching import ScaleLog
@@ -396,3 +399,44 @@ class TestMoney:
     def test_nothing_was_counted(self) -> None:
         """No share of nothing."""
         assert has_saved([], datetime.now(UTC)).startswith("nothing was counted")
+
+
+class TestRecording:
+    """A picture of a run, drawn by the demo itself."""
+
+    PICTURE = Path(__file__).resolve().parent.parent / "docs" / "assets" / "demo.svg"
+
+    def test_a_frame_is_what_the_screen_showed(self) -> None:
+        """Heading, what was said, the table; of many decisions the first and how many there were."""
+        recording = Recording()
+        console = Console(file=io.StringIO(), width=PLAIN_COLUMNS)
+        with Screen(console, recording) as screen:
+            screen.show_table(lambda: [("web", "4", "1/1", "3/3", "4", "Steady", "Balanced")])
+            screen.heading("Take over")
+            screen.command("kubectl label <web>")
+            for _ in range(5):
+                screen.decision("web", "TakenOver", "taking over")
+            screen.print_table()
+            screen.heading("Verdict")
+            screen.good("kept")
+            screen.end_recording()
+        first, last = recording.frames
+        assert first[0] == Line("h", "== Take over")
+        assert [line.kind for line in first].count("d") == 4
+        assert "and 2 decisions more" in first[6].text
+        assert first[-1].text.split() == ["web", "4", "1/1", "3/3", "4", "Steady", "Balanced"]
+        assert [line.text.split()[-1] for line in last if line.text] == ["Verdict", "kept"]
+        assert frames_of(draw(recording.frames)) == [first, last]
+
+    def test_the_committed_one_is_the_projects_own(self) -> None:
+        """`draw` makes these bytes of its frames; every step is shown, and every promise was kept."""
+        picture = self.PICTURE.read_text(encoding="utf-8")
+        frames = frames_of(picture)
+        assert draw(frames) == picture
+        walked = inspect.getsource(journey.Journey).count("with self._step(")
+        assert len(frames) == walked + 1
+        assert all(frame[0].kind == "h" for frame in frames)
+        assert frames[-1][0].text.startswith("== Verdict")
+        assert f"every promise was kept, in {walked} steps" in frames[-1][-1].text
+        assert not any(line.kind == "b" for frame in frames for line in frame)
+        assert len(picture) < 40_000

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from settings_reference import settings_reference
 from splitter.assembly import rules_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
 from splitter.core.model import Policy
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
-from splitter.settings import Settings, load_settings, settings_reference
+from splitter.settings import Settings, load_settings
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 
@@ -31,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 class TestPrecedence:
     def test_defaults(self) -> None:
-        """Without file and environment everything has a default, the design's own."""
+        """Without file and environment everything has its default."""
         settings = load_settings(environment={})
         tuning, policy = Tuning(), Policy()
         assert settings == Settings()

@@ -26,7 +26,7 @@ from splitter.cli import main
 
 DEADLINE_S = 90.0
 CERTIFICATE = Path(__file__).with_name("worthless.pem")
-SPLITS = frozenset({"/apis/splitter.io/v1alpha1"})
+SPLITS = frozenset({"/apis/splitter.io"})
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 # What a real API server answers to a token that it does not know.
 UNAUTHORIZED = {
@@ -62,16 +62,28 @@ class Started:
     def __init__(self, home: Path, written: pytest.CaptureFixture[str]) -> None:
         self._home = home
         self._written = written
+        self.variables: dict[str, str] = {}  # of its environment, besides its settings
 
     def sentence(self, kubeconfig: Path | None, *arguments: str, **settings: str) -> str:
         """Return the one sentence that it leaves with."""
+        return self._ended(kubeconfig, *arguments, **settings).sentence()
+
+    def lines(self, kubeconfig: Path | None) -> list[str]:
+        """Return what it has logged, and the sentence that it leaves with."""
+        ended = self._ended(kubeconfig)
+        assert (ended.code, ended.stdout) == (1, "")
+        return ended.stderr.splitlines()
+
+    def _ended(self, kubeconfig: Path | None, *arguments: str, **settings: str) -> Ended:
         with (
-            patch.dict(os.environ, environment(self._home, kubeconfig, **settings), clear=True),
+            patch.dict(
+                os.environ, environment(self._home, kubeconfig, **settings) | self.variables, clear=True
+            ),
             patch.object(sys, "argv", ["splitter", "run", *arguments]),
             log_of_its_own(),
         ):
             code = exit_code()
-        return Ended(code, *self._written.readouterr()).sentence()
+        return Ended(code, *self._written.readouterr())
 
 
 @contextmanager
@@ -147,10 +159,12 @@ def fake_api(
     *,
     token: str | None = None,
     certificate: Path | None = None,
+    unheard: int = 0,
 ) -> Iterator[Api]:
     """Serve the questions that are asked at the start: version, rights, and which of `paths` exist.
 
-    With `token` whoever has another one is unauthorized; with `certificate` it speaks TLS.
+    With `token` whoever has another one is unauthorized; with `certificate` it speaks TLS. So many requests
+    as are `unheard` come to nothing first.
     """
     asked: list[str] = []
 
@@ -158,7 +172,9 @@ def fake_api(
         def do_GET(self) -> None:
             """Answer a read."""
             known = self.path in paths | {"/version"}
-            self._answer(200 if known else 404, {"gitVersion": "v1.36.3", "kind": "Status"})
+            ours = {"version": "v1alpha1"}
+            answer = {"gitVersion": "v1.36.3", "versions": [ours], "preferredVersion": ours, "kind": "Status"}
+            self._answer(200 if known else 404, answer)
 
         def do_POST(self) -> None:
             """Answer a SelfSubjectAccessReview."""
@@ -169,6 +185,9 @@ def fake_api(
 
         def _answer(self, status: int, body: object) -> None:
             asked.append(self.path)
+            if len(asked) <= unheard:
+                self.close_connection = True
+                return
             if token is not None and self.headers["Authorization"] != f"Bearer {token}":
                 status, body = 401, UNAUTHORIZED
             content = json.dumps(body).encode()
@@ -197,6 +216,23 @@ def fake_api(
         server.server_close()
 
 
+@pytest.fixture
+def pod(started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Api], None]:
+    """Return what makes it a pod beside an API server, with an account of its own."""
+
+    def placed(api: Api) -> None:
+        token = tmp_path / "token"
+        token.write_text("a pod's")
+        monkeypatch.setattr("splitter.kube.connect._SERVICE_ACCOUNT", token)
+        library = "kubernetes.aio.config.incluster_config"
+        monkeypatch.setattr(f"{library}.SERVICE_TOKEN_FILENAME", str(token))
+        monkeypatch.setattr(f"{library}.SERVICE_CERT_FILENAME", str(CERTIFICATE))
+        host, _, port = api.url.removeprefix("https://").partition(":")
+        started.variables |= {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+
+    return placed
+
+
 class TestProcess:
     def test_ends_with_one_sentence(self, tmp_path: Path) -> None:
         """A real process, which finds the last thing missing that it asks for, leaves as all others do."""
@@ -214,13 +250,13 @@ class TestProcess:
         assert "does not know Splits (splits.splitter.io)" in sentence
 
 
-# A bug, in the place of the controller.
+# A bug, in the place of the controller. A traceback shows its lines, so the value is in none of them.
 _BUG = """
 import sys
 from splitter import cli, operator
 
 async def run(_):
-    raise ValueError("invalid literal: 'hunter2'")
+    raise ValueError(f"invalid literal: {''.join(('hun', 'ter2'))!r}")
 
 operator.run = run
 sys.argv = ["splitter", "run"]
@@ -315,6 +351,30 @@ class TestReachability:
         assert "ApiUnreachable" in sentence
         assert "the API server https://127.0.0.1:1 does not answer" in sentence
         assert "check its address" in sentence
+
+    @pytest.mark.parametrize("unheard", [0, 9])
+    def test_from_a_pod(self, started: Started, pod: Callable[[Api], None], unheard: int) -> None:
+        """A pod that starts before anybody answers asks on, and goes on as if nothing had been."""
+        with fake_api(paths=frozenset(), certificate=CERTIFICATE, unheard=unheard) as api:
+            pod(api)
+            lines = started.lines(None)
+        assert "does not know Splits" in lines[-1]
+        assert len(lines) == (2 if unheard else 1)
+        if unheard:
+            assert f"the API server {api.url} does not answer" in lines[0]
+            assert "it is asked again for 20 s" in lines[0]
+        assert api.asked.count("/version") == unheard + 1
+
+    def test_for_ever_from_a_pod(
+        self, started: Started, pod: Callable[[Api], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After that it ends with the sentence that a person reads at once."""
+        monkeypatch.setattr("splitter.operator._PATIENCE_S", 1.0)
+        with fake_api(certificate=CERTIFICATE, unheard=10**6) as api:
+            pod(api)
+            waits, sentence = started.lines(None)
+        assert "it is asked again for 1 s" in waits
+        assert f"the API server {api.url} does not answer" in sentence
 
     def test_unknown_certificate(self, started: Started, tmp_path: Path) -> None:
         """A server whose certificate nobody vouches for is not spoken to; the reason is in the sentence."""

@@ -7,7 +7,7 @@ others *prefer* spot and tolerate its taints, so that they start somewhere when 
 there to decide. Which ordinals, the planner decides; `kube.placement_writer` makes the Placement of the
 Splits.
 
-It must never refuse a pod nor look at one of anything but a StatefulSet. Source: design, "Placement mode".
+It must never refuse a pod nor look at one of anything but a StatefulSet. Source: P3, P4.
 """
 
 from collections.abc import Sequence

@@ -28,6 +28,7 @@ VERBS = {
     "plan": "plan",
     "savings": "savings",
     "suggest": "suggest",
+    "dashboard": "dashboard",
     "restart": "asks",
     "rollout": "asks",
     "freeze": "asks",

@@ -30,8 +30,14 @@ def demo(
     fast_s: float = typer.Option(3, min=0, help="The soak of one replica once spot has proven itself."),
     release_s: float = typer.Option(5, min=0, help="Doomed replicas are let go after being covered so long."),
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
+    dashboard: bool = typer.Option(
+        False, "--dashboard", help="Show the page of `splitter dashboard` while it runs."
+    ),
     traffic: bool = typer.Option(
         False, "--traffic", help="Run real containers, send them requests, and count those that fail."
+    ),
+    recording: Path | None = typer.Option(
+        None, dir_okay=False, writable=True, help="Write an animated picture of the run to this file (SVG)."
     ),
     kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
 ) -> None:
@@ -41,6 +47,8 @@ def demo(
     """
     if kubeconfig is not None:
         raise typer.BadParameter(_REFUSED, param_hint="--kubeconfig")
+    if recording is not None and not recording.resolve().parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {recording.parent}", param_hint="--recording")
     from splitter.demo import DemoOptions, run_demo
     from splitter.demo.screen import make_console
     from splitter.sandbox import SandboxError
@@ -53,7 +61,9 @@ def demo(
         fast_s=fast_s,
         release_s=release_s,
         keep=keep,
+        dashboard=dashboard,
         traffic=traffic,
+        recording=recording,
     )
     try:
         kept = run_demo(options, make_console())

@@ -19,7 +19,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of
 from splitter.cli.target import Target
-from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.labels_annotations import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
@@ -27,22 +27,10 @@ from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
 from splitter.report.printable import printable
+from splitter.report.status import POLICY_FIELDS
 
 _COLUMNS = 80
-_POLICY = (
-    ("onDemandBase", "on-demand-base"),
-    ("spotPercent", "spot-percent"),
-    ("onDemandMax", "on-demand-max"),
-    ("spotMax", "spot-max"),
-    ("spotAffinity", "spot-affinity"),
-    ("grace", "grace"),
-    ("soak", "soak"),
-    ("freeze", "freeze"),
-    ("dryRun", "dry-run"),
-    ("templateSet", "template"),
-    ("rolloutOrder", "rollout-order"),
-    ("evictions", "evictions"),
-)
+_NAMES = {field: annotation.removeprefix(PREFIX) for field, annotation in POLICY_FIELDS.items()}
 _OF_TWINS = frozenset({"spot-affinity", "template", "rollout-order"})  # they mean nothing to placement
 _LEVELS = {
     "Source": "on the workload",
@@ -164,7 +152,7 @@ def _policy(status: Json, *, placed: bool) -> Iterator[str]:
     policy, levels = status.get("policy") or {}, status.get("policyFrom") or {}
     shown = [
         (name, _word(policy[field]), levels.get(field))
-        for field, name in _POLICY
+        for field, name in _NAMES.items()
         if field in policy and not (placed and name in _OF_TWINS)
     ]
     width = max((len(value) for _, value, _ in shown), default=0)

@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from contextlib import closing
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +18,7 @@ from splitter.cli.exits import Exit
 from splitter.cli.target import Target
 from splitter.core.actions import describe
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.names import Key
 from splitter.reconciler.preview import Preview, preview
 from splitter.render.bounded import BoundedRenderer
 from splitter.report.printable import printable
@@ -64,6 +66,13 @@ def plan(
         typer.echo("\n".join(line for whole in map(printable, _lines(one)) for line in fitted(whole, width)))
     if not previews:
         typer.echo("no workload is labelled or split here")
+
+
+async def lines_of_plan(cluster: Cluster, key: Key) -> list[str]:
+    """Return what is said of one workload, printable. Raises ApiError, SplitterError."""
+    target = Target(key.namespace, key.name, key.kind)
+    found = await _look(target, replace(cluster, selector=None))
+    return [printable(line) for one in found for line in _lines(one)] or [f"{target.words} is not there"]
 
 
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:

@@ -2,8 +2,7 @@
 
 Each action names its object and carries the precondition it was computed from. There is no action
 that the planner does not use, and no write that is not an action (but the report's: Split status,
-Events). A write that lowers a count always carries a resourceVersion; one that raises need not
-(design: README, "How it is built").
+Events). A write that lowers a count always carries a resourceVersion; one that raises need not (H6).
 """
 
 from dataclasses import dataclass

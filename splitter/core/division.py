@@ -15,7 +15,7 @@ def base_replicas(n: int, policy: Policy) -> int:
     The part above `on_demand_base` is divided by Webster's method (for two parties: rounding to the
     nearest, ties to on-demand), and at least one replica is on on-demand when less than 100 % spot
     is asked for and n >= 2. Then the caps: when both cannot hold, `spot_max` yields.
-    Source: design, "Rebalancing", section 3. Never raises; a negative n counts as 0.
+    Source: R15 to R18. Never raises; a negative n counts as 0.
 
     >>> base_replicas(20, Policy(on_demand_base=2, spot_percent=80))
     6

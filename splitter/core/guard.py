@@ -2,7 +2,7 @@
 
 At rest it lets one eviction through. From the first sign that a node under the workload goes it lets through
 as many as there are replacements. A budget of the user's wins: Kubernetes refuses to evict a pod that two
-select. Source of the rules: docs/adr/0039; `planner` asks at the end of each reconcile.
+select. Source: G1 to G15 (placement has none: G14); `planner` asks at the end of each reconcile.
 """
 
 from collections.abc import Iterator, Mapping

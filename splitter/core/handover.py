@@ -1,6 +1,6 @@
 """Taking a workload over and giving it back: the state machine, and MAKE and BREAK.
 
-`next_step` is the table of the design (handover.md, "The state machine"), row for row: tried top
+`next_step` is the table of docs/design/handover.md (H20 to H38), row for row: tried top
 down, the first that matches acts. Every row is level-triggered and idempotent, so a crash between
 any two writes is harmless. `make` grows the holders that want more within the room, `break_` shrinks
 those that want less down to the floor; the planner calls `break_` only when nothing was made.
@@ -97,12 +97,12 @@ class Columns:
 def next_step(c: Columns) -> Step:
     """Return the first row of the table that matches.
 
-    Source: handover.md, "The state machine"; the numbers in the comments are its rows.
+    Source: H20 to H38; the comments name the row.
     """
     if c.label and not c.conflict:
         return _step_with_label(c)
     if c.label and not c.holds:
-        # 2: given back in Conflict; the Split says so until the label goes
+        # H30: given back in Conflict; the Split says so until the label goes
         return Step.CLEAN_UP if c.copied else Step.NOTHING
     return _step_without_label(c)
 
@@ -112,42 +112,42 @@ def _step_with_label(c: Columns) -> Step:
     let_go = c.orphans and (c.mark is not Ownership.NONE or c.split or c.paused)
     ours = c.parked or c.returning or c.twins or let_go
     if c.mark is Ownership.NONE and not ours and not ((c.split or c.paused_by_us) and c.paused):
-        return Step.CONSIDER  # 3
+        return Step.CONSIDER  # H21
     if c.mark is Ownership.OURS and not c.split and not ours and not c.paused:
-        return Step.CONSIDER  # 3: `rollout undo` brings a mark back that the source's ReplicaSet had kept
+        return Step.CONSIDER  # H21: `rollout undo` brings a mark back that the source's ReplicaSet had kept
     if c.mark is not Ownership.OURS:
-        return Step.ADOPT  # 4
+        return Step.ADOPT  # H22
     if not c.split:
-        return Step.CREATE_SPLIT  # 5
+        return Step.CREATE_SPLIT  # H23
     if c.adrift:
-        return Step.CLAIM  # 5: deleted with --cascade=orphan, and created anew
+        return Step.CLAIM  # H23: deleted with --cascade=orphan, and created anew
     if not c.paused:
-        return Step.WAIT_ROLLOUT if c.twins_wait and c.rolling else Step.PAUSE  # 6
+        return Step.WAIT_ROLLOUT if c.twins_wait and c.rolling else Step.PAUSE  # H24
     if not c.observed or c.returning or c.leaving:
-        return Step.WAIT_CONTROLLER  # 7
+        return Step.WAIT_CONTROLLER  # H25
     if c.attached:
-        return Step.ADOPT_PODS if c.twins_wait else Step.PARK  # 8
-    return Step.SETTLE if c.unsettled else Step.RUN  # 9..12
+        return Step.ADOPT_PODS if c.twins_wait else Step.PARK  # H26
+    return Step.SETTLE if c.unsettled else Step.RUN  # H27, H28
 
 
 def _step_without_label(c: Columns) -> Step:
     if not c.holds and (c.conflict or not c.split):
-        # Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
+        # H30. Only a report is left: a refusal, or a Conflict that was given back. The pause is the user's.
         # Or a copy of our mark, whose Split somebody has deleted.
         return Step.CLEAN_UP if c.split or c.report or c.copied else Step.NOTHING
     if c.returning or c.leaving:
-        return Step.WAIT_CONTROLLER  # 13: another attached here would make two
+        return Step.WAIT_CONTROLLER  # H31: another attached here would make two
     if c.orphans:
-        return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME
+        return Step.OFFBOARD if c.twins_hold else Step.BRING_HOME  # H32
     if c.attached:
         if c.paused:
-            return Step.UNPAUSE  # 14
-        return Step.CLEAN_UP if c.ours_at_zero else Step.SHRINK_OURS  # 17, 16
+            return Step.UNPAUSE  # H33
+        return Step.CLEAN_UP if c.ours_at_zero else Step.SHRINK_OURS  # H35, H34
     if not c.paused:
-        return Step.WAIT_CONTROLLER  # 15
+        return Step.WAIT_CONTROLLER  # H36
     if c.twins:
-        return Step.OFFBOARD  # 19
-    return Step.REATTACH if c.parked_active else Step.UNPAUSE  # 20, 21
+        return Step.OFFBOARD  # H37
+    return Step.REATTACH if c.parked_active else Step.UNPAUSE  # H38
 
 
 def holds_replicas(rs: ReplicaSetView) -> bool:

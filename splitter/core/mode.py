@@ -1,4 +1,4 @@
-"""How a workload is split: into twins, or by placing its own pods (design: placement.md).
+"""How a workload is split: into twins, or by placing its own pods (P2).
 
 Eligibility asks, before a workload is taken over. One that is split keeps the way it was taken: changing
 it means removing the label and setting it again.

@@ -47,7 +47,7 @@ class RolloutOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a source's annotations ask for, parsed and valid (design: "The surface")."""
+    """What a source's annotations ask for, parsed and valid (docs/reference/annotations.md)."""
 
     on_demand_base: int | Literal["majority"] = 0
     spot_percent: int = 100
@@ -107,7 +107,7 @@ class Trouble:
 
 @unique
 class NodeStatus(StrEnum):
-    """What the node under a pod says about the pod (handover.md: "av(x) is counted from pods")."""
+    """What the node under a pod says about the pod (H5)."""
 
     UNBOUND = "unbound"
     SOUND = "sound"
@@ -309,6 +309,7 @@ class SplitView:
     )  # who wrote spec.replicas in them; of a Deployment, nobody
     ordinals: tuple[int, ...] | None = field(default=None, kw_only=True)  # in placement mode
     replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
+    format: int = field(default=1, kw_only=True)  # the form in which it is written (surface.STATE_FORMAT)
     rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
     good_annotations: Mapping[str, str] | None  # the last good policy
     status: bytes  # the whole status, packed: to write only on change

@@ -80,6 +80,7 @@ class Plan:
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
+    untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next
 
     @property

@@ -17,11 +17,14 @@ from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
 from splitter.core.handover import Columns, Ownership, Step, holds_replicas, next_step, waits_for_pods
 from splitter.core.labels_annotations import (
+    ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
+    STATE_FORMAT,
     USER_ANNOTATIONS,
     Level,
     defaults_for,
+    format_of,
     has_names,
     parse_ownership_mark,
     parse_policy,
@@ -122,7 +125,9 @@ def plan(
     """Return what to write now and why. `rendered` is a Note when the templates did not render."""
     source = observed.source
     if source is None or source.deleting:
-        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # 1
+        return Plan(Step.NOTHING, State.GIVING_BACK, Note(Reason.GIVEN_BACK, "the source is gone"))  # H20
+    if (newer := _newer_state(observed, source)) is not None:
+        return Plan(Step.NOTHING, State.REFUSED, newer, notes=(newer,), untouched=True)
     observed, edited = _drifted(observed, rendered)
     step = _step_of(observed, source, in_force.policy)
     this = PlanInput(observed, source, in_force, rendered, rules)
@@ -144,6 +149,23 @@ def plan(
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
     return planned
+
+
+def _newer_state(observed: Observation, source: SourceView) -> Note | None:
+    """Say that a newer version has written down what is known of this workload, in a form of its own.
+
+    Read by the rules of today it would be misread, and written by them lost. Source: docs/adr/0044.
+    """
+    marks = (format_of(source.annotations.get(name)) for name in (ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS))
+    written = max(*marks, observed.split.format if observed.split is not None else 1)
+    if written <= STATE_FORMAT:
+        return None
+    message = (
+        f"a newer splitter has split it, which writes its state in format {written}; this one reads up to"
+        f" {STATE_FORMAT}. It is left exactly as it is: nothing is moved, covered or given back. Run the"
+        " newer version again; to stay with this one, have that one give the workload back first"
+    )
+    return Note(Reason.NEWER_STATE, message, warning=True)
 
 
 def _too_large(this: PlanInput) -> Note | None:

@@ -103,6 +103,7 @@ class Reason(StrEnum):
     STRATEGY_ON_DELETE = "StrategyOnDelete"
     PLACEMENT_UNSUPPORTED = "PlacementUnsupported"
     SPLIT_NAME_TAKEN = "SplitNameTaken"
+    NEWER_STATE = "NewerState"
     SURGE_MAY_PEND = "SurgeMayPend"
     AUTOSCALER_WITHOUT_TOLERANCE = "AutoscalerWithoutTolerance"
     WRITE_DENIED = "WriteDenied"

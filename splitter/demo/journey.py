@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Expected, Judged, Step, judge
+from splitter.demo.recording import Recording, draw
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import Screen, requests_line
 from splitter.demo.stage import NAMESPACE, Stage
@@ -43,11 +44,15 @@ def run_demo(options: DemoOptions, console: Console) -> bool:
 
     Raises SandboxError when it cannot run.
     """
-    with Screen(console) as screen, Stage(screen, options) as stage:
+    recording = Recording() if options.recording is not None else None
+    with Screen(console, recording) as screen, Stage(screen, options) as stage:
         journey = Journey(stage)
         journey.walk()
         judged = journey.judged()
         kept = _conclude(stage, judged)
+        if recording is not None and options.recording is not None:
+            screen.end_recording()
+            options.recording.write_text(draw(recording.frames), encoding="utf-8")
         if not kept:
             stage.sandbox.keep_logs()
         if options.keep:

@@ -7,6 +7,10 @@ the demo would take an hour; nothing else about splitter is different from produ
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Pods of the sandbox take 2 to 4 s to become ready; with a second for splitter and the scheduler, a shorter
 # notice than this is over before replacements can serve.
@@ -26,8 +30,12 @@ class DemoOptions:
     release_s: float = 5.0
     keep: bool = False
     """Leave everything running after the verdict, until Ctrl-C."""
+    dashboard: bool = False
+    """Show the page of `splitter dashboard` while it runs."""
     traffic: bool = False
     """Run real containers on real nodes, and count the requests that they answer."""
+    recording: Path | None = None
+    """Write a picture of the run there."""
 
     @property
     def settings(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 `journey` gives it what the sandbox recorded and what the demo itself did; `screen` prints the verdict.
 Pure, and independent of splitter's words: pods are counted by `sandbox.timeline`, splitter's writes are
-those seen on the twins. Source of the promises: design README, 1 (make before break) and 2 (bounded surge).
+those seen on the twins. Source of the promises: H4 (make before break) and R32, H55 (bounded surge).
 """
 
 from __future__ import annotations

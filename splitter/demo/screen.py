@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from splitter.demo.promises import Judged
+    from splitter.demo.recording import Recording
 
 Row = tuple[str, ...]
 
@@ -30,6 +31,8 @@ PLAIN_COLUMNS = 80
 _COLUMNS = ("workload", "desired", "on-demand", "spot", "ready", "state", "reason")
 _NUMBERS = frozenset({"desired", "on-demand", "spot", "ready"})
 _REDRAWS_A_SECOND = 4
+# How a line looks, by the kinds of `recording.Line`.
+_STYLES = {"t": "", "c": "bold", "g": "green", "b": "bold red", "d": "cyan"}
 
 
 def make_console() -> Console:
@@ -43,8 +46,9 @@ def make_console() -> Console:
 class Screen:
     """The log and the table; use it in a `with`. `rows` is asked for the table's rows at each drawing."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, recording: Recording | None = None) -> None:
         self._console = console
+        self._recording = recording
         self._plain = not console.is_terminal
         self._began_s = time.monotonic()
         self._rows: Callable[[], Sequence[Row]] = tuple
@@ -93,11 +97,23 @@ class Screen:
             if self._below is not None:
                 self._console.print(Text(self._below()))
             self._console.print()
+            self._take(split_table(self._rows()))
+
+    def end_recording(self) -> None:
+        """Take the last frame: what was said since the last table, as the verdict is."""
+        with self._lock:
+            self._take(None)
+
+    def _take(self, table: Table | None) -> None:
+        if self._recording is not None:
+            self._recording.take(as_lines(table) if table is not None else [])
 
     def heading(self, title: str) -> None:
         """Begin a step."""
         self._title = title
         with self._lock:
+            if self._recording is not None:
+                self._recording.heading(title)
             self._console.print()
             if self._plain:
                 self._console.print(Text(f"== {title}"))
@@ -106,35 +122,38 @@ class Screen:
 
     def tell(self, line: str) -> None:
         """Say something about the demo itself."""
-        self._print(f"{self._clock()} {line}", indent=8, style="")
+        self._print(f"{self._clock()} {line}", indent=8, kind="t")
 
     def command(self, line: str) -> None:
         """Show a command that a user would type."""
-        self._print(f"{self._clock()} $ {line}", indent=10, style="bold")
+        self._print(f"{self._clock()} $ {line}", indent=10, kind="c")
 
     def good(self, line: str) -> None:
         """Say that something was checked and holds."""
-        self._print(f"{self._clock()} {line}", indent=8, style="green")
+        self._print(f"{self._clock()} {line}", indent=8, kind="g")
 
     def bad(self, line: str) -> None:
         """Say that something does not hold."""
-        self._print(f"{self._clock()} {line}", indent=8, style="bold red")
+        self._print(f"{self._clock()} {line}", indent=8, kind="b")
 
     def decision(self, workload: str, reason: str, sentence: str) -> None:
         """Show one decision of splitter's."""
-        self._print(f"{self._clock()} {workload:<9} {reason}: {sentence}", indent=18, style="cyan")
+        self._print(f"{self._clock()} {workload:<9} {reason}: {sentence}", indent=18, kind="d")
 
     def verdict(self, judged: Sequence[Judged], workloads: Sequence[str]) -> None:
         """Print the verdict about all steps."""
         self.stop_table()
         with self._lock:
+            table = verdict_table(judged, workloads)
             self._console.print()
-            self._console.print(verdict_table(judged, workloads))
+            self._console.print(table)
+            if self._recording is not None:
+                self._recording.told("t", as_lines(table))
 
     def _clock(self) -> str:
         return f"{time.monotonic() - self._began_s:6.1f}s"
 
-    def _print(self, line: str, *, indent: int, style: str) -> None:
+    def _print(self, line: str, *, indent: int, kind: str) -> None:
         # Wrapped here, with a hanging indent, so that sentences stay apart from what they are about.
         first, *rest = line.splitlines()
         hang = " " * indent
@@ -142,12 +161,22 @@ class Screen:
         for more in rest:  # of a log, for instance
             lines += textwrap.wrap(more, self._console.width, initial_indent=hang, subsequent_indent=hang)
         with self._lock:
-            self._console.print(Text("\n".join(lines), style=style))
+            self._console.print(Text("\n".join(lines), style=_STYLES[kind]))
+            if self._recording is not None:
+                self._recording.told(kind, lines)
 
     def _drawn(self) -> RenderableType:
         title = Text(f"{self._clock()} {self._title}", style="bold")
         below = [Text(self._below(), style="bold")] if self._below is not None else []
         return Group(Text(""), title, split_table(self._rows()), *below)
+
+
+def as_lines(table: Table) -> list[str]:
+    """Return a table as plain lines of 80 columns."""
+    console = Console(width=PLAIN_COLUMNS, force_terminal=False, color_system=None)
+    with console.capture() as shown:
+        console.print(table)
+    return shown.get().splitlines()
 
 
 def requests_line(sent: int, failed: int) -> str:

@@ -15,6 +15,7 @@ import yaml
 
 from splitter.bundled import bundled_path
 from splitter.demo.controller import Controller
+from splitter.demo.page import Page
 from splitter.demo.restored import Portrait
 from splitter.demo.screen import requests_line
 from splitter.demo.watching import ScaleLog, Watch
@@ -102,6 +103,8 @@ class Stage:
         self._install()
         self._deploy()
         self._start_controller()
+        if self.options.dashboard:
+            self._show_page()
         if real:
             self._send_requests()
 
@@ -168,6 +171,11 @@ class Stage:
         self.screen.tell("as its service account; these settings shorten its waiting times for the demo")
         log = self.sandbox.logs / "splitter.log"
         self.controller = self._stack.enter_context(Controller(kubeconfig, settings, log))
+
+    def _show_page(self) -> None:
+        self.screen.command("splitter dashboard -A")
+        page = self._stack.enter_context(Page(self.sandbox.kubeconfig, self.sandbox.logs / "dashboard.log"))
+        self.screen.good(f"open {page.address}")
 
     def _all_available(self) -> bool:
         return all(self.available(name) == count for name, count in self.replicas.items())

@@ -6,16 +6,20 @@ middle of a hand-over is an outage.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import chain
+from typing import TypeVar
 
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
 from splitter.kube.client import ApiError, Client
 from splitter.kube.lease import NAME
 from splitter.kube.paths import OUR_API, REVIEWS, ResourcePath
+
+logger = logging.getLogger("splitter")
 
 # (API group, resource, verbs): what one reconcile or another needs, no more (manifests/rbac.yaml).
 _NAMESPACED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -39,6 +43,9 @@ _CLUSTER_WIDE: tuple[tuple[str, str, tuple[str, ...]], ...] = (("", "namespaces"
 # A request's deadline runs while it waits for a connection: hundreds at once (some 40 rights in each of many
 # namespaces) would be late before they are sent.
 _AT_ONCE = 8
+_ASK_AGAIN_S = 0.5
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,6 +55,35 @@ class _Right:
     verb: str
     namespace: str = ""
     name: str = ""
+
+
+async def patiently(ask: Callable[[], Awaitable[_Answer]], patience_s: float) -> _Answer:
+    """Return what `ask` answers; while it raises ApiUnreachable it is asked again, for `patience_s` in all.
+
+    A pod may start before its node has a network, or while all API servers are being replaced. What is
+    refused is never asked for again. Raises SplitterError as `ask` did the last time. Without patience it is
+    asked once, for as long as it takes.
+    """
+    if not patience_s:
+        return await ask()
+    silence: SplitterError | None = None
+    try:
+        async with asyncio.timeout(patience_s):
+            while True:
+                try:
+                    return await ask()
+                except SplitterError as error:
+                    if error.reason is not Reason.API_UNREACHABLE:
+                        raise
+                    if silence is None:
+                        logger.warning("%s; it is asked again for %g s", error.message, patience_s)
+                    silence = error
+                await asyncio.sleep(_ASK_AGAIN_S)
+    except TimeoutError:
+        if silence is not None:
+            raise silence from silence.__cause__
+        message = f"the API server has not answered for {patience_s:g} s; check the network of this node"
+        raise SplitterError(Reason.API_UNREACHABLE, message) from None
 
 
 async def check_connection(client: Client) -> str:
@@ -99,7 +135,7 @@ async def check_access(
         forbidden = tuple(namespace for namespace, rights in own.items() if missing.intersection(rights))
         if missing.intersection(common) or (namespaces and len(forbidden) == len(own)):
             raise SplitterError(Reason.FORBIDDEN, _described(missing))
-        await client.get(ResourcePath(OUR_API))
+        await _must_be_ours(client)
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise SplitterError(
@@ -110,6 +146,26 @@ async def check_access(
             Reason.API_UNREACHABLE, f"the API server {client.server} answered: {error}"
         ) from error
     return forbidden
+
+
+async def _must_be_ours(client: Client) -> None:
+    """Raise SplitterError (NewerState) where Splits are of a version of the API that is not known here.
+
+    Whoever installed that has a newer splitter, whose state nobody here can read (docs/adr/0044). Raises
+    ApiError: 404 where there are no Splits at all.
+    """
+    group, _, ours = OUR_API.rpartition("/")
+    found = await client.get(ResourcePath(group))
+    served = [str(one.get("version")) for one in found.get("versions") or ()]
+    preferred = str((found.get("preferredVersion") or {}).get("version"))
+    if ours in served and preferred == ours:
+        return
+    raise SplitterError(
+        Reason.NEWER_STATE,
+        f"this cluster keeps Splits as {preferred}, and this splitter knows {ours} only: a newer one is or"
+        " was installed here. Nothing has been touched. Run that version again; to go back to this one, first"
+        " give everything back with it (splitter uninstall -A)",
+    )
 
 
 async def missing_in(client: Client, namespace: str) -> str:

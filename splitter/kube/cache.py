@@ -27,7 +27,6 @@ from splitter.core.nodes import (
     gone,
     is_same_machine,
     kind_of,
-    slim,
 )
 from splitter.core.reasons import State
 from splitter.kube import parse
@@ -128,7 +127,7 @@ class Cache:
         )
         self._node_usage = NodeUsage(self.pods)
         self.nodes = Indexer(
-            partial(_node, assess),
+            partial(parse.node, assess),
             {
                 "name": lambda record: record.facts.name,
                 "kind": lambda record: kind_of(record.state),
@@ -391,10 +390,3 @@ class Cache:
 
 def _is_of(kind: str, record: SourceRecord | TwinRecord) -> bool:
     return record.kind == kind
-
-
-def _node(assess: Assess, raw: Mapping[str, Any]) -> NodeRecord:
-    metadata = raw["metadata"]
-    created = parse.instant(metadata["creationTimestamp"])
-    facts = slim(parse.node_facts(raw))
-    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, facts, assess(facts))

@@ -3,7 +3,7 @@
 The reconciler calls it as the last step of eligibility, and `splitter plan` for the same answer. Policies
 such as "no bare ReplicaSets", quotas on replicasets, webhooks and missing rights answer now, with their own
 words, instead of after the pause.
-It writes nothing. Source: handover.md, "Eligibility".
+It writes nothing. Source: H12.
 """
 
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,9 @@ _PLURALS: Final = MappingProxyType({DEPLOYMENT: "deployments", STATEFUL_SET: "st
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _PART: Final = re.compile(r"[a-z0-9]+(/[a-z0-9]+)?")
 _PORT: Final = re.compile(r"([1-9][0-9]{0,4})?")
-_API: Final = re.compile(r"/version|/api/v1|/apis/[a-z0-9.-]+/v[0-9a-z]+")
+_API: Final = re.compile(r"/version|/api/v1|/apis/[a-z0-9.-]+(/v[0-9a-z]+)?")
+# Says which versions of a group there are, and has no objects.
+_GROUP: Final = re.compile(r"/apis/[a-z0-9.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,10 @@ class ResourcePath:
         words = (not self.plural or word(self.plural)) and (not self.part or _PART.fullmatch(self.part))
         names = (not self.namespace or is_name(self.namespace)) and (not self.name or is_name(self.name))
         lacks_plural = not self.plural and (self.namespace or self.name)
+        lacks_version = self.plural and _GROUP.fullmatch(self.api)
         lacks_name = (self.part or self.port) and not self.name
         is_right = words and names and _PORT.fullmatch(self.port) and _API.fullmatch(self.api)
-        if lacks_plural or lacks_name or not is_right:
+        if lacks_plural or lacks_version or lacks_name or not is_right:
             raise ValueError("a name that no object can have makes no path")
 
     @classmethod

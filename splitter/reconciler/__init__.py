@@ -289,7 +289,7 @@ class Reconciler:
             self._restarts.pop(observed.key, None)
             metrics.forget(observed.key)
             return ()
-        if observed.split is not None:
+        if observed.split is not None and not planned.untouched:
             status = build(observed, planned, in_force, written=True)
             self._status_writer.post(observed, status)
             metrics.show(observed, status)

@@ -6,19 +6,24 @@ are some tenths of a second of CPU (docs/performance.md), which many at a time w
 
 import gzip
 from http import HTTPStatus
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import choose_encoder
 
+from splitter.report.certificate import Certificate
 from splitter.report.serving import Answer, Request, listen
 
 _PATH: Final = "/metrics"
 
 
-def serve(port: int) -> int:
-    """Answer scrapes in a thread that ends with the process; return the port (0: any). Raises OSError."""
-    return listen("metrics", port, _answer)
+def serve(port: int, tls: Path | None = None, client_ca: Path | None = None) -> int:
+    """Answer scrapes in a thread that ends with the process; return the port (0: any).
+
+    `tls`: a folder with a certificate; `client_ca`: whose clients are answered. Raises OSError.
+    """
+    return listen("metrics", port, _answer, tls=Certificate(tls, client_ca) if tls is not None else None)
 
 
 def _answer(request: Request) -> Answer:

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from http import HTTPMethod, HTTPStatus
 from typing import Final
 
+from splitter.report.certificate import Certificate
+
 logger = logging.getLogger("splitter.serving")
 
 _HEAD_BYTES: Final = 16 * 1024
@@ -59,27 +61,40 @@ class Limits:
 Answering = Callable[[Request], Answer]
 
 
-def listen(name: str, port: int, answering: Answering, limits: Limits | None = None) -> int:
-    """Answer in a thread that ends with the process; return the port (0: any). Raises OSError."""
+def listen(
+    name: str, port: int, answering: Answering, limits: Limits | None = None, tls: Certificate | None = None
+) -> int:
+    """Answer in a thread that ends with the process; return the port (0: any).
+
+    With `tls` over TLS only. Raises OSError when the port is taken or the certificate cannot be read.
+    """
     # The kubelet and Prometheus ask from outside the pod.
     listening = socket.create_server(("0.0.0.0", port), backlog=_BACKLOG)  # noqa: S104
-    server = _Server(answering, limits or Limits())
+    server = _Server(answering, limits or Limits(), tls)
     work = server.run(listening)
     threading.Thread(target=asyncio.run, args=(work,), name=name, daemon=True).start()
     return int(listening.getsockname()[1])
 
 
 class _Server:
-    def __init__(self, answering: Answering, limits: Limits) -> None:
+    def __init__(self, answering: Answering, limits: Limits, tls: Certificate | None) -> None:
         self._answering = answering
         self._limits = limits
+        self._tls = tls
         self._open: dict[asyncio.StreamWriter, str] = {}  # from where; the oldest first
 
     async def run(self, listening: socket.socket) -> None:
         server = await asyncio.start_server(
-            self._converse, sock=listening, limit=_HEAD_BYTES, backlog=_BACKLOG
+            self._converse,
+            sock=listening,
+            limit=_HEAD_BYTES,
+            backlog=_BACKLOG,
+            ssl=self._tls.context if self._tls is not None else None,
+            ssl_handshake_timeout=self._limits.head_s if self._tls is not None else None,
         )
         async with server:
+            if self._tls is not None:
+                await self._tls.follow()
             await server.serve_forever()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

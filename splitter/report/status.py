@@ -42,8 +42,8 @@ _LEVELS = {
     Level.DEFAULT: "Default",
     Level.LAST_GOOD: "LastGood",
 }
-# Fields of the policy, and the annotation that each is written with.
-_WRITTEN = {
+# Fields of `status.policy`, and the annotation that each is written with.
+POLICY_FIELDS = {
     "onDemandBase": ANNOTATION_ON_DEMAND_BASE,
     "spotPercent": ANNOTATION_SPOT_PERCENT,
     "onDemandMax": ANNOTATION_ON_DEMAND_MAX,
@@ -94,7 +94,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         "spot": spot,
         "policy": (policy := _policy(in_force.policy)),
         "policyFrom": {
-            field: _LEVELS[in_force.levels.get(_WRITTEN[field], Level.DEFAULT)] for field in policy
+            field: _LEVELS[in_force.levels.get(POLICY_FIELDS[field], Level.DEFAULT)] for field in policy
         },
         "conditions": _conditions(observed, plan, in_force, before.get("conditions", ()), conflict=conflict),
         "decisions": _decisions(before.get("decisions", ()), plan.notes if written else (), observed.now),

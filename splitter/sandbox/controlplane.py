@@ -102,6 +102,7 @@ class Sandbox:
         node_monitor_grace_s: float | None = None,
         karpenter: bool = False,
         real: bool = False,
+        requests_at_once: int | None = None,
     ) -> Self:
         """Start a control plane and return it when it serves, schedules and runs its controllers.
 
@@ -111,6 +112,8 @@ class Sandbox:
         own default is 50 s); left out, none ever does.
         `karpenter`: have it buy machines for pending pods, once `karpenter.offer` has said which there are.
         `real`: have room for real machines, which `sandbox.real` starts.
+        `requests_at_once`: how many the API server serves at the same time (Kubernetes' own default is 600);
+        left out, more than any test sends.
         Raises SandboxError with the last lines of the log when a process does not come up.
         """
         programs = build.programs(progress)
@@ -122,7 +125,7 @@ class Sandbox:
         atexit.register(sandbox.stop)
         sandbox._catch_sigterm()
         try:
-            sandbox._come_up(programs, node_monitor_grace_s)
+            sandbox._come_up(programs, node_monitor_grace_s, requests_at_once)
             if autoscaler:
                 sandbox._add_karpenter(autoscaler)
             if machines:
@@ -133,7 +136,9 @@ class Sandbox:
             raise
         return sandbox
 
-    def _come_up(self, programs: build.Programs, node_monitor_grace_s: float | None) -> None:
+    def _come_up(
+        self, programs: build.Programs, node_monitor_grace_s: float | None, requests_at_once: int | None
+    ) -> None:
         began_s = time.monotonic()
         layout = commands.Layout(self.home, *(self._ports.take() for _ in range(5)))
         layout.logs.mkdir()
@@ -147,7 +152,7 @@ class Sandbox:
         # An API server that starts before etcd answers gives up under load instead of trying again.
         self._until_etcd_answers()
 
-        self._run("kube-apiserver", commands.kube_apiserver(programs, layout))
+        self._run("kube-apiserver", commands.kube_apiserver(programs, layout, requests_at_once))
         self._until("the API server's certificate", lambda: credentials.is_whole(layout.ca_file))
         self.api = Api(layout.url, layout.ca_file, tokens["admin"])
         for user, token in tokens.items():

@@ -109,7 +109,7 @@ class SpotOnly:
 def contenders(desired: int, policy: Policy | None = None, tuning: Tuning | None = None) -> list[Contender]:
     """Return the policies of the evidence table, the given one in the place of the function.
 
-    Source: design, "Rebalancing", section 4.
+    Source: docs/replay.md.
     """
     policy, tuning = policy or Policy(), tuning or Tuning()
     base = max(1, desired // 4)

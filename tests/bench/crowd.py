@@ -47,6 +47,7 @@ class Size:
     spot_nodes: int = 10
     settle_s: float = _SETTLE_S
     max_unavailable: str = "25%"
+    requests_at_once: int | None = None  # that the API server serves; None: more than anybody sends
 
 
 @dataclass
@@ -210,7 +211,7 @@ def installed(sandbox: Sandbox) -> None:
 @contextmanager
 def crowd(size: Size = Size(), *, labelled: bool = True) -> Iterator[Crowd]:
     """Yield a sandbox with splitter installed, not yet running, and workloads, available."""
-    with Sandbox.start(progress=print) as sandbox:
+    with Sandbox.start(progress=print, requests_at_once=size.requests_at_once) as sandbox:
         must_be_loopback(sandbox.url)
         sandbox.fleet.add("on-demand", size.on_demand_nodes, pods=250)
         spot_nodes = sandbox.fleet.add("spot", size.spot_nodes)

@@ -52,6 +52,7 @@ ALERTED = nested("monitoring.prometheusRule.enabled", True)
 SEEN = nested("monitoring.dashboard.enabled", True)
 FLOWING = nested("flowSchema.enabled", True)
 PULLED = [{"name": "pull"}]
+TRUST = {"ca": {"secret": {"name": "cert", "key": "ca.crt"}}}
 SOURCE = {"name": "ca", "configMap": {"name": "ca"}}
 MOUNT = {"name": "ca", "mountPath": "/ca"}
 UNINSTALLER = ("Job", NAMESPACE, "splitter-uninstall")
@@ -126,6 +127,24 @@ CHANGES: dict[str, Change] = {
     "flowSchema.nominalConcurrencyShares": Change(
         7, LEVEL, "spec.limited.nominalConcurrencyShares", 7, 0, FLOWING
     ),
+    "metrics.tls.secretName": Change(
+        "cert",
+        CONTROLLER,
+        f"{POD}.volumes.1",
+        {"name": "metrics-tls", "secret": {"secretName": "cert"}},
+        "Cert",
+    ),
+    "metrics.tls.clientCertificates": Change(
+        True,
+        _named("ConfigMap", "splitter-settings"),
+        "data",
+        {
+            "settings.yaml": "metrics_client_ca: /etc/splitter-metrics/ca.crt\n"
+            "metrics_tls: /etc/splitter-metrics\n"
+        },
+        "yes",
+        nested("metrics.tls.secretName", "cert"),
+    ),
     "monitoring.podMonitor.enabled": Change(True, MONITOR, wrong="no"),
     "monitoring.podMonitor.labels": Change({"a": "b"}, MONITOR, "metadata.labels.a", "b", ["a"], MONITORED),
     "monitoring.podMonitor.interval": Change(
@@ -133,6 +152,9 @@ CHANGES: dict[str, Change] = {
     ),
     "monitoring.podMonitor.scrapeTimeout": Change(
         "5s", MONITOR, "spec.podMetricsEndpoints.0.scrapeTimeout", "5s", "5", MONITORED
+    ),
+    "monitoring.podMonitor.tlsConfig": Change(
+        TRUST, MONITOR, "spec.podMetricsEndpoints.0.tlsConfig", TRUST, {"ca": {"file": "/ca"}}, MONITORED
     ),
     "monitoring.prometheusRule.enabled": Change(True, RULE, wrong="no"),
     "monitoring.prometheusRule.kubePrometheus": Change(
@@ -294,6 +316,7 @@ class TestTogether:
                 "podDisruptionBudget.minAvailable and podDisruptionBudget.maxUnavailable",
             ),
             ({"shared": {"install": False}}, "watchNamespaces"),
+            ({"metrics": {"tls": {"clientCertificates": True}}}, "metrics.tls.secretName"),
         ],
     )
     def test_are_refused(self, helm: Helm, wrong: dict[str, Any], words: str) -> None:
@@ -314,6 +337,18 @@ class TestTogether:
         images = [at(result[one], f"{CONTAINER}.image") for one in (CONTROLLER, UNINSTALLER)]
         assert images == [f"splitter@{DIGEST}"] * 2
         assert "- pull" in result[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+
+    def test_metrics_over_tls(self, helm: Helm) -> None:
+        """The controller has the Secret where its settings say, and Prometheus asks over TLS."""
+        found = rendered(helm, merged(nested("metrics.tls.secretName", "cert"), MONITORED), hooks=True)
+        [mount] = [
+            one for one in at(found[CONTROLLER], f"{CONTAINER}.volumeMounts") if one["name"] == "metrics-tls"
+        ]
+        assert mount["readOnly"] is True
+        said = found[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+        assert said == f"metrics_tls: {mount['mountPath']}\n"
+        assert at(found[MONITOR], "spec.podMetricsEndpoints.0.scheme") == "https"
+        assert "metrics-tls" not in str(found[UNINSTALLER])
 
     @pytest.mark.parametrize("changed", [{}, {"podSecurityContext": {"runAsUser": 7}, "securityContext": {}}])
     def test_the_uninstaller_is_as_strict(self, helm: Helm, changed: dict[str, Any]) -> None:

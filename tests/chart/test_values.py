@@ -24,6 +24,8 @@ NOT_VALUES = {
     "templates_dir",
     "http_port",
     "metrics_port",
+    "metrics_tls",
+    "metrics_client_ca",
 }
 KEPT = {
     "description",

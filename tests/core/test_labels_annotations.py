@@ -49,7 +49,7 @@ class TestParsePolicy:
         assert parsed.problems == ()
 
     def test_every_annotation(self) -> None:
-        """Each annotation of the design's table reaches its field."""
+        """Each annotation of the reference reaches its field."""
         parsed = parse_policy(
             {
                 "splitter.io/on-demand-base": "2",

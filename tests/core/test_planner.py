@@ -700,6 +700,48 @@ class TestOneWriteForEach:
         assert planned(observation(free_source(), sets[:250], split=None)).state is not State.REFUSED
 
 
+NEWER_MARK = '{"uid":"uid-web","time":"2026-01-31T12:00:00Z","format":2}'
+
+
+class TestNewerState:
+    """What a newer version has written in a form of its own is not read, and not written."""
+
+    @pytest.mark.parametrize("labelled", [True, False])
+    @pytest.mark.parametrize(
+        ("annotations", "fields"),
+        [
+            ({"splitter.io/taken-over": NEWER_MARK}, {}),
+            ({"splitter.io/taken-over": '{"format":2,"owner":["uid-web"]}'}, {}),
+            ({"splitter.io/replicas": '{"format":7,"replicas":{"wanted":5}}'}, {}),
+            ({}, {"format": 2}),
+            ({}, {"format": 2, "takes_over": False}),
+        ],
+    )
+    def test_is_left_exactly_as_it_is(
+        self, labelled: bool, annotations: dict[str, str], fields: dict[str, object]
+    ) -> None:
+        """Neither a loss nor a removed label moves anything; who is to do what is said."""
+        lost = twin(Pool.SPOT, pods(3, lost=3))
+        was = at_rest(spot=lost)
+        assert planned(was).actions
+        kept = replace(source(labelled=labelled), annotations={**source().annotations, **annotations})
+        found = planned(replace(was, source=kept, split=split(**fields)))
+        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.NEWER_STATE)
+        assert found.untouched
+        assert found.actions == ()
+        assert found.notes == (found.verdict,)
+        assert "reads up to 1. It is left exactly as it is" in found.verdict.message
+        assert "Run the newer version again" in found.verdict.message
+
+    @pytest.mark.parametrize("form", ["1", "0", "-2", "true", '"2"', "null", "[2]", "2.5"])
+    def test_what_is_no_higher_number_says_nothing(self, form: str) -> None:
+        """The form of today, and what nobody of ours has written."""
+        mark = NEWER_MARK.replace("2}", f"{form}}}")
+        kept = replace(source(), annotations={**source().annotations, "splitter.io/taken-over": mark})
+        found = planned(at_rest(source=kept))
+        assert (found.step, found.untouched) == (Step.RUN, False)
+
+
 class TestNamesThatGrow:
     """The names of what is ours are longer than the source's."""
 

@@ -1,6 +1,7 @@
 """`splitter demo`, as the README has people type it first: a control plane of its own, and its verdict."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,11 @@ DEADLINE_S = 900.0
 
 
 def test_keeps_every_promise(tmp_path: Path) -> None:
-    """It judges itself from the recorded pods: exit code 0, and every promise of every step was kept."""
+    """It judges itself from the recorded pods: exit code 0, every promise was kept; the page was shown."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "VIRTUAL_ENV") if name in os.environ}
     cache = str(cache_directory().parents[1])  # where the control plane has been built already
     demo = subprocess.run(
-        [sys.executable, "-m", "splitter", "demo"],
+        [sys.executable, "-m", "splitter", "demo", "--dashboard"],
         env={**kept, "HOME": str(tmp_path), "XDG_CACHE_HOME": cache, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,
@@ -31,6 +32,7 @@ def test_keeps_every_promise(tmp_path: Path) -> None:
     )
     said = demo.stdout + demo.stderr
     assert demo.returncode == 0, said
+    assert re.search(r"open\s+http://127\.0\.0\.1:[0-9]+/", demo.stdout), said
     assert "every promise was kept, in " in demo.stdout, said
     assert "BROKEN" not in said
     assert "Traceback" not in said

@@ -1,13 +1,14 @@
 """What is asked at the start is what manifests/rbac.yaml gives, so that no right is missed in mid-flight."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from rbac import Right, rules
 from splitter.core.errors import SplitterError
+from splitter.core.reasons import Reason
 from splitter.kube.access import check_access
 from splitter.kube.client import Client
 from splitter.kube.paths import REVIEWS, ResourcePath
@@ -18,8 +19,11 @@ ASKING = Right("", "authorization.k8s.io", "selfsubjectaccessreviews", "create")
 class Interrogated(Client):
     """An API server that allows what `may` says, else nothing, and remembers what it was asked."""
 
-    def __init__(self, may: Callable[[Right], bool] = lambda _: False) -> None:
+    def __init__(
+        self, may: Callable[[Right], bool] = lambda _: False, versions: Sequence[str] = ("v1alpha1",)
+    ) -> None:
         self.may = may
+        self.versions = versions  # of Splits, the preferred one first
         self.asked: set[Right] = set()
         self.under_way = 0
         self.most_under_way = 0
@@ -38,8 +42,11 @@ class Interrogated(Client):
 
     async def get(self, path: ResourcePath, **_: str) -> dict[str, Any]:
         """Know every kind."""
-        del path
-        return {}
+        assert path == ResourcePath("/apis/splitter.io")
+        return {
+            "versions": [{"version": one} for one in self.versions],
+            "preferredVersion": {"version": self.versions[0]},
+        }
 
 
 def asked(*namespaces: str, lease: str = "") -> tuple[set[Right], str]:
@@ -113,3 +120,18 @@ class TestStart:
         result, sentence = asked(lease="splitter-system")
         assert result - asked()[0] == lease
         assert "update leases.coordination.k8s.io splitter in namespace splitter-system" in sentence
+
+
+@pytest.mark.parametrize("versions", [("v1beta1",), ("v1beta1", "v1alpha1"), ("v2", "v1")])
+def test_splits_of_a_newer_version(versions: tuple[str, ...]) -> None:
+    """Where a newer splitter has brought another version of its API, this one does not start."""
+    with pytest.raises(SplitterError, match=f"keeps Splits as {versions[0]}") as caught:
+        asyncio.run(check_access(Interrogated(lambda _: True, versions), ()))
+    assert caught.value.reason is Reason.NEWER_STATE
+    assert "Run that version again" in caught.value.message
+
+
+@pytest.mark.parametrize("versions", [("v1alpha1",), ("v1alpha1", "v1alpha0")])
+def test_splits_of_this_version(versions: tuple[str, ...]) -> None:
+    """What is preferred is what counts."""
+    assert asyncio.run(check_access(Interrogated(lambda _: True, versions), ())) == ()

@@ -28,7 +28,7 @@ from kube.server import (
 )
 from splitter.core.errors import SplitterError
 from splitter.core.reasons import Reason
-from splitter.kube.access import check_connection
+from splitter.kube.access import check_connection, patiently
 from splitter.kube.client import KIND_MISSING, TOO_LARGE, WRONG_ANSWER, ApiError
 from splitter.kube.connect import connect
 from splitter.kube.paths import ResourcePath
@@ -320,6 +320,41 @@ class TestCheckConnection:
                 await check_connection(client)
             assert client.server in str(caught.value)
         assert caught.value.reason is reason
+
+
+class TestPatience:
+    async def test_until_somebody_answers(self) -> None:
+        """While connections break it is asked again; the first answer counts."""
+        script = Script().then(*[hang_up()] * 6, json({"gitVersion": "v1.36.3"}))
+        async with connected(script) as client:
+            assert await patiently(lambda: check_connection(client), 60) == "v1.36.3"
+        assert len(script.asked) == 7
+
+    async def test_ends(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Afterwards it is said as if it had been asked once; the log has said that it waits, once."""
+        script = Script().then(hang_up())
+        async with connected(script) as client:
+            with pytest.raises(SplitterError, match="does not answer") as caught:
+                await patiently(lambda: check_connection(client), 3)
+        assert caught.value.reason is Reason.API_UNREACHABLE
+        assert len(script.asked) > 4  # more than one question, which is tried four times
+        [waits] = [record.message for record in caplog.records if "asked again for 3 s" in record.message]
+        assert client.server in waits
+
+    async def test_ends_in_the_middle_of_a_question(self) -> None:
+        """A network that swallows everything does not make it longer."""
+        async with connected(Script().then(silence()), timeout_s=60) as client:
+            with pytest.raises(SplitterError, match=r"has not answered for 0\.2 s") as caught:
+                await patiently(lambda: check_connection(client), 0.2)
+        assert caught.value.reason is Reason.API_UNREACHABLE
+
+    async def test_not_with_a_refusal(self) -> None:
+        """Who is refused is told at once: waiting makes no credentials."""
+        script = Script().then(refusal(401, "Unauthorized", "Unauthorized"))
+        async with connected(script) as client:
+            with pytest.raises(SplitterError, match="refuses these credentials"):
+                await patiently(lambda: check_connection(client), 60)
+        assert len(script.asked) == 1
 
 
 def kubeconfig(folder: Path, server: str) -> Path:

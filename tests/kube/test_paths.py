@@ -74,6 +74,7 @@ class TestPaths:
             "/api/v1/namespaces/shop",
             "/api/v1/nodes/n1",
             "/apis/splitter.io/v1alpha1",
+            "/apis/splitter.io",
             "/version",
         ],
     )
@@ -113,6 +114,7 @@ class TestPaths:
             {"plural": "pods/web"},
             {"api": "/apis/../api/v1"},
             {"api": "https://elsewhere/api/v1"},
+            {"api": "/apis/apps"},
         ],
     )
     def test_incomplete(self, pieces: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The replay: arithmetic that can be checked by hand, and the claims of the design on public traces."""
+"""The replay: arithmetic that can be checked by hand, and the claims of docs/replay.md on public traces."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +113,7 @@ class TestArithmetic:
 
 
 class TestPublicTraces:
-    """What the design claims, on traces of AWS in which nodes go every few minutes."""
+    """What docs/design/rebalancing.md claims, on traces of AWS in which nodes go every few minutes."""
 
     GIVEN = Assumptions()
 

@@ -29,14 +29,14 @@ class Billed(Story):
         """Count from now on."""
         self.pod_s, self.desired_s = {Pool.ON_DEMAND: 0, Pool.SPOT: 0}, 0
 
-    def restart(self, away_s: int) -> None:
+    def restart(self, away_s: int, as_what: str = "splitter is back") -> None:
         """Have splitter end, and another begin a while later with nothing but what the cluster knows."""
         self._away_until = self.cluster.now + away_s
         judge = self.splitter.judge
         self.splitter = Splitter(self.cluster, Rules())
         self.splitter.judge = judge
         self.splitter.wake_at = self._away_until
-        self.happens(f"splitter is away for {away_s} s")
+        self.happens(f"{as_what} after {away_s} s")
 
     def used(self) -> Usage:
         """Return what the Split tells."""
@@ -64,7 +64,7 @@ class Billed(Story):
 
 @pytest.fixture(scope="module")
 def day() -> Billed:
-    """Return a day with a loss every three hours, three restarts and a change of leader."""
+    """Return a day with a loss every three hours, eight restarts, and a change of leader amid a loss."""
     story = Billed("A day")
     story.label(on_demand_base="2", spot_percent="80")
     story.wait(60)
@@ -73,6 +73,8 @@ def day() -> Billed:
         match hour % 6:
             case 0:
                 story.notice("spot-a")
+                if hour == 12:
+                    story.restart(away_s=10, as_what="another one leads")
                 story.wait(120)
                 story.vanish("spot-a")
             case 1:

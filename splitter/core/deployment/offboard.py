@@ -1,4 +1,4 @@
-"""The steps of giving back, from the removed label to no trace (handover.md, rows 13 to 21).
+"""The steps of giving back, from the removed label to no trace (H30 to H38).
 
 The planner calls one of these a reconcile. Availability is moved by `replica_moves`; here stand the order of
 the writes and their sentences. The mark goes after everything it stands for, the Split last.
@@ -33,14 +33,14 @@ from splitter.core.twins.write_order import restored_costs
 
 
 def unpause(this: PlanInput) -> Plan:
-    """Unpause once a ReplicaSet is attached (row 14)."""
+    """Unpause once a ReplicaSet is attached (H33)."""
     note = Note(Reason.GIVING_BACK, "its pods are its own again; unpaused")
     actions = (SetPaused(paused=False, resource_version=this.source.resource_version),)
     return Plan(Step.UNPAUSE, State.GIVING_BACK, note, actions, (note,), requeue_after_s=AT_ONCE_S)
 
 
 def shrink_ours(this: PlanInput) -> Plan:
-    """Shrink ours beside a source that runs its own (row 16)."""
+    """Shrink ours beside a source that runs its own (H34)."""
     if paused := [twin for twin in this.observed.twins if twin.paused and not waits_for_pods(twin)]:
         # Somebody has resumed the source after they were paused: cut off in a roll, they could not shrink.
         note = Note(
@@ -55,7 +55,7 @@ def shrink_ours(this: PlanInput) -> Plan:
 
 
 def clean_up(this: PlanInput) -> Plan:
-    """Take every trace away: same-template ReplicaSets, then the others back, twins, mark, Split."""
+    """Take every trace away (H35): same-template ReplicaSets, then the others back, twins, mark, Split."""
     if this.observed.split is None and (
         this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
     ):
@@ -115,14 +115,14 @@ def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
 
 
 def offboard(this: PlanInput) -> Plan:
-    """Let the twins' pods go, once nothing more urgent is to do (row 19)."""
+    """Let the twins' pods go, once nothing more urgent is to do (H37)."""
     if not restless(this):
         return adoption.offboard(this)
     return replace(twins_steps.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, requeue_after_s=POLL_S)
 
 
 def reattach(this: PlanInput) -> Plan:
-    """Give a ReplicaSet with pods its labels back, where no twin is left (row 20)."""
+    """Give a ReplicaSet with pods its labels back, where no twin is left (H38)."""
     active = [rs for rs in this.observed.attached_as(Attachment.PARKED) if holds_replicas(rs)]
     largest = max(active, key=lambda rs: (rs.template_hash == this.source.template_hash, rs.spec_replicas))
     note = Note(Reason.GIVING_BACK, f"{largest.name} goes back with {largest.spec_replicas} replicas")
@@ -131,6 +131,6 @@ def reattach(this: PlanInput) -> Plan:
 
 
 def hand_back(this: PlanInput) -> Plan:
-    """Move replicas from the twins of a StatefulSet to itself (row 21)."""
+    """Move replicas from the twins of a StatefulSet to itself (H72)."""
     moved = replica_moves.towards_source(this.observed, this.source)
     return moving(this, moved, State.GIVING_BACK, Reason.GIVING_BACK, (0, 0))

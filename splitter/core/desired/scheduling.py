@@ -13,7 +13,7 @@ MAX_REQUIREMENTS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NodePresets:
-    """What tells spot nodes from others, for affinity and tolerations (rebalancing.md, section 1).
+    """What tells spot nodes from others, for affinity and tolerations (R1).
 
     `spot_terms` and `on_demand_terms` are nodeSelectorTerms, ORed; `spot_tolerations` are what spot
     nodes' taints ask for.

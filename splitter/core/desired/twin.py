@@ -19,7 +19,7 @@ from splitter.core.model import Pool
 _NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet
 
 # An emergency in mid-roll puts the last available template back, read from its ReplicaSet
-# (handover.md, "Rolling"): the current one and one before it have to exist.
+# (H67): the current one and one before it have to exist.
 REVISION_HISTORY_LIMIT: Final = 2
 
 # The numbers of a roll are written by splitter together with a template, from the room there is at

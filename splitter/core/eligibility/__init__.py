@@ -3,7 +3,7 @@
 The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
 the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
 workload that is split: it is kept as it is, and the objection is reported. `advice` says what is allowed,
-but better known. Source of the rules: handover.md, "Eligibility" and "RelatedObjects".
+but better known. Source: H11 to H14.
 """
 
 from collections.abc import Sequence

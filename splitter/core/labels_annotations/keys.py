@@ -54,6 +54,10 @@ ANNOTATION_KEEP: Final = "splitter.io/keep"
 LABEL_PLACEHOLDER: Final = "splitter.io/placeholder"
 ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
 
+# The form of what splitter writes down about a workload: in the mark, in the saved replicas, in the Split's
+# spec. A version that an older one would misread writes a higher number there (docs/adr/0044).
+STATE_FORMAT: Final = 1
+
 # Annotations of ours.
 ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
@@ -93,7 +97,7 @@ LABEL_VALUE_MAX: Final = 63
 _HASH_LENGTH: Final = 8
 # Kubernetes names a ReplicaSet `<deployment>-<hash of at most 10>`, within the 253 of a DNS
 # subdomain; and labels a StatefulSet's pods with `<statefulset>-<hash of 10>`, within 63. Twins of
-# 57 characters and more are accepted by the API and never get a pod (handover.md).
+# 57 characters and more are accepted by the API and never get a pod (H73).
 _LONGEST_GUARD: Final = 253 - len("-guard")
 _LONGEST_TWIN_NAME: Final = {"Deployment": 253 - 11, "StatefulSet": 63 - 11}
 

@@ -11,6 +11,9 @@ from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Note
 from splitter.core.reasons import Reason
 
+# Said in a sentence: no number with very many digits.
+_MOST = 2**31 - 1
+
 
 @unique
 class LabelState(StrEnum):
@@ -75,11 +78,31 @@ def ownership_mark_value(uid: str, now: datetime) -> str:
     return json.dumps({"uid": uid, "time": f"{time}Z"}, separators=(",", ":"))
 
 
+def format_of(text: str | None) -> int:
+    """Return the form in which an annotation of ours is written; 1 where it says nothing that can be read.
+
+    >>> format_of('{"uid":"u-1","time":"2026-01-31T12:00:00Z","format":2}')
+    2
+    """
+    try:
+        read: object = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return 1
+    return checked_format(read.get("format") if isinstance(read, dict) else None)
+
+
+def checked_format(found: object) -> int:
+    """Return a format number; 1, that of the first version, for what is none. Anybody may have written it."""
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        return 1
+    return min(found, _MOST)
+
+
 def parse_ownership_mark(text: str | None) -> OwnershipMark | None:
     """Return the mark, or None when there is none or nobody of ours wrote it.
 
     A mark that does not parse counts as no mark: beside twins or parked ReplicaSets the source is
-    recognised as ours again and marked anew (handover.md, row 4).
+    recognised as ours again and marked anew (H22).
     """
     try:
         read: object = json.loads(text or "")

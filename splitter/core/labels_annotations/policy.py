@@ -53,7 +53,7 @@ class ParsedPolicy:
     """What annotations ask for; `policy` is None when any of them cannot be obeyed.
 
     `problems` holds warnings too (an unknown annotation), which refuse nothing. `levels` names
-    where each annotation's value came from, in the order of the design's table.
+    where each annotation's value came from, in the order of docs/reference/annotations.md.
     """
 
     policy: Policy | None

@@ -15,7 +15,7 @@ from typing import Final, Generic, Literal, TypeVar
 from splitter.core.evictions import Evictions
 from splitter.core.model import Mode, RolloutOrder, SpotAffinity
 
-# The longest the back-off doubles the soak to (rebalancing.md, Hmax): a longer one has no meaning.
+# The longest the back-off doubles the soak to (R25): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600
 # Grace is waited out with fewer replicas than asked for: beyond a day it is a typing error.
 MAX_GRACE_S: Final = 86400

@@ -5,7 +5,7 @@ planner counts pods by it. The same preset table that classifies nodes (`capacit
 node affinity and the tolerations of the twins, so that what we ask for and what we recognise cannot
 drift apart. `signals` reads the notices, `fit` counts free room, `spot_supply` says whether more could be
 had. Nothing here decides about replicas.
-Source: design, "Rebalancing", sections 1 and 2.
+Source: R1 to R11.
 """
 
 from splitter.core.nodes.capacity import (

@@ -4,7 +4,7 @@ Every row may say something, and what they say must agree; but for an overriding
 word. Nothing said, or a contradiction = unknown, counted as on-demand.
 `kube.observe` classifies nodes with it (through `signals.assess`), `desired` builds the twins' affinity
 and tolerations from it. Static by configuration, never guessed from the nodes of the moment: a changed
-template is a rollout. Source: design, "Rebalancing", section 1.
+template is a rollout. Source: R1 to R3.
 """
 
 from collections.abc import Iterable, Mapping

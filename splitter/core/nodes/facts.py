@@ -34,7 +34,7 @@ class Health(StrEnum):
 
 @unique
 class Tier(StrEnum):
-    """How sure and how soon a signal is (design, "Rebalancing", section 2)."""
+    """How sure and how soon a signal is (R5)."""
 
     NOTICE = "T0"
     GONE = "T1"

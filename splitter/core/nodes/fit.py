@@ -4,7 +4,7 @@ The observer calls `count_headroom` with what each node holds; the result is `Re
 opens the window in which spot is asked for replicas after a loss. It is counted per node, never as a
 cluster-wide sum: 16 nodes with half a replica of room each have room for none. It does not know about
 anti-affinity, topology spread, host ports or volumes, so it may be too high: such a replica stays
-Pending, which costs nothing. Source: design, "Rebalancing", section 3.
+Pending, which costs nothing. Source: R11.
 """
 
 from collections.abc import Iterable, Mapping

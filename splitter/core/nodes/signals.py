@@ -2,7 +2,7 @@
 
 `kube.observe` calls `assess` for each Node that changed. The truth is in taints and conditions; Events
 only make it faster. Nothing here waits for kube-controller-manager: Ready turns Unknown after 40..50 s,
-and a notice is worth most in its first second. Source: design, "Rebalancing", section 2.
+and a notice is worth most in its first second. Source: R4 to R8.
 """
 
 import re

@@ -3,8 +3,8 @@
 `kube.observe` asks `spot_blocked` in each reconcile; the answer becomes `Observation.blocked`. Two signals
 are understood: the groups that cluster-autoscaler has stopped asking for (its status ConfigMap, `Backoff`),
 and the NodeClaims for which Karpenter found no machine (`InsufficientCapacityError`). A wrong yes costs
-on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked. Source:
-design, "Rebalancing", section 2; docs/adr/0014.
+on-demand replicas for minutes, a wrong no costs the grace: when in doubt, spot is not blocked.
+Source: R10; docs/adr/0014.
 """
 
 import re

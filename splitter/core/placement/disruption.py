@@ -1,4 +1,4 @@
-"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted`.
+"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted` (P10).
 
 It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as

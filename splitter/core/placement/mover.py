@@ -1,4 +1,4 @@
-"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say.
+"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say (P10).
 
 `place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
 stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder

@@ -1,8 +1,8 @@
-"""Which ordinals are on on-demand: the base, what emergencies add, and what has not earned its return yet.
+"""Which ordinals are on on-demand: the base, what emergencies add, and what has not earned its return.
 
 `place` calls this before it looks for a move. The set only says where a pod is born the next time:
 changing it restarts nothing. So what is missing joins at once, and what returns leaves one at a time, when
-its move is due.
+its move is due. Source: P6 to P9.
 """
 
 from collections.abc import Iterator

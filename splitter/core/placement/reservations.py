@@ -1,4 +1,4 @@
-"""The placeholder: a pod that asks for what a member asks for, in the pool that the member is to move to.
+"""The placeholder: a pod that asks for what a member asks for, in the pool that the member moves to (P21).
 
 `table` has it made and let go. It proves that there is room (an autoscaler buys a node for it where
 there is none), keeps others out of it while the member ends, and, on spot, stands for the soak in its place.

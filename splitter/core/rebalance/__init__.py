@@ -6,9 +6,8 @@ write, the state to persist, the sentences for people and the time of the next l
 Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts. `placement` has
 no counts to write and asks `losses` only: what was lost, and how long spot has to stand until it is trusted.
 
-`state` holds the words, `steps` the page's four steps (losses, credits, on-demand, spot), `cause`
-why they are so, `sentences` what people read, `decide` puts them in order. Source: design, "Rebalancing",
-section 3.
+`state` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `cause` why they are so,
+`sentences` what people read, `decide` puts them in order. Source: R20 to R49.
 """
 
 from splitter.core.rebalance.cause import Cause

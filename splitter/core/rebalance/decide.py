@@ -46,7 +46,7 @@ def decide(
 
     Counts in replicas; `requeue_after_s` in seconds. Never raises: inputs that contradict each other (more
     ready replicas than asked for, instants of the future) are read the safe way.
-    Source: design, "Rebalancing", section 3; deviations from its pseudo-code: docs/adr/0010.
+    Source: R20 to R49; docs/adr/0010.
 
     Example: N = 20 at 80 % stands at 4 + 16. Six spot nodes with a replica each get a notice: on-demand
     goes to 10 in this very call; spot keeps its doomed replicas, and asks for one more as a probe when they

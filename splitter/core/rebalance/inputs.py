@@ -1,7 +1,7 @@
 """What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
 
 The planner calls this in each reconcile in which nothing parked has pods. It only counts; the rules of
-counting stand in rebalancing.md, section 3, and on `RebalanceInput`.
+counting stand in R21 to R23 and on `RebalanceInput`.
 """
 
 from datetime import datetime, timedelta

@@ -18,9 +18,9 @@ RELEASE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The time constants of the page that are no annotation; settings may shorten them.
+    """The time constants that are no annotation (R25, R33, R34, R41 to R44); settings may shorten them.
 
-    H0 is `Policy.soak_s` and the grace `Policy.grace_s`, since users choose those.
+    The soak is `Policy.soak_s` and the grace `Policy.grace_s`, since users choose those.
     """
 
     soak_max_s: float = 3600.0

@@ -1,7 +1,7 @@
-"""The four steps of a decision, in the order of the design page: losses, credits, on-demand, spot.
+"""The four steps of a decision, in this order: losses, credits, on-demand, spot.
 
 Called by `decide` only. Each step takes what the one before found out and returns new data; none of
-them writes sentences. The names in backquotes are the page's ("Rebalancing", section 3).
+them writes sentences. Source: R20 to R49.
 """
 
 from collections.abc import Iterator
@@ -109,7 +109,7 @@ class Figures:
 
 
 def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> RebalanceState:
-    """Step 1: charge new losses once, back off, and remember since when things have been as they are.
+    """Step 1 (R21 to R25): charge new losses once, back off, and remember since when things are as they are.
 
     A loss is a node, not a pod: a pod that ends on a healthy node (rollout, eviction, out of memory)
     says nothing about spot.
@@ -173,7 +173,7 @@ def remembering(observed: RebalanceInput, state: RebalanceState) -> RebalanceSta
 
 
 def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuning: Tuning) -> Figures:
-    """Step 2: how much of spot counts, for raising on-demand and for lowering it.
+    """Step 2 (R31, R33): how much of spot counts, for raising on-demand and for lowering it.
 
     `up` is optimistic while healthy (a scale-out's pods count while their nodes are being bought),
     `down` is earned: only replicas that have stood for the soak.
@@ -200,7 +200,7 @@ def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
 
 
 def on_demand_replicas(figures: Figures) -> int:
-    """Step 3: raise by what is missing at once, lower in steps, never below what N needs.
+    """Step 3 (R30 to R35): raise by what is missing at once, lower in steps, never below what N needs.
 
     What a policy change asks for beyond what is missing waits for room, so that planned moves never
     hold more than N + S. What is held beyond N + S, after a scale-in for instance, goes without steps.
@@ -229,7 +229,7 @@ def on_demand_replicas(figures: Figures) -> int:
 
 
 def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
-    """Step 4a: double the window when everything last asked for is ready; forget it after the loss."""
+    """Step 4a (R41): double the window when everything last asked for is ready; forget it after the loss."""
     if not state.lost:
         return replace(state, window=tuning.capacity_probe_replicas, asked=None)
     ready, window = observed.spot_ready, state.window
@@ -241,7 +241,7 @@ def widen(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> Re
 
 
 def spot_replicas(figures: Figures, on_demand: int) -> int:
-    """Step 4: ask for what is wanted, within N + S, and give back only what is spare.
+    """Step 4 (R40 to R47): ask for what is wanted, within N + S, and give back only what is spare.
 
     `on_demand` is what step 3 decided: the two lowerings of one reconcile share one surplus.
     """

@@ -1,8 +1,8 @@
 """The steps that only a source has that is scaled to 0: N saved, followed, shown, and the last traces.
 
-The planner calls one of these a reconcile, by the table of `zeroing`. What they have in common with
+The planner calls one of these a reconcile, by the table of `statefulset.table`. What they have in common with
 Deployments is in `onboard`, `twins.steps` and `offboard`. None scales anything: N is written before the first
-scale-down, with the resourceVersion that it was read from.
+scale-down, with the resourceVersion that it was read from (H70, H71).
 """
 
 from splitter.core.actions import Action, DeleteSplit, DeleteTwin, ReleaseSource, SaveReplicas, ShowReplicas

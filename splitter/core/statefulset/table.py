@@ -3,7 +3,7 @@
 The source is scaled to 0 while its twins grow, and N is kept in an annotation and on the Split. So there is
 nothing to pause and to park: the source itself holds replicas as a parked ReplicaSet does, and MAKE and BREAK
 move them (`replica_moves`). `next_step` is tried top down, the first row that matches acts; every row is
-level-triggered and idempotent. Source: handover.md, "StatefulSets".
+level-triggered and idempotent. Source: H70 to H76.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 These are taking over, and dividing N otherwise because somebody changed the policy, of a whole namespace
 perhaps. `onboard` and `steps` ask here before they begin one, the reconciler counts who is at it. What is
 lost, covered, scaled or returning never waits, and neither do rolls: they come with the source's own
-rollout, or when `splitter rollout` asks for them. Source of the rule: handover.md, "Voluntary moves".
+rollout, or when `splitter rollout` asks for them. Source: H10.
 """
 
 from splitter.core.division import base_replicas

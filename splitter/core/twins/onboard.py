@@ -1,6 +1,6 @@
 """The steps from a label to a parked source: eligibility, Split and mark, pause, park.
 
-The planner calls one of these a reconcile (handover.md, rows 2 to 8). Each is idempotent; none counts
+The planner calls one of these a reconcile (H21 to H26). Each is idempotent; none counts
 replicas.
 """
 
@@ -33,7 +33,7 @@ from splitter.core.twins import replica_moves
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
 
-# Three foreign unpauses within this time are a write conflict, and we give way (handover.md, row 6).
+# Three foreign unpauses within this time are a write conflict, and we give way (H50).
 WRITE_CONFLICT_WINDOW_S, MAX_WRITE_CONFLICTS = 600.0, 3
 # Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
 _ABOUT_OTHERS = frozenset(
@@ -50,7 +50,7 @@ _ABOUT_OTHERS = frozenset(
 
 
 def nothing(this: PlanInput) -> Plan:
-    """Say that nothing is to do (row 2, or a source without label)."""
+    """Say that nothing is to do (H30, or a source without label)."""
     if this.observed.split is not None and this.observed.split.conflict:
         message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
         left = (
@@ -70,7 +70,7 @@ def _about_what(this: PlanInput) -> str:
 
 
 def consider(this: PlanInput) -> Plan:
-    """Refuse, or take over: the Split first, then the mark (row 3)."""
+    """Refuse, or take over: the Split first, then the mark (H3, H21)."""
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
@@ -133,20 +133,20 @@ def _mark(this: PlanInput) -> SetOwnershipMark:
 
 
 def adopt(this: PlanInput) -> Plan:
-    """Take as ours again what bears no valid mark (row 4)."""
+    """Take as ours again what bears no valid mark (H22)."""
     note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
     actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
 
 
 def create_split(_: PlanInput) -> Plan:
-    """Write the Split anew (row 5); what cannot wait for it comes first (`planner`)."""
+    """Write the Split anew (H23); what cannot wait for it comes first (`planner`)."""
     note = Note(Reason.TAKEN_OVER, "the Split object is written anew")
     return Plan(Step.CREATE_SPLIT, State.TAKING_OVER, note, (EnsureSplit(takes_over=True),))
 
 
 def claim(this: PlanInput) -> Plan:
-    """Make the source the owner of what an earlier one of this name left behind (row 5)."""
+    """Make the source the owner of what an earlier one of this name left behind (H23)."""
     orphans = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.orphaned]
     actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
@@ -161,7 +161,7 @@ def parked(this: PlanInput, rs: ReplicaSetView) -> Park:
 
 
 def pause(this: PlanInput) -> Plan:
-    """Pause; with something parked it is a write conflict, counted after the write (row 6)."""
+    """Pause; with something parked it is a write conflict, counted after the write (H24, H50)."""
     actions = (SetPaused(paused=True, resource_version=this.source.resource_version),)
     # A source whose spec was never changed was never paused: it was created anew, and resumed by nobody.
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
@@ -189,7 +189,7 @@ def recent_write_conflicts(observed: Observation, now: datetime) -> tuple[dateti
 
 
 def wait_controller(this: PlanInput) -> Plan:
-    """Wait for the Deployment controller (rows 7, 13, 15)."""
+    """Wait for the Deployment controller (H25, H31, H36)."""
     state = under_way(this) if LABEL_SPLIT in this.source.labels else State.GIVING_BACK
     note = Note(Reason.WAITING_FOR_CONTROLLER, "waiting for the Deployment controller to catch up")
     return Plan(Step.WAIT_CONTROLLER, state, note, requeue_after_s=POLL_S)
@@ -212,7 +212,7 @@ def not_calm(pods: Iterable[PodView]) -> Note | None:
 
 
 def wait_rollout(this: PlanInput) -> Plan:
-    """Let the source's own rollout end, before its pods change their owner (row 6)."""
+    """Let the source's own rollout end, before its pods change their owner (H24)."""
     note = Note(Reason.ROLLOUT_IN_PROGRESS, f"waiting for the source's own rollout: {this.source.rollout}")
     return Plan(Step.WAIT_ROLLOUT, State.HELD, note, notes=(note,))
 

@@ -1,4 +1,4 @@
-"""When a twin gets a new template, and with which rollout numbers (handover.md, "Rolling").
+"""When a twin gets a new template, and with which rollout numbers (H60 to H66).
 
 One twin at a time; never below N where surge is allowed. The numbers are absolute (two twins rolling
 with the source's percentages made 14 of 13 allowed pods) and are written only with a template. The

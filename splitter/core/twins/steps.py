@@ -1,6 +1,6 @@
 """The step of a workload that is ours: twins exist, counts are right, templates are current.
 
-The planner calls `run` while the label is there and nothing is attached (handover.md, rows 9 to 12):
+The planner calls `run` while the label is there and nothing is attached (H28):
 one batch of writes towards the first of these that is not so. While anything parked has pods, MAKE and
 BREAK move replicas (`replica_moves`); afterwards `rebalance.decide` owns the counts, and a template is
 rolled only when there is no count to write.
@@ -59,7 +59,7 @@ def run(this: PlanInput) -> Plan:
 
 
 def _trimmed(this: PlanInput, plan: Plan) -> Plan:
-    """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (row 12).
+    """Delete the oldest parked ReplicaSets beyond the source's own limit when nothing else is due (H28, H48).
 
     Each foreign unpause leaves one more, and the Deployment controller no longer clears them away. Those that
     keep the template of pods that run stay whatever the limit says: the pods go back with it.

@@ -1,8 +1,7 @@
 """The order of a reconcile's writes: raises first, lowerings only once the doomed will go first.
 
 `steps` and `offboard` ask here with the counts that they want. What makes a ReplicaSet pick the right pods
-is the deletion cost (handover.md, "av(x) is counted from pods"); users' own costs are remembered and put
-back.
+is the deletion cost (H7); users' own costs are remembered and put back. Source: H6 to H9, R48.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from splitter.kube.parse.external_signals import (
     refusal,
 )
 from splitter.kube.parse.fields import Raw, instant, quantity
-from splitter.kube.parse.nodes import node_facts
+from splitter.kube.parse.nodes import node, node_facts
 from splitter.kube.parse.pods import COST_BEFORE, DELETION_COST, pod, pod_request
 from splitter.kube.parse.splits import namespace, placement, split
 from splitter.kube.parse.template_sets import template_set
@@ -30,6 +30,7 @@ __all__ = [
     "event_reason",
     "instant",
     "namespace",
+    "node",
     "node_event",
     "node_facts",
     "owned",

@@ -3,8 +3,17 @@
 from collections.abc import Sequence
 from sys import intern
 
-from splitter.core.nodes import Condition, NodeFacts, Taint
-from splitter.kube.parse.fields import Raw, maybe_instant, quantity
+from splitter.core.nodes import Condition, NodeFacts, Taint, slim
+from splitter.kube.asks import Assess
+from splitter.kube.parse.fields import Raw, instant, maybe_instant, quantity
+from splitter.kube.records import NodeRecord
+
+
+def node(assess: Assess, raw: Raw) -> NodeRecord:
+    """Parse a node and assess it; of the facts only those are kept that others may add to."""
+    metadata = raw["metadata"]
+    created, facts = instant(metadata["creationTimestamp"]), slim(node_facts(raw))
+    return NodeRecord("", metadata["uid"], int(metadata["resourceVersion"]), created, facts, assess(facts))
 
 
 def node_facts(raw: Raw) -> NodeFacts:

@@ -1,6 +1,6 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
-from splitter.core.labels_annotations import source_of_split
+from splitter.core.labels_annotations import checked_format, source_of_split
 from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
@@ -31,6 +31,7 @@ def split(raw: Raw) -> SplitRecord:
         conflicting_writer=str(status.get("fighter", "")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
+        format=checked_format(spec.get("format")),
         rebalance=remembered if isinstance(remembered, dict) else {},
         good_annotations=texts(good) if isinstance(good, dict) else None,
         status=packed(status),

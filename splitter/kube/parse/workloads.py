@@ -291,7 +291,7 @@ def _paused_by(metadata: Raw, *, ours: bool) -> str | None:
 
 
 def _unpaused_by_manifest(metadata: Raw, spec: Raw) -> str | None:
-    """Name the writer whose manifest says `paused: false` (handover.md, "Eligibility")."""
+    """Name the writer whose manifest says `paused: false` (H11)."""
     if not spec.get("paused") and (manager := _paused_by(metadata, ours=False)) is not None:
         return f"the manifest applied by {manager}"
     applied = metadata.get("annotations", {}).get(LAST_APPLIED)

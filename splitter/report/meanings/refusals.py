@@ -131,6 +131,16 @@ REFUSALS: Final = {
         "A Deployment `db-sts` and a StatefulSet `db` would have a `Split` of the same name.",
         "Split one of them only, or rename one.",
     ),
+    Reason.NEWER_STATE: Meaning(
+        "Warning",
+        (
+            "A newer splitter has split the workload, and this one cannot read what that wrote down. Nothing"
+            " is touched, not even the status. Where the API server keeps Splits in another version, splitter"
+            " does not start."
+        ),
+        "Run the newer version again; to stay with this one, have that one give back first"
+        " ([how](../upgrade.md#back)).",
+    ),
     Reason.VOLUME_READ_WRITE_ONCE: Meaning(
         "Warning",
         (

@@ -1,7 +1,7 @@
 """The columns of the table: which figures each has, how they are written, and what splitter is to reach.
 
 Pure. `rounds` measures the figures by these keys, `report` prints them. The targets are the last row of the
-design's measured table (bar.md).
+table of docs/compare.md.
 """
 
 import math
@@ -109,4 +109,4 @@ COLUMNS = (
         (_LOST_NOTHING, Figure("max"), Figure("over the bound", at_most=0)),
     ),
 )
-"""In the order of the design's table, and what it has not at the end of each group."""
+"""In the order of that table, and what it has not at the end of each group."""

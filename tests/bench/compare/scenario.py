@@ -1,7 +1,7 @@
 """What is played: the numbers of the comparison, in one place, and the same for every system.
 
 `rounds` acts them out, `columns` says what is to be reached with them, `report` prints them beside the
-figures. Source: the design's measured table (N = 20, 80 % on spot, 4 + 8 nodes, Ready after 5 s).
+figures. Source: docs/compare.md (N = 20, 80 % on spot, 4 + 8 nodes, Ready after 5 s).
 """
 
 from dataclasses import dataclass

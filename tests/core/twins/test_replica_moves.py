@@ -71,7 +71,7 @@ class TestTowardsTheTwins:
         assert towards_twins(observation(sets=[parked], **pair()), policy)["web-on-demand"] == 5
 
     def test_the_oldest_parked_one_goes_first(self) -> None:
-        """An intruder is the youngest and may have the better image; the order is the design's."""
+        """An intruder is the youngest and may have the better image; the order is that of H56."""
         old = replica_set("web-old", of=pods(5), age_s=99)
         young = replica_set("web-young", of=pods(5), age_s=9)
         assert towards_twins(observation(sets=[young, old], **pair(4, 0))) == {"web-old": 1}

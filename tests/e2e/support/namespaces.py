@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Protocol
 
-from e2e.support.controller import Controller
 from e2e.support.planted import verify_kept, verify_kept_in
 from e2e.support.shop import DEADLINE_S, JsonObject, Shop
 from splitter.sandbox import Sandbox
@@ -18,7 +18,20 @@ _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _NUMBERS = itertools.count()
 
 
-def open_shop(sandbox: Sandbox, controller: Controller, name: str = "") -> Iterator[Shop]:
+class Watching(Protocol):
+    """A controller that looks after the namespace: its log, and that it lives."""
+
+    def check(self) -> None:
+        """Raise SandboxError when it should run and does not."""
+
+    def logged(self) -> int:
+        """Return how long the log is, in bytes."""
+
+    def said(self, after: int = 0) -> str:
+        """Return the log, whole or what was added after it had so many bytes."""
+
+
+def open_shop(sandbox: Sandbox, controller: Watching, name: str = "") -> Iterator[Shop]:
     """Make a namespace; afterwards delete all workloads in it, and look for what splitter must not say.
 
     The empty namespace stays: to end one costs as much as to split a workload (160 requests).

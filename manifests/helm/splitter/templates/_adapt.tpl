@@ -101,6 +101,8 @@ with "splitter" begins with the full name instead (templates/_names.tpl).
 {{- define "splitter.settingsFile" -}}
 {{- $settings := deepCopy .Values.settings }}
 {{- if .Values.watchNamespaces }}{{ $_ := set $settings "watch_namespaces" .Values.watchNamespaces }}{{ end }}
+{{- if .Values.metrics.tls.secretName }}{{ $_ := set $settings "metrics_tls" "/etc/splitter-metrics" }}{{ end }}
+{{- if .Values.metrics.tls.clientCertificates }}{{ $_ := set $settings "metrics_client_ca" "/etc/splitter-metrics/ca.crt" }}{{ end }}
 {{- toYaml $settings }}
 {{- end }}
 

@@ -9,13 +9,19 @@
 {{- end }}
 {{- $meta := $spec.template.metadata }}
 {{- $annotations := merge (dict) $values.podAnnotations ($meta.annotations | default dict) }}
-{{- if or $values.settings $values.watchNamespaces }}
+{{- if or $values.settings $values.watchNamespaces $values.metrics.tls.secretName }}
 {{- $_ := set $annotations "checksum/settings" (include "splitter.settingsFile" .root | sha256sum) }}
 {{- end }}
 {{- if $annotations }}{{ $_ := set $meta "annotations" $annotations }}{{ end }}
 {{- $_ := set $meta "labels" (merge $meta.labels (include "splitter.labels" .root | fromYaml) $values.podLabels) }}
 {{- include "splitter.pod" (dict "root" .root "pod" $spec.template.spec) }}
-{{- include "splitter.container" (dict "root" .root "container" (first $spec.template.spec.containers)) }}
+{{- $container := first $spec.template.spec.containers }}
+{{- include "splitter.container" (dict "root" .root "container" $container) }}
+{{- with $values.metrics.tls.secretName }}
+{{- $mount := dict "name" "metrics-tls" "mountPath" "/etc/splitter-metrics" "readOnly" true }}
+{{- $_ := set $container "volumeMounts" (append $container.volumeMounts $mount) }}
+{{- $_ := set $spec.template.spec "volumes" (append $spec.template.spec.volumes (dict "name" "metrics-tls" "secret" (dict "secretName" .))) }}
+{{- end }}
 {{- end }}
 
 {{/* Of: root, pod. */}}
@@ -69,6 +75,8 @@
 {{- $endpoint := first .object.spec.podMetricsEndpoints }}
 {{- if $values.interval }}{{ $_ := set $endpoint "interval" $values.interval }}{{ end }}
 {{- if $values.scrapeTimeout }}{{ $_ := set $endpoint "scrapeTimeout" $values.scrapeTimeout }}{{ end }}
+{{- if .root.Values.metrics.tls.secretName }}{{ $_ := set $endpoint "scheme" "https" }}{{ end }}
+{{- if $values.tlsConfig }}{{ $_ := set $endpoint "tlsConfig" $values.tlsConfig }}{{ end }}
 {{- end }}
 
 {{- define "splitter.prometheusRule" -}}

@@ -1,0 +1,201 @@
+"""What the first view says: figures of all workloads, nodes that go, decisions, and one row a workload.
+
+Pure but for the model that it reads: nothing here renders.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+
+from splitter.core.names import Key
+from splitter.core.nodes import Health, NodeState
+from splitter.core.savings import Saving
+from splitter.dashboard.history import KEPT, Moment
+from splitter.dashboard.model import Model
+from splitter.dashboard.workload_status import Decision, WorkloadStatus
+
+LATEST = 6
+_TOGETHER = KEPT / 900
+ZONE = "topology.kubernetes.io/zone"
+_WORKLOADS_NAMED = 8  # of those that stand on a node that goes
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """All workloads together."""
+
+    workloads: int
+    at_rest: int
+    desired: int
+    ready: int
+    cover: int
+    on_spot: float | None
+    """The share of ready replicas on spot now."""
+    saved: float | None
+    """The share that was saved since it is counted, on-demand and spot at assumed prices."""
+    saved_since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A node that is announced to go, or gone, with replicas on it or without."""
+
+    name: str
+    pool: str
+    zone: str
+    gone: bool
+    signal: str
+    deadline: datetime | None
+    replicas: int
+    workloads: tuple[tuple[Key, int], ...]
+    more: int
+    """Workloads that are not named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A decision about a workload."""
+
+    key: Key
+    decision: Decision
+
+
+def element_id(key: Key) -> str:
+    """Return a name for the row of a workload, of letters and digits only."""
+    return "w" + hashlib.sha256(f"{key.kind}/{key}".encode()).hexdigest()[:16]
+
+
+def figures(model: Model) -> Figures:
+    """Return the sums."""
+    statuses = list(model.statuses.values())
+    on_demand, spot = (sum(getattr(one, pool).ready for one in statuses) for pool in ("on_demand", "spot"))
+    usages = [one.usage for one in statuses if one.usage is not None]
+    return Figures(
+        workloads=len(statuses),
+        at_rest=sum(one.at_rest for one in statuses),
+        desired=sum(one.desired for one in statuses),
+        ready=sum(one.ready for one in statuses),
+        cover=sum(one.cover for one in statuses),
+        on_spot=spot / (spot + on_demand) if spot + on_demand else None,
+        saved=model.saved.ratio(None),
+        saved_since=min((usage.since for usage in usages), default=None),
+    )
+
+
+def saved(status: WorkloadStatus, now: datetime) -> float | None:
+    """Return the share that a workload has saved since it is counted; None where nothing is."""
+    return Saving(status.usage.at(now)).ratio(None) if status.usage is not None else None
+
+
+def going(model: Model) -> list[Going]:
+    """Return the nodes that go, those with the earliest deadline first."""
+    found: dict[str, Going] = {}
+    for record in model.view.troubled_nodes():
+        state = record.state
+        on_it = model.view.splits_on(state.name)
+        if state.health is Health.GONE and not on_it:
+            continue  # it was announced or not, and nobody stands there
+        found[state.name] = _seen(state, on_it)
+    for name, reported in _reported(model).items():
+        found.setdefault(name, reported)
+    last = datetime.max.replace(tzinfo=model.now.tzinfo)
+    return sorted(found.values(), key=lambda one: (one.deadline or last, one.name))
+
+
+def _seen(state: NodeState, on_it: dict[Key, int]) -> Going:
+    return _going(
+        state.name,
+        pool_of(state),
+        zone_of(state),
+        on_it,
+        gone=state.health is Health.GONE,
+        signal=state.signal,
+        deadline=state.deadline,
+    )
+
+
+def _reported(model: Model) -> dict[str, Going]:
+    """Return the nodes that Splits report: also those that are gone, or may not be seen."""
+    found: dict[str, Going] = {}
+    on_it: dict[str, dict[Key, int]] = {}
+    for key, status in model.statuses.items():
+        for node in status.nodes:
+            on_it.setdefault(node.name, {})[key] = node.replicas
+            found[node.name] = _going(
+                node.name,
+                "",
+                "",
+                on_it[node.name],
+                gone=node.lost,
+                signal=node.signal,
+                deadline=node.deadline,
+            )
+    return found
+
+
+def _going(
+    name: str,
+    pool: str,
+    zone: str,
+    on_it: dict[Key, int],
+    *,
+    gone: bool,
+    signal: str,
+    deadline: datetime | None,
+) -> Going:
+    named = sorted(on_it.items(), key=lambda one: (-one[1], str(one[0])))
+    return Going(
+        name=name,
+        pool=pool,
+        zone=zone,
+        gone=gone,
+        signal=signal,
+        deadline=deadline,
+        replicas=sum(on_it.values()),
+        workloads=tuple(named[:_WORKLOADS_NAMED]),
+        more=max(0, len(named) - _WORKLOADS_NAMED),
+    )
+
+
+def pool_of(state: NodeState) -> str:
+    """Return the pool of a node, as it is shown."""
+    return "spot" if state.is_spot else "on-demand"
+
+
+def zone_of(state: NodeState) -> str:
+    """Return the zone of a node; empty where it says none."""
+    return state.labels.get(ZONE, "")
+
+
+def told(model: Model) -> Iterator[Told]:
+    """Yield the decisions of the hours that are shown, in no order."""
+    horizon = model.now - KEPT
+    for key, status in model.statuses.items():
+        yield from (Told(key, one) for one in status.decisions if one.at >= horizon)
+
+
+def asked(model: Model) -> list[Moment]:
+    """Return how many replicas were asked for in all, as the decisions of all workloads say, oldest first."""
+    steps: list[tuple[datetime, int, int]] = []
+    for one in model.statuses.values():
+        on_demand = spot = 0
+        for moment in one.asked:
+            steps.append((moment.at, moment.on_demand - on_demand, moment.spot - spot))
+            on_demand, spot = moment.on_demand, moment.spot
+    begin, found = model.now - KEPT, list[Moment]()
+    on_demand = spot = 0
+    for at, more_on_demand, more_spot in sorted(steps):
+        on_demand, spot = on_demand + more_on_demand, spot + more_spot
+        # What cannot be told apart in the picture is one step of it.
+        drawn = found[-1].at if found and at - found[-1].at < _TOGETHER else max(at, begin)
+        if at <= begin or (found and drawn == found[-1].at):
+            del found[-1:]
+        found.append(Moment(drawn, 0, on_demand, spot))
+    return found
+
+
+def latest(model: Model) -> list[Told]:
+    """Return the last decisions, newest first."""
+    return nlargest(LATEST, told(model), key=lambda one: (one.decision.at, str(one.key)))

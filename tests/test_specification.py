@@ -1,0 +1,113 @@
+"""The specification in docs/design: citations lead to rules, and rules lead to code or to a test."""
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {
+    "H": "docs/design/handover.md",
+    "R": "docs/design/rebalancing.md",
+    "P": "docs/design/placement.md",
+    "G": "docs/design/guard.md",
+}
+CITATION = re.compile(r"\b[HRPG][1-9][0-9]?\b")
+RULE = re.compile(r"^(?:\*\*([A-Z]\d+)\. |\| ([A-Z]\d+) \|)", re.MULTILINE)
+NAMED = re.compile(r"`((?:Test\w+\.)?test_\w+|[\w-]+\.golden)`")
+PAGE = re.compile(r"[\w./-]*\w\.md\b")
+ADR = re.compile(r"(?:\bADRs? |\bdocs/adr/)(\d+)")
+# A page that is not in the repository, by words: "Source: design, section 3".
+ELSEWHERE = re.compile(r"design(?:'s|,| page|: )")
+
+
+def written(*folders: str) -> list[Path]:
+    """List what people read and cite in: code, manifests, templates, pages."""
+    kinds = {".py", ".md", ".yaml", ".j2"}
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
+    return sorted(path for path in found if "adr" not in path.parts)
+
+
+def rules() -> dict[str, str]:
+    """Return each rule's number and text."""
+    found = {}
+    for page in PAGES.values():
+        text = (ROOT / page).read_text(encoding="utf-8")
+        marks = [(m[1] or m[2], m.start()) for m in RULE.finditer(text)]
+        for (number, start), (_, end) in pairwise([*marks, ("", len(text))]):
+            assert number not in found, f"{number} stands twice"
+            found[number] = text[start:end]
+    return found
+
+
+def named_tests() -> Iterator[str]:
+    """Yield each test as the pages name it: `Class.test_name`, or `test_name`."""
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            inside = node.body if isinstance(node, ast.ClassDef) else [node]
+            owner = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
+            for one in inside:
+                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{owner}{one.name}"
+
+
+class TestRules:
+    """A rule has a number of its page, and can be found from both sides."""
+
+    def test_stand_on_the_page_of_their_letter(self) -> None:
+        """Every page has rules, all with its own letter."""
+        for letter, page in PAGES.items():
+            numbers = [m[1] or m[2] for m in RULE.finditer((ROOT / page).read_text(encoding="utf-8"))]
+            assert numbers
+            assert all(one.startswith(letter) for one in numbers), page
+
+    def test_lead_to_code_or_to_a_test(self) -> None:
+        """Every rule is cited by a module, or names a test that proves it."""
+        cited = {
+            one
+            for path in written("splitter", "manifests", "templates")
+            for one in CITATION.findall(path.read_text(encoding="utf-8"))
+        }
+        lost = [number for number, text in rules().items() if number not in cited and not NAMED.search(text)]
+        assert not lost
+
+    def test_name_tests_that_exist(self) -> None:
+        """Every test and every story that a rule names is there."""
+        known = {*named_tests(), *(path.name for path in (ROOT / "tests").rglob("*.golden"))}
+        named = {one for text in rules().values() for one in NAMED.findall(text)}
+        assert named
+        assert not sorted(named - known)
+
+
+class TestCitations:
+    """What code and pages cite is in the repository."""
+
+    @pytest.mark.parametrize(
+        "path",
+        written("splitter", "manifests", "templates", "docs"),
+        ids=lambda path: path.relative_to(ROOT).as_posix(),
+    )
+    def test_of_rules_are_resolved(self, path: Path) -> None:
+        """A number that is cited is a rule."""
+        unknown = sorted(set(CITATION.findall(path.read_text(encoding="utf-8"))) - rules().keys())
+        assert not unknown
+
+    @pytest.mark.parametrize(
+        "path",
+        written("splitter", "manifests", "templates"),
+        ids=lambda path: path.relative_to(ROOT).as_posix(),
+    )
+    def test_of_pages_are_resolved(self, path: Path) -> None:
+        """A page or a decision that code names exists; none is cited that is not in the repository."""
+        text = path.read_text(encoding="utf-8")
+        pages = ("", "docs", "docs/reference", "docs/runbooks")
+        missing = [
+            page for page in PAGE.findall(text) if not any((ROOT / base / page).exists() for base in pages)
+        ]
+        adrs = {path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md")}
+        missing += [f"ADR {number}" for number in ADR.findall(text) if number.zfill(4) not in adrs]
+        missing += ELSEWHERE.findall(text)
+        assert not missing
