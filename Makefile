@@ -211,6 +211,10 @@ compare: $(READY) ## Let splitter and plain Deployments lose their spot nodes si
 traffic: $(READY) ## Count failed requests on real nodes, beside a plain Deployment; 8 minutes (TRAFFIC="--help" for options)
 	PYTHONPATH=tests $(BIN)/python -m bench.traffic $(TRAFFIC)
 
+.PHONY: pictures
+pictures: $(READY) ## Write the pictures of the page anew, into docs/assets (needs chromium and chromedriver)
+	PYTHONPATH=.:tests $(BIN)/python -m dashboard.pictures docs/assets
+
 .PHONY: admission
 admission: $(READY) ## Write manifests/admission anew, where it is made of splitter's tables
 	for what in annotations placement; do $(BIN)/splitter admission $$what > manifests/admission/$$what.yaml; done

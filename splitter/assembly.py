@@ -1,4 +1,4 @@
-"""Puts the parts together as the settings say: what both the controller and a preview are made of.
+"""Builds the parts of the controller, and of a preview, from the settings.
 
 `operator` builds the running controller from these, `cli` the one-off look of `plan`. Nothing here
 starts, writes or decides.

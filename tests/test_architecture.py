@@ -11,6 +11,7 @@ from written import in_step
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/architecture.md"
+_TESTS = "tests/test_architecture.py"
 
 
 def layers(container: str) -> list[list[str]]:
@@ -25,11 +26,11 @@ def layers(container: str) -> list[list[str]]:
 
 
 def summary(container: str, module: str) -> str:
-    """Return the first line of a module's docstring."""
+    """Return the first sentence of a module's docstring."""
     path = ROOT / container.replace(".", "/") / module.strip("()")
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
-    return docstring.splitlines()[0].replace("|", "\\|")
+    return " ".join(docstring.split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def table(container: str) -> str:
@@ -39,13 +40,13 @@ def table(container: str) -> str:
         for number, modules in enumerate(layers(container), start=1)
         for module in modules
     ]
-    return "\n".join(["| layer | module | what it says of itself |", "|---|---|---|", *rows])
+    return "\n".join(["| layer | module | what it is for |", "|---|---|---|", *rows])
 
 
 def test_the_page_shows_every_module() -> None:
     """All modules of splitter, and all of its core, in the layers that import-linter holds."""
     tables = [table("splitter"), table("splitter.core")]
-    in_step(PAGE, "pyproject.toml", "tests/test_architecture.py", tables)
+    in_step(PAGE, _TESTS, _TESTS, tables)
 
 
 @pytest.mark.parametrize(("container", "most"), [("splitter.core", 7)])

@@ -41,7 +41,7 @@ SPLIT: dict[str, Any] = {
     "status": {
         "state": "Moving",
         "reason": "SpotInterrupted",
-        "message": "scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes",
+        "message": "scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas are on doomed nodes",
         "desired": 10,
         "ready": 7,
         "cover": 3,
@@ -168,7 +168,7 @@ class TestTheExplanation:
         """State, counts, policy with its levels, what is wrong, what was decided."""
         assert explained(split()) == [
             "shop/web  Moving  SpotInterrupted",
-            "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes",
+            "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas are on doomed nodes",
             "",
             "Replicas",
             "  all        7 ready of 10 wanted",

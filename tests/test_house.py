@@ -1,6 +1,7 @@
 """The rules of the house (CONTRIBUTING.md) that no linter checks."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from splitter.bundled import bundled_path
 from splitter.core.reasons import Reason
+from wrapped import too_long, wrapped
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 400  # what one can hold in mind; splitting a longer module makes both halves clearer
@@ -386,6 +388,23 @@ class TestDocs:
         links = re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8"))
         missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
         assert not missing
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            path
+            for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+            if path.name != "CHANGELOG.md" and path.parent.name != "adr"
+        ],
+        ids=name,
+    )
+    def test_can_be_read_as_plain_text(self, path: Path) -> None:
+        """Lines stay under 120 columns, tables and code apart; SPLITTER_REGENERATE=1 wraps them."""
+        text = path.read_text(encoding="utf-8")
+        if os.environ.get("SPLITTER_REGENERATE"):
+            path.write_text(wrapped(text), encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
+        assert not too_long(text)
 
     def test_read_the_logs_of_all_processes(self) -> None:
         """`kubectl logs deploy/splitter` shows one process of two; a label, ten lines of each unless told."""

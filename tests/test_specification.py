@@ -27,20 +27,20 @@ ELSEWHERE = re.compile(r"design(?:'s|,| page|: )")
 def written(*folders: str) -> list[Path]:
     """List what people read and cite in: code, manifests, templates, pages."""
     kinds = {".py", ".md", ".yaml", ".j2"}
-    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
-    return sorted(path for path in found if "adr" not in path.parts)
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in kinds)
+    return sorted(path for path in paths if "adr" not in path.parts)
 
 
 def rules() -> dict[str, str]:
     """Return each rule's number and text."""
-    found = {}
+    texts = {}
     for page in PAGES.values():
         text = (ROOT / page).read_text(encoding="utf-8")
         marks = [(m[1] or m[2], m.start()) for m in RULE.finditer(text)]
         for (number, start), (_, end) in pairwise([*marks, ("", len(text))]):
-            assert number not in found, f"{number} stands twice"
-            found[number] = text[start:end]
-    return found
+            assert number not in texts, f"{number} stands twice"
+            texts[number] = text[start:end]
+    return texts
 
 
 def named_tests() -> Iterator[str]:
@@ -110,4 +110,18 @@ class TestCitations:
         adrs = {path.name[:4] for path in (ROOT / "docs" / "adr").glob("*.md")}
         missing += [f"ADR {number}" for number in ADR.findall(text) if number.zfill(4) not in adrs]
         missing += ELSEWHERE.findall(text)
+        assert not missing
+
+
+class TestTheTour:
+    """The tour and the recipes of CONTRIBUTING lead through files that are there."""
+
+    def test_names_files_that_exist(self) -> None:
+        """Every file in a row of the tour, and every path of the package that a recipe names, exists."""
+        text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        tour = re.findall(r"`([\w/]+\.py)`", text[text.index("## A tour") : text.index("## Walls")])
+        recipes = re.findall(r"`(splitter/[\w/.]+|tests/[\w/]+\.py|docs/design)`", text)
+        assert len(tour) > 10
+        missing = [path for path in tour if not (ROOT / "splitter" / path).exists()]
+        missing += [path for path in recipes if not (ROOT / path).exists()]
         assert not missing

@@ -1,4 +1,4 @@
-"""The policies that the API server itself keeps, made from the tables that splitter decides by.
+"""Generates admission policies for the API server from splitter's own tables.
 
 `splitter admission` prints them, `manifests/admission` holds what it prints. Pure: data in, manifests out;
 nothing here talks to a cluster or is asked while splitter runs. A policy that is not made of a table (what

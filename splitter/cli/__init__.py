@@ -87,10 +87,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _top(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and leave."
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
     ),
 ) -> None:
-    """Run workloads mostly on spot nodes without ever letting the service go down."""
+    """Run workloads mostly on spot nodes, and keep the service up when they vanish."""
     del version
 
 

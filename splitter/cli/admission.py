@@ -1,4 +1,4 @@
-"""`splitter admission`: prints the policies that are made of splitter's own tables, as manifests.
+"""`splitter admission`: prints the admission policies that are generated from splitter's tables.
 
 `manifests/admission` holds what it prints without settings (`make admission`). Whoever recognises spot nodes
 by selectors of their own prints the placement policy with those settings. It asks no cluster.
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 
 
 def admission(
-    subject: Subject = typer.Argument(help="What the policies are about."),
+    subject: Subject = typer.Argument(help="Which policies to print."),
     settings: Path | None = typer.Option(None, "--settings", help="The controller's settings file."),
 ) -> None:
     """Print policies for the API server.

@@ -1,4 +1,4 @@
-"""`splitter restart`, `rollout`, `freeze`, `unfreeze`: the annotations a person would write, written.
+"""`splitter restart`, `rollout`, `freeze`, `unfreeze`: write the annotation that a user would write.
 
 Each asks the running controller for something by an annotation on the source; nothing else is touched, and
 it is the user's own right that counts. What comes of it is seen with `splitter status`. A StatefulSet that is
@@ -54,8 +54,8 @@ _ASKS = (
         _now,
         "restarts",
         "Replace every pod, one twin after the other."
-        "\n\n`kubectl rollout restart` cannot do it while a workload is split into twins; of a"
-        " StatefulSet that is split by placement it can, and this cannot.",
+        "\n\n`kubectl rollout restart` cannot do this while a workload is split into twins. For a"
+        " StatefulSet in placement mode, use `kubectl rollout restart`.",
         "its pods are its own; restart them with `kubectl rollout restart {target} -n {namespace}`",
         "restart it with `kubectl rollout restart {target} -n {namespace}`",
     ),
@@ -64,7 +64,7 @@ _ASKS = (
         ANNOTATION_ROLLOUT_AT,
         _now,
         "gets its template set",
-        "Roll a changed template set out now.\n\nWithout it, it comes with the workload's next rollout.",
+        "Roll a changed template set out now.\n\nOtherwise it is applied with the workload's next rollout.",
         "no template set is used, so there is none to roll out",
         "it has no twins that a template set could be rolled out to",
     ),
@@ -73,7 +73,7 @@ _ASKS = (
         ANNOTATION_FREEZE,
         lambda: "true",
         "is frozen",
-        "Hold both counts as they are.\n\nIn an emergency too, until `splitter unfreeze`.",
+        "Hold both counts as they are.\n\nThey stay in an emergency too, until `splitter unfreeze`.",
     ),
     _Ask(
         "unfreeze",
@@ -97,7 +97,7 @@ def _verb(ask: _Ask) -> Callable[..., None]:
     @asks_cluster()
     def verb(
         workload: list[str] | None = typer.Argument(
-            None, help="deploy/NAME or sts/NAME, one or several; or -l, or -A.", autocompletion=workloads
+            None, help="One or more of deploy/NAME or sts/NAME; or use -l or -A.", autocompletion=workloads
         ),
         *,
         cluster: Cluster,

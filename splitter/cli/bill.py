@@ -1,4 +1,4 @@
-"""Makes of Splits what `savings` shows: a table, JSON or CSV, with the sums of namespaces and of all.
+"""Formats what `savings` shows: a table, JSON or CSV, with sums for namespaces and for all.
 
 Pure: the JSON of Splits in, text or plain data out.
 """

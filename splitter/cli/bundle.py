@@ -1,4 +1,4 @@
-"""`splitter bundle`: one archive with what a maintainer needs for an issue, and no value of a user's.
+"""`splitter bundle`: writes one archive with what a maintainer needs, without users' values.
 
 `kube.bundle` reads, `report.bundle` leaves out what is nobody's business; here it is packed. What cannot be
 read is said in the archive and on standard error, and the rest is written all the same.
@@ -42,15 +42,24 @@ def bundle(
         "-n",
         "--installation",
         autocompletion=namespaces,
-        help="splitter's own namespace; splitter-system unless the settings say so.",
+        help="splitter's own namespace. Default: as in the settings, or splitter-system.",
     ),
     namespace: str | None = typer.Option(
-        None, "--namespace", autocompletion=namespaces, help="Of the Splits; without it, the context's."
+        None,
+        "--namespace",
+        autocompletion=namespaces,
+        help="Namespace of the Splits. Default: the context's.",
     ),
     output: Path | None = typer.Option(
-        None, "--output", "-o", dir_okay=False, help="The archive; splitter-bundle-<time>.tar.gz."
+        None,
+        "--output",
+        "-o",
+        dir_okay=False,
+        help="The archive to write. Default: splitter-bundle-<time>.tar.gz.",
     ),
-    log_lines: int = typer.Option(5000, "--log-lines", min=1, help="Last lines of each log."),
+    log_lines: int = typer.Option(
+        5000, "--log-lines", min=1, help="Lines of each log, counted from its end."
+    ),
     *,
     cluster: Cluster,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Which cluster a verb looks at, where in it, and as whom: the options that are alike, declared once.
+"""The options of all commands that select a cluster, a namespace and a user.
 
 A verb takes a `Cluster` and is decorated with `asks_cluster`, which puts kubectl's options in its place:
 `-n`, `-A`, `-l`, `--context`, `--kubeconfig`, and `--settings`. Without `-n` it is the namespace of the
@@ -120,22 +120,24 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
             "--namespace",
             "-n",
             autocompletion=namespaces,
-            help="The namespace; without it, the context's.",
+            help="The namespace. Default: the context's.",
         ),
     ),
     "everywhere": (bool, typer.Option(False, "--all-namespaces", "-A", help="All namespaces.")),
     "selector": (
         str | None,
-        typer.Option(None, "--selector", "-l", help="Only workloads with these labels, such as app=web."),
+        typer.Option(None, "--selector", "-l", help="Select workloads by label, such as app=web."),
     ),
     "context": (
         str | None,
-        typer.Option(None, "--context", autocompletion=contexts, help="The kubeconfig's context."),
+        typer.Option(
+            None, "--context", autocompletion=contexts, help="The context of the kubeconfig to use."
+        ),
     ),
-    "kubeconfig": (Path | None, typer.Option(None, "--kubeconfig", help="The kubeconfig to use.")),
+    "kubeconfig": (Path | None, typer.Option(None, "--kubeconfig", help="Path of the kubeconfig.")),
     "settings_file": (
         Path | None,
-        typer.Option(None, "--settings", help="The controller's settings file, to look as it looks."),
+        typer.Option(None, "--settings", help="The controller's settings file, to decide as it does."),
     ),
 }
 

@@ -74,7 +74,7 @@ async def _run(cluster: Cluster, port: int, trace: Trace | None, *, open_: bool)
             async with view.followed(), serve(model, views, simulator, port) as served:
                 typer.echo(f"The page is at {served.address}")
                 typer.echo("Who knows the address sees it, on this machine only. Ctrl-C ends it.")
-                with _opened(served.address) if open_ else nullcontext():
+                with opened(served.address) if open_ else nullcontext():
                     await asyncio.Event().wait()
         except OSError as fault:
             sys.stderr.write(f"splitter dashboard: port {port} cannot be used: {fault.strerror}\n")
@@ -102,7 +102,7 @@ async def _plan(cluster: Cluster, key: Key) -> list[str]:
 
 
 @contextmanager
-def _opened(address: str) -> Iterator[None]:
+def opened(address: str) -> Iterator[None]:
     """Open the address in a browser, from a file that only its owner can read.
 
     An address among the arguments of a process could be read by everybody on this machine.

@@ -23,12 +23,20 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    notice_s: float = typer.Option(30, min=0, help="Seconds from the spot nodes' notice to their loss."),
-    soak_s: float = typer.Option(5, min=1, help="How long spot must have been ready before cover goes."),
-    grace_s: float = typer.Option(15, min=0, help="How long a shortage of spot may last."),
-    step_interval_s: float = typer.Option(3, min=0, help="At least so long between two steps back to spot."),
-    fast_s: float = typer.Option(3, min=0, help="The soak of one replica once spot has proven itself."),
-    release_s: float = typer.Option(5, min=0, help="Doomed replicas are let go after being covered so long."),
+    notice_s: float = typer.Option(30, min=0, help="Seconds from the notice to the loss of the spot nodes."),
+    soak_s: float = typer.Option(
+        5, min=1, help="Seconds for which spot must be ready before on-demand is lowered."
+    ),
+    grace_s: float = typer.Option(
+        15, min=0, help="Seconds for which spot may be short before on-demand covers it."
+    ),
+    step_interval_s: float = typer.Option(3, min=0, help="Minimum seconds between two steps back to spot."),
+    fast_s: float = typer.Option(
+        3, min=0, help="Seconds a replica must be ready once spot has proven itself."
+    ),
+    release_s: float = typer.Option(
+        5, min=0, help="Seconds for which doomed replicas stay after they are covered."
+    ),
     keep: bool = typer.Option(False, "--keep", help="Leave everything running until Ctrl-C."),
     dashboard: bool = typer.Option(
         False, "--dashboard", help="Show the page of `splitter dashboard` while it runs."
@@ -39,7 +47,9 @@ def demo(
     recording: Path | None = typer.Option(
         None, dir_okay=False, writable=True, help="Write an animated picture of the run to this file (SVG)."
     ),
-    kubeconfig: Path | None = typer.Option(None, help="Not possible: the demo has a cluster of its own."),
+    kubeconfig: Path | None = typer.Option(
+        None, help="Not allowed: the demo always uses a cluster of its own."
+    ),
 ) -> None:
     """Show an application that survives the loss of spot.
 

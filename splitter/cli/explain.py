@@ -1,4 +1,4 @@
-"""`splitter explain`: why a workload is as it is: state, policy, conditions, the last decisions.
+"""`splitter explain`: shows why a workload is in its state: policy, conditions, last decisions.
 
 Everything comes from the Split; the source is only asked for where there is none.
 `explained` is pure: the JSON of a Split in, lines of text out.
@@ -59,9 +59,9 @@ def explain(
     *,
     cluster: Cluster,
 ) -> None:
-    """Say why a workload is as it is.
+    """Show why a workload is in its state.
 
-    Its state, the policy in force, what is not as it should be, the last decisions.
+    It shows the state, the policy in force, conditions that are wrong, and the last decisions.
 
     Exit code 0; 3 when the workload is not split.
     """

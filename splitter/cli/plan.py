@@ -1,4 +1,4 @@
-"""`splitter plan`: what would be done now and why, with nothing written."""
+"""`splitter plan`: shows what splitter would do now and why, without writing anything."""
 
 import asyncio
 import json
@@ -41,17 +41,17 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def plan(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="Output format: text or json."),
     *,
     cluster: Cluster,
 ) -> None:
-    """Show what would be done now, and why.
+    """Show what splitter would do now, and why.
 
-    Nothing is written. One that is named and has no label is looked at as if it had just been labelled.
+    It writes nothing. A named workload without the label is planned as if it had just been labelled.
 
-    Exit code 0; 3 when a workload was named that is not there.
+    Exit code 0; 3 when a named workload does not exist.
     """
     target = cluster.target(workload)
     previews = asyncio.run(_look(target, cluster))

@@ -1,4 +1,4 @@
-"""`splitter render`: the twins of a manifest, with no cluster, or of a workload in one.
+"""`splitter render`: renders the twins of a manifest without a cluster, or of a workload in one.
 
 What the controller would make of a workload with these annotations and settings, for reviews, for tests
 of templates, and for those who want to know what they are in for. It shares the renderer with the
@@ -45,23 +45,26 @@ def register(app: typer.Typer) -> None:
 @asks_cluster(without=("everywhere", "selector"))
 def render(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME, in a cluster; or a file with -f.", autocompletion=workloads
+        None, help="A workload in a cluster: deploy/NAME or sts/NAME. Or use -f.", autocompletion=workloads
     ),
     file: str | None = typer.Option(
-        None, "--filename", "-f", help="A file of manifests; - is standard input. No cluster is asked."
+        None,
+        "--filename",
+        "-f",
+        help="Read manifests from a file, or - for standard input. Needs no cluster.",
     ),
-    pool: Pool | None = typer.Option(None, help="One twin only."),
+    pool: Pool | None = typer.Option(None, help="Render only the twin of this pool."),
     annotation: list[str] = typer.Option(
-        [], "--annotation", help="KEY=VALUE over the manifest's own; several times."
+        [], "--annotation", help="KEY=VALUE; replaces an annotation of the manifest. May be repeated."
     ),
     templates: Path | None = TemplatesOption,
-    diff: bool = typer.Option(False, "--diff", help="What would change about the twins that are there."),
+    diff: bool = typer.Option(False, "--diff", help="Show what would change in the existing twins."),
     *,
     cluster: Cluster,
 ) -> None:
     """Render the twins of Deployments and StatefulSets as YAML.
 
-    Of a file, with no cluster, or of a workload in one.
+    It reads a file, without a cluster, or a workload in a cluster.
 
     Exit code 1 when a manifest, an annotation or a template is wrong; with --diff: 0 when nothing would
     change, 5 when something would.

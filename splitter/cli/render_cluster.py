@@ -1,4 +1,4 @@
-"""`splitter render deploy/web`: the twins of a workload in a cluster, or what would change about them.
+"""`splitter render deploy/web`: renders the twins of a workload in a cluster, or shows what would change.
 
 `render` calls it when a workload is named instead of a file. It renders as the controller would, with the
 cluster's template sets and the policy in force, and within the same limits, for others wrote those sets; and

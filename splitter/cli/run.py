@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     settings: Path | None = typer.Option(
-        None, help="A YAML file of settings; SPLITTER_... environment variables win over it."
+        None, help="A YAML file of settings. SPLITTER_... environment variables override it."
     ),
 ) -> None:
     """Run the controller until SIGTERM or Ctrl-C."""

@@ -44,27 +44,32 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def savings(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    since: str = typer.Option("", "--since", help="How far back, such as 12h or 7d; without it, all of it."),
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table, json or csv."),
+    since: str = typer.Option(
+        "", "--since", help="How far back to look, such as 12h or 7d. Default: since the beginning."
+    ),
+    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table, json or csv."),
     prices: Path | None = typer.Option(
-        None, "--prices", envvar="SPLITTER_PRICES", help="A price list of instance types."
+        None, "--prices", envvar="SPLITTER_PRICES", help="A file with prices of instance types."
     ),
     opencost: str | None = typer.Option(
-        None, "--opencost", envvar="SPLITTER_OPENCOST", help="The address of OpenCost's API."
+        None, "--opencost", envvar="SPLITTER_OPENCOST", help="URL of OpenCost's API."
     ),
     prometheus: str | None = typer.Option(
-        None, "--prometheus", envvar="SPLITTER_PROMETHEUS", help="A Prometheus with OpenCost's metrics."
+        None,
+        "--prometheus",
+        envvar="SPLITTER_PROMETHEUS",
+        help="URL of a Prometheus with OpenCost's metrics.",
     ),
     *,
     cluster: Cluster,
 ) -> None:
     """Show what spot has saved.
 
-    Hours are those of replicas on nodes of each pool. COVER and SURGE are some of them: on-demand replicas
-    in the place of spot, and replicas beyond those asked for. SAVED is beside all replicas on on-demand;
-    without prices a replica on spot is taken to cost 0.3 of that.
+    Hours are hours of replicas on nodes of each pool. COVER and SURGE are part of them: on-demand replicas
+    in place of spot, and replicas above the wanted number. SAVED compares with all replicas on on-demand;
+    without prices a replica on spot is assumed to cost 0.3 of that.
 
     Exit code 0; 3 when a workload was named that is not split.
     """

@@ -1,4 +1,4 @@
-"""`splitter simulate`: how policies would have done on spot capacity that came and went.
+"""`splitter simulate`: simulates policies on a trace of spot capacity.
 
 No cluster is needed. It reads flags, has `splitter.simulate` play, and writes what came of it.
 """
@@ -46,27 +46,29 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
-    replicas: int = typer.Option(..., "--replicas", min=1, max=100_000, help="How many are wanted."),
+    replicas: int = typer.Option(..., "--replicas", min=1, max=100_000, help="Replicas of the workload."),
     trace: Path | None = typer.Option(
-        None, help="A file: SkyPilot's JSON, or lines of milliseconds,add|remove,node."
+        None, help="A trace file: SkyPilot's JSON, or lines of milliseconds,add|remove,node."
     ),
     outage: str | None = typer.Option(
-        None, help="Instead of a file: every=2h,last=10m,nodes=8,days=7; all spot goes at once."
+        None, help="An outage instead of a trace file: every=2h,last=10m,nodes=8,days=7."
     ),
     annotation: list[str] = typer.Option(
-        [], "--annotation", help="KEY=VALUE of the policy; several times. Holds for every --policy too."
+        [], "--annotation", help="KEY=VALUE, for every policy. May be repeated."
     ),
     policy: list[str] = typer.Option(
-        [], "--policy", help="NAME:KEY=VALUE,KEY=VALUE; several times, to compare them."
+        [], "--policy", help="NAME:KEY=VALUE,KEY=VALUE. Repeat it to compare policies."
     ),
-    spot_price: float = typer.Option(0.30, min=0, help="Of a spot replica; one on on-demand costs 1."),
+    spot_price: float = typer.Option(
+        0.30, min=0, help="Price of a spot replica relative to on-demand (1.0)."
+    ),
     on_demand_start: float = typer.Option(
         120, min=0, max=86_400, help="Seconds until an on-demand replica is ready."
     ),
     spot_start: float = typer.Option(90, min=0, max=86_400, help="Seconds until a spot replica is ready."),
     notice: float = typer.Option(0, min=0, max=86_400, help="Seconds from a node's notice to its loss."),
     replicas_per_node: int = typer.Option(1, min=1, help="How many replicas fit on one spot node."),
-    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="text or json."),
+    output: Output = typer.Option(Output.TEXT, "--output", "-o", help="Output format: text or json."),
     picture: Path | None = typer.Option(None, help="Write an SVG of capacity and replicas over time."),
 ) -> None:
     """Replay spot capacity against policies.

@@ -1,4 +1,4 @@
-"""Reads Splits, and shows them as a table: what `status` and `explain` are made of.
+"""Reads Splits and formats them as a table, for `status` and `explain`.
 
 `cells` and `table` are pure: the JSON of Splits in, text out. A field that is missing is shown as `-`: a
 Split may be newer or older than this command, or not reported on yet.

@@ -1,4 +1,4 @@
-"""`splitter status`: how the split workloads stand, once or live."""
+"""`splitter status`: shows the state of split workloads, once or live."""
 
 import asyncio
 import json
@@ -42,18 +42,20 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def status(
     workload: str | None = typer.Argument(
-        None, help="deploy/NAME or sts/NAME; without it every workload.", autocompletion=workloads
+        None, help="deploy/NAME or sts/NAME. Default: every workload.", autocompletion=workloads
     ),
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table, wide, json or yaml."),
-    watch: bool = typer.Option(False, "--watch", "-w", help="Go on looking, each second, until Ctrl-C."),
+    output: Output = typer.Option(
+        Output.TABLE, "--output", "-o", help="Output format: table, wide, json or yaml."
+    ),
+    watch: bool = typer.Option(False, "--watch", "-w", help="Refresh every second until Ctrl-C."),
     *,
     cluster: Cluster,
 ) -> None:
-    """Show how the split workloads stand.
+    """Show the state of split workloads.
 
-    READY is of all wanted replicas, ON-DEMAND and SPOT each of those wanted there, REASON says why.
+    READY counts all wanted replicas, ON-DEMAND and SPOT those wanted in each pool. REASON says why.
 
-    Exit code 0; 3 when a workload was named that is not split.
+    Exit code 0; 3 when a named workload is not split.
     """
     if watch and output in {Output.JSON, Output.YAML}:
         raise typer.BadParameter("-w shows a table; leave it out, or -o")

@@ -1,4 +1,4 @@
-"""`splitter suggest`: what could be split, with which policy, what it would save, and what to type for it."""
+"""`splitter suggest`: suggests what to split, with which policy, and what it would save."""
 
 import asyncio
 import json
@@ -34,15 +34,15 @@ def register(app: typer.Typer) -> None:
 
 @asks_cluster()
 def suggest(
-    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="table or json."),
+    output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table or json."),
     *,
     cluster: Cluster,
 ) -> None:
-    """Show what could be split, and what it would save.
+    """Suggest what to split, with which policy, and what it would save.
 
-    Of each Deployment and StatefulSet without the label: the policy that fits and why, or what is in the
-    way; how many pods would change pool; and the commands to type. Prices and interruptions are assumed.
-    Nothing is written.
+    For each Deployment and StatefulSet without the label it shows the policy that fits and why, or why the
+    workload is refused; how many pods would change pool; and the commands to type. Prices and interruptions
+    are assumed. It writes nothing.
 
     Exit code 0, also when nothing can be split.
     """

@@ -1,4 +1,4 @@
-"""Which workloads a verb is about, with kubectl's habits: `-n`, `-A`, and `deploy/web`, `sts/db` or `web`.
+"""Parses which workloads a command is about, as kubectl does: `-n`, `-A`, `deploy/web`, `sts/db` or `web`.
 
 Every verb that looks at a cluster uses this, through `Cluster.target`, so that they read alike.
 """

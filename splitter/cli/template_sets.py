@@ -16,7 +16,7 @@ from splitter.render.bounded import BoundedRenderer
 from splitter.settings import Settings
 
 TemplatesOption = typer.Option(
-    None, "--templates", help="A file with ConfigMaps that hold template sets, or a folder of sets."
+    None, "--templates", help="A file of ConfigMaps with template sets, or a folder of sets."
 )
 
 

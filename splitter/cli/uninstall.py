@@ -1,4 +1,4 @@
-"""`splitter uninstall`: gives every workload back, by taking the label away, and waits.
+"""`splitter uninstall`: gives every workload back by removing its label, and waits.
 
 It removes the label a user would remove; the running controller does the rest. With no controller
 there, nothing would happen, so it says who is still split when the time is over, and how to go on.
@@ -37,7 +37,7 @@ def uninstall(
 ) -> None:
     """Give every workload back, and wait for it.
 
-    It removes the labels; the running controller does the rest.
+    It removes the labels. The running controller gives the workloads back.
 
     With settings that name `watch_namespaces`, all namespaces are those.
     Exit code 0 when all is given back; 4 when some are not within the time.

@@ -1,4 +1,4 @@
-"""Why a replica does not run, told apart: image, crash, quota, volume, taint, affinity, or no node to be had.
+"""Finds why a replica is not running, other than missing node capacity.
 
 `kube.parse` and `kube.observe` call one function a source of knowledge (kubelet, scheduler, ReplicaSet
 controller, our own view of the nodes); each returns a `Trouble`, or None when nothing but nodes is

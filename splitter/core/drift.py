@@ -1,4 +1,4 @@
-"""What differs between two renderings of a twin, or between one and its twin: the paths, never the values.
+"""Finds the fields in which two renderings differ, or a rendering and its twin: paths, never values.
 
 The reconciler asks for the first when a source or a template has changed, and says it in the log: a roll
 replaces pods, and its owner should see at once which field did it. The planner asks for the second: what

@@ -1,4 +1,4 @@
-"""What evictions of a workload's pods ask: how its user wants them to wait, and which budgets there are."""
+"""The user's choice how evictions wait, and the PodDisruptionBudgets of a namespace."""
 
 from dataclasses import dataclass
 from enum import StrEnum, unique

@@ -1,4 +1,4 @@
-"""The floor, and how many available replicas surely stay above it: counted for each ReplicaSet (H4).
+"""Counts the floor, and how many available replicas surely stay, for each ReplicaSet (H4).
 
 Every write that lowers a count goes by this: MAKE and BREAK (`handover`), the lowerings of a running
 split (`transfer.may_lower`), and rolls (`transfer.total_available`). Counted over sums it was wrong twice

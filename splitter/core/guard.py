@@ -1,4 +1,4 @@
-"""The guard: a PodDisruptionBudget of splitter's own, so that an eviction waits for the replacement.
+"""Decides about the PodDisruptionBudget that makes an eviction wait for the replacement.
 
 At rest it lets one eviction through. From the first sign that a node under the workload goes it lets through
 as many as there are replacements. A budget of the user's wins: Kubernetes refuses to evict a pod that two

@@ -1,4 +1,4 @@
-"""Taking a workload over and giving it back: the state machine, and MAKE and BREAK.
+"""Chooses the step of a Deployment, and counts how far holders may grow and shrink.
 
 `next_step` is the table of docs/design/handover.md (H20 to H38), row for row: tried top
 down, the first that matches acts. Every row is level-triggered and idempotent, so a crash between
@@ -303,7 +303,7 @@ def surge_headroom(holders: Sequence[Holder], replicas: int, surge: int, going: 
 
 
 def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
-    """Grow towards the targets, on-demand before spot, within the room: name -> new spec.
+    """Return the new spec of each holder that grows: on-demand before spot, within the room.
 
     >>> make([Holder("web-spot", 0, 0, 0, 6), Holder("web-od", 0, 0, 0, 2, on_demand=True)], 3)
     {'web-od': 2, 'web-spot': 1}
@@ -318,7 +318,7 @@ def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
 
 
 def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> dict[str, int]:
-    """Shrink what is above its target without going below the floor: name -> new spec.
+    """Return the new spec of each holder that shrinks, without going below the floor.
 
     A holder gives its free replicas, and of those that serve as many as are above the floor, counted
     both in availability and in specs: a replica that became ready in between would be deleted, so

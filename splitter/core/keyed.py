@@ -1,4 +1,4 @@
-"""Finds items in lists that Kubernetes keeps by a key: containers by name, ports by number and protocol.
+"""Finds items of keyed lists: containers by name, ports by number and protocol.
 
 Whoever may write an object chooses how many items and how many keys there are, so no list is walked once for
 each key.

@@ -1,4 +1,4 @@
-"""How large a workload may be that splitter looks after: what one tenant writes is work for all.
+"""The size limits of a workload, so that one tenant cannot keep splitter busy for all.
 
 Each reconcile of a workload reads, renders and compares it whole, and asks for its volumes one by one. So
 each of these has a limit, far above what people write and far below what slows others. What is over one is

@@ -1,4 +1,4 @@
-"""What was observed and what is wanted, as frozen data. Instants are aware UTC; counts are replicas."""
+"""The observed state and the policy, as frozen data. Instants are aware UTC; counts are replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a workload is called: the key of everything that splitter does, of checked names only.
+"""The key of a workload: kind, namespace and name, all of them checked.
 
 An object says of itself whose it is, and whoever may write the object chooses the words. So a `Key` is made
 of names that the API server would accept, or it is not made: `../../shop/deployments/web` is nobody's name.

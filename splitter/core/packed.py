@@ -1,4 +1,4 @@
-"""A status as it is kept in memory: compressed, since there are very many, and a reconcile reads one."""
+"""Compresses the statuses that are kept in memory: there are many, and a reconcile reads one."""
 
 import zlib
 from collections.abc import Mapping

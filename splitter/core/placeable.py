@@ -1,4 +1,4 @@
-"""What placement has to know that is no pod: where volumes reach, what was evicted, what the policy goes by.
+"""The facts that placement needs besides pods: reach of volumes, past evictions, stored ordinals.
 
 Plain data on the Observation; `kube` finds it out, `placement` reads it. Nothing here decides.
 """

@@ -1,4 +1,4 @@
-"""What a reconcile is given and what it returns: the words that the planner's steps share.
+"""The input and the result of a plan: the types that the planner's steps share.
 
 `planner` chooses the step; `twins`, `deployment` and `statefulset` each hold some of the steps. Nothing here
 decides.

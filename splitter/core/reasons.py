@@ -1,4 +1,4 @@
-"""Every reason word that splitter says, the same word in Event, log, metric, status and story.
+"""Every reason that splitter gives: the same word in Events, log, metrics, status and stories.
 
 Renaming one is a breaking change: people grep for them and alert on them. `docs/reference/reasons.md`
 lists them with what to do.

@@ -1,4 +1,4 @@
-"""What spot has saved: a usage beside the same replicas, all of them on on-demand.
+"""Computes what spot has saved, compared with the same replicas all on on-demand.
 
 `splitter savings` adds it up. Without prices a replica on spot is taken to cost 0.3 of one on on-demand, and
 only shares are told. With prices per vCPU and GiB, what pods request is what they cost.

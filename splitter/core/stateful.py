@@ -1,4 +1,4 @@
-"""What only a StatefulSet has: a part of the view of a source (`model`)."""
+"""The part of a source's view that only a StatefulSet has (`model`)."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Says of a workload without the label what splitter would make of it, and with which policy.
+"""Suggests a policy for a workload that is not split yet, and says what splitting it would change.
 
 `splitter suggest` reads the cluster, asks `propose` once for each workload, and estimates what the policy
 saves. A refusal is the one that the planner would give (`eligibility`), in the same words. Nothing is

@@ -1,4 +1,4 @@
-"""What is wrong with the replicas themselves, in sentences: what people read when splitter is not to blame.
+"""Describes why replicas do not run, where the workload itself is the cause.
 
 The planner calls `with_troubles` on each plan. Nothing here moves a replica: what may is decided by the
 counts (`rebalance.inputs`), and said by the steps. A sentence keeps its words while nothing but a number

@@ -1,4 +1,4 @@
-"""What a workload has used so far: replica-seconds and requested resources, by pool, and what was overhead.
+"""Counts what a workload has used: replica-seconds and requested resources by pool, and the overhead.
 
 `report.status` keeps it in the Split, `report.workloads` shows it as metrics, `splitter savings` as a bill.
 Only a change of what is held makes a new `Usage`: while nothing changes, nothing is written, and what is held

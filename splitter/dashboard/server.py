@@ -33,7 +33,7 @@ _TOGETHER_S = 0.03
 # Times that are told, and what is missing, change without a change of the cluster.
 _LOOK_S = 1.0
 # Pictures move on with the time.
-_PICTURES_S = 5.0
+_PICTURES_S = 2.0
 _WRITE_S = 20.0
 _ROWS_AT_ONCE = 200
 _KINDS = {"deployment": DEPLOYMENT, "statefulset": STATEFUL_SET}

@@ -34,7 +34,9 @@ _STATES = {
     State.CONFLICT: ("×", "bad"),  # noqa: RUF001 (the same)
 }
 _LINES = 400
-_PICTURE_LIVES = timedelta(seconds=4)
+# A picture of many decisions takes longer: it lives so much longer, too.
+_PICTURE_LIVES, _FOR_EACH = timedelta(seconds=2), timedelta(milliseconds=10)
+_ROW_LIVES_S = 300
 Parts = dict[str, Markup]
 
 
@@ -116,7 +118,8 @@ class Views:
 
     def _is_old(self, made: tuple[datetime, Markup] | None) -> bool:
         """Whether a picture is to be drawn anew: all browsers are shown the same one for a while."""
-        return made is None or not timedelta() <= self._model.now - made[0] < _PICTURE_LIVES
+        lives = _PICTURE_LIVES + _FOR_EACH * len(self._model.statuses)
+        return made is None or not timedelta() <= self._model.now - made[0] < lives
 
     def _timeline(self) -> Markup:
         model = self._model
@@ -132,9 +135,9 @@ class Views:
         )
 
     def row(self, key: Key) -> Markup:
-        """Return the row of a workload; rendered once a change, and once a minute for what it saves."""
+        """Return the row of a workload; rendered once a change, and now and then for what it saves."""
         status, model = self._model.statuses[key], self._model
-        state = model.changes.get(key, 0), int(model.now.timestamp() // 60)
+        state = model.changes.get(key, 0), int(model.now.timestamp() // _ROW_LIVES_S)
         known = self._rows.get(key)
         if known is None or known[0] != state:
             self._rows[key] = known = state, self._row(status)

@@ -48,7 +48,7 @@ class Recording:
         """Begin a step."""
         self._lines, self._decisions = [Line("h", f"== {title}"), Line("t", "")], 0
 
-    def told(self, kind: str, lines: Sequence[str]) -> None:
+    def note(self, kind: str, lines: Sequence[str]) -> None:
         """Note what was said, wrapped as it was on the screen."""
         self._decisions += kind == "d"
         if kind != "d" or self._decisions <= _DECISIONS:
@@ -58,9 +58,9 @@ class Recording:
         """Keep the screen as it is now, with a table."""
         more = self._decisions - _DECISIONS
         note = [Line("d", f"{'':9}and {more} decisions more")] if more > 0 else []
-        room = _MOST_ROWS - len(table) - len(note) - 1
+        rows_left = _MOST_ROWS - len(table) - len(note) - 1
         rows = [Line("t", row.rstrip()) for row in ("", *table)] if table else []
-        self.frames.append((*self._lines[:room], *note, *rows))
+        self.frames.append((*self._lines[:rows_left], *note, *rows))
         self._lines, self._decisions = [], 0
 
 

@@ -148,7 +148,7 @@ class Screen:
             self._console.print()
             self._console.print(table)
             if self._recording is not None:
-                self._recording.told("t", as_lines(table))
+                self._recording.note("t", as_lines(table))
 
     def _clock(self) -> str:
         return f"{time.monotonic() - self._began_s:6.1f}s"
@@ -163,7 +163,7 @@ class Screen:
         with self._lock:
             self._console.print(Text("\n".join(lines), style=_STYLES[kind]))
             if self._recording is not None:
-                self._recording.told(kind, lines)
+                self._recording.note(kind, lines)
 
     def _drawn(self) -> RenderableType:
         title = Text(f"{self._clock()} {self._title}", style="bold")

@@ -1,4 +1,4 @@
-"""Asks the API server, before anything starts, who it is and whether we may do what we will have to do.
+"""Checks at start which API server this is, and whether splitter has the rights that it needs.
 
 `operator.run` calls `check_connection` and `check_access` once, the command line `check_connection`. Each
 missing right and a missing CRD is named with the file that grants it: a right that is found missing in the

@@ -1,4 +1,4 @@
-"""What a person does with kubectl, done for them: a label taken away, an annotation written.
+"""Writes what a user would write with kubectl: removes a label, sets an annotation.
 
 Not splitter's own writing (that is `apply`): a verb that changes something changes what a user would,
 with that user's rights, and the controller does the rest.

@@ -1,4 +1,4 @@
-"""What the cache asks of others."""
+"""The functions that the cache calls for knowledge of others."""
 
 from datetime import datetime
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The PodDisruptionBudgets of all namespaces that are followed, and the writes of ours.
+"""Follows the PodDisruptionBudgets of the watched namespaces, and writes splitter's own.
 
 A part of the cache and of the only writer. Where they may not be read or written nothing is guarded; that is
 said, and stops nothing. What a budget is for is `core.guard`'s affair.

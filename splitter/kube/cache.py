@@ -1,4 +1,4 @@
-"""What splitter knows of the cluster, and whom a change concerns.
+"""The cache of the cluster's objects; a change enqueues the workloads that it affects.
 
 One indexer a kind, filled by reflectors.
 Each change is turned into the keys of the workloads it concerns, and they are woken; what changed is

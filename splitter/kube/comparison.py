@@ -1,4 +1,4 @@
-"""What the API server would make of a twin, beside the twin that is there.
+"""Compares an existing twin with what the API server would make of a rendered one (a dry run).
 
 `splitter render --diff` calls it with a user's own rights. A server-side dry run fills in the same defaults
 as the live twin has, so that what differs is what would change. It writes nothing.

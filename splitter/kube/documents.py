@@ -1,4 +1,4 @@
-"""Reads JSON of an API server, of which tenants have written parts, so that no part ends the whole.
+"""Reads JSON that tenants have written in part: no part can make the whole unreadable.
 
 `client` reads each answer with it, `watch` each line. The parser goes 1,024 levels deep and refuses the whole
 text beyond; an API server stores 10,000, in what a kind leaves open. One such object in a list of all

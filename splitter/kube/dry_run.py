@@ -1,4 +1,4 @@
-"""The dry run: every kind of write to come, as a server-side dry run, before the first real one.
+"""Sends every kind of write to come as a server-side dry run, before the first real one.
 
 The reconciler calls it as the last step of eligibility, and `splitter plan` for the same answer. Policies
 such as "no bare ReplicaSets", quotas on replicasets, webhooks and missing rights answer now, with their own

@@ -1,4 +1,4 @@
-"""The external signals about nodes and capacity: they make splitter faster, and it does without any of them.
+"""Follows optional signals about nodes and capacity: they make splitter faster.
 
 `cache` owns the one `ExternalSignals`. Four collections are followed where they exist and may be read: Events
 about Nodes, Events about NodeClaims that got no machine, NodeClaims, and the status of

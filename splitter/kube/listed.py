@@ -1,4 +1,4 @@
-"""Answers questions about single objects out of whole lists: one list instead of a request for each.
+"""Answers questions about single objects from one list, instead of a request for each.
 
 `related`, `volumes` and `spot_supply` ask a `Reader` about one workload after the other. To the controller
 that is the client. `survey` looks at all workloads of a cluster at once, and gives them a `Listed`. What was

@@ -1,4 +1,4 @@
-"""The pods of a StatefulSet: by number, and whether their template is the one to be.
+"""The pods of a StatefulSet: by ordinal, and whether they have the wanted template.
 
 `observe` joins them into views. Whose a pod is, the pod says; that it is called as its StatefulSet's pods are
 is looked at here, so that a stranger's pod is none of them.

@@ -1,4 +1,4 @@
-"""How much of each node is promised to pods: counted when somebody asks, kept until a pod there changes.
+"""Counts how much of each node its pods request; kept until a pod there changes.
 
 `cache` owns the one `NodeUsage` and tells it of each change of a pod. In a storm every workload's reconcile
 asks about the same nodes: counted anew each time, a thousand workloads walked ten thousand pods a thousand

@@ -1,4 +1,4 @@
-"""Pods of a workload that change their owner: those that have none now, and whether there will be more.
+"""Finds pods that change their owner: those that have none now, and whether more will come.
 
 A part of `observe`. A pod counts if it bears our labels for this workload, or was made by one of its
 ReplicaSets in the last moment; a stranger's naked pod that only matches the selector never does. Nor does one

@@ -1,4 +1,4 @@
-"""How soon something is tried again: the first repeat at once or nearly so, each further one later.
+"""Decides how soon to retry: the first time almost at once, then later each time.
 
 Whoever repeats asks here: watches, lists, a new leader that catches up. Nothing here sleeps or sends.
 """

@@ -1,4 +1,4 @@
-"""Where objects are: the one place that makes the path of a request, of checked names only.
+"""Builds the path of every request, from checked names only.
 
 Everything that `Client` sends goes to a `ResourcePath`. What a tenant writes into an owner, a claim or a
 volume is a name or nothing, and never a piece of a URL: a path of anything else is not made.

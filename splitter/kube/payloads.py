@@ -1,4 +1,4 @@
-"""The bodies of splitter's writes: what an action becomes on the wire.
+"""Builds the bodies of splitter's writes from actions.
 
 `apply` sends them, and `dry_run` sends them as a server-side dry run, so that what is tried in a dry run is
 what will be written. Pure: data in, JSON out.

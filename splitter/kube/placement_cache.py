@@ -1,4 +1,4 @@
-"""What the admission policy has been told, as the API server has it: one Placement a namespace.
+"""The stored Placements, which the admission policy reads: one for each namespace.
 
 A part of the cache. `placement_writer` writes them; a change by anybody else enqueues those of whom it says
 something else than before, if they are known, and their next reconcile mends it. Placements of other names

@@ -1,4 +1,4 @@
-"""What the admission policy reads: one Placement a namespace, made of the Splits there. A part of `apply`.
+"""Writes one Placement for each namespace from its Splits. A part of `apply`.
 
 A policy inside the API server is evaluated once for each of its parameters, and converts the pod anew for
 each. So it is given one for the whole namespace, found by name (docs/adr/0026). The Splits stay what counts;

@@ -1,4 +1,4 @@
-"""Which changes are no news to a reconcile: `cache` enqueues nobody for them.
+"""Decides which changes need no reconcile: the cache enqueues nothing for them.
 
 In a take-over every second change of a ReplicaSet or a Deployment is in a field that no reconcile looks at
 (how many pods are ready and not yet available, when a condition was last written), and every status that we

@@ -1,4 +1,4 @@
-"""What nodes cost: from a file, from OpenCost, or from a Prometheus that scrapes it. Only `savings` asks.
+"""Reads prices of nodes from a file, OpenCost or Prometheus. Only `savings` needs them.
 
 OpenCost's forms: the assets of its API (https://opencost.io/docs/integrations/api), and its metrics
 node_cpu_hourly_cost and node_ram_hourly_cost (https://opencost.io/docs/integrations/metrics).

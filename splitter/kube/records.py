@@ -1,4 +1,4 @@
-"""The slim records that the cache keeps, one frozen dataclass a kind.
+"""The records that the cache keeps: one frozen dataclass for each kind.
 
 `observe` parses raw objects into these and joins them into the core's views; nothing else reads them.
 Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).

@@ -1,4 +1,4 @@
-"""What stands beside a workload and no watch tells us of: looked up live, before it is taken over.
+"""Looks up related objects that are not watched, before a workload is taken over.
 
 `observe` asks when nothing of ours is there yet, and now and then while a workload is split and at rest
 (a workload may become one that we would refuse). Rights that are not given and kinds that the cluster

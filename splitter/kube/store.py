@@ -1,4 +1,4 @@
-"""An indexer of slim records of one kind, indexed, told to only by watches and by our own writes.
+"""Keeps and indexes the records of one kind; only watches and splitter's own writes change it.
 
 `cache` builds one indexer per kind. A record keeps the few fields that reconciles read (a pod in under
 2 KB), never the raw object. Answers to our own writes are put here too, so that a reconcile never acts on

@@ -1,4 +1,4 @@
-"""Reads once all that `splitter suggest` has to know of the workloads without the label.
+"""Reads once what `splitter suggest` needs to know about workloads without the label.
 
 Whole lists, page by page, with the rights of who asks. What these do not reach is told in a sentence, and the
 rest goes on. It uses the controller's own parsers, cache and observer, so that a refusal is the one that the

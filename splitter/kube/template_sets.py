@@ -1,4 +1,4 @@
-"""Follows the template sets that people bring: labelled ConfigMaps in splitter's own namespace.
+"""Follows users' template sets: labelled ConfigMaps in splitter's own namespace.
 
 `cache` owns the one `TemplateSets`; the renderer looks names up in `by_name` at each rendering, so a
 change needs no restart. Nothing here compiles a template or knows who uses one.

@@ -1,4 +1,4 @@
-"""Nodes that went while nobody of splitter's was there: of what kind they were, as far as can be told.
+"""Guesses the kind of nodes that went while no splitter was running.
 
 The cache finds them after its first complete lists, by the pods that are still bound to them; `observe` asks
 here about each pod. Each speaks for itself alone: on one node stand pods of many tenants, and any may lie.

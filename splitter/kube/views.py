@@ -1,4 +1,4 @@
-"""What is seen of the cluster: what all workloads need, and what each watched namespace has of its own.
+"""Tracks which watches are current: those that all workloads need, and those of each namespace.
 
 `operator` waits here before it leads, the reconciler asks before each reconcile. Where a watch cannot list,
 as much stands still as needs it: with `watch_namespaces` that is its namespace, which may be gone, not there

@@ -1,4 +1,4 @@
-"""On which nodes the volumes of a StatefulSet's pods can be attached, by ordinal; and whose its twins' are.
+"""Finds where the volumes of a StatefulSet's members can be attached, and foreign claims of twins.
 
 `related` asks, before a take-over and now and then afterwards. A claim that is not bound yet, a volume
 without node affinity, and a pool without any node (an autoscaler may buy one anywhere) keep nobody. It

@@ -1,4 +1,4 @@
-"""Follows one collection of the API server: a paged LIST, then a WATCH, for ever.
+"""Follows one collection of the API server: a paged LIST, then a WATCH, without end.
 
 `cache` gives each reflector a parser and a store; the store is told of each change and of each
 complete re-list. This is our own, and small, because it is the hot path: kopf.on.event costs about

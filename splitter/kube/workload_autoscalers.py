@@ -1,4 +1,4 @@
-"""Who scales what in a namespace: each list is asked for once in a while, not once for each workload.
+"""Finds which autoscalers scale which workloads; one list serves a namespace for a while.
 
 With 1,000 autoscalers and 1,000 workloads in one namespace, a list for each workload is a million objects.
 `related` goes through them for one workload. A kind that the cluster does not know, or a right that is

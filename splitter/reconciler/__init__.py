@@ -1,4 +1,4 @@
-"""One key at a time: observe, plan, apply, report, look again later.
+"""Reconciles one key at a time: observe, plan, apply, report, requeue.
 
 Workers take keys from the queue; each reconcile is level-triggered and looks at everything about one
 workload. This is the only place that asks for the time, and the only one that may use the writer.

@@ -1,4 +1,4 @@
-"""Events on their way to the API server, never in a reconcile's way.
+"""Sends Events to the API server without delaying a reconcile.
 
 The reconciler tells it the notes of each reconcile; one task posts them. The same sentence is not said again
 in each reconcile (`report.events`); said again later it is counted on in the Event that says it already, as a

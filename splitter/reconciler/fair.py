@@ -1,4 +1,4 @@
-"""What waits, of all namespaces: one of each in turn, so that nobody waits for what another has heaped up."""
+"""A queue in which namespaces take turns, so that none waits for another's backlog."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, KeysView

@@ -1,4 +1,4 @@
-"""What the probes say: whether going on makes sense (live), and whether this process could lead (ready).
+"""Health checks: liveness fails only when a restart would help, readiness when it could not lead.
 
 `operator` asks about once a second. Not live is only what a new process would mend: a watch in which nothing
 has happened for longer than any silence or time-out lasts, or reconciles that have stopped ending although

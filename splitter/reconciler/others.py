@@ -1,4 +1,4 @@
-"""What the other workloads are at: who is being moved, and which spot room was given away a moment ago.
+"""Tracks across workloads who is being moved, and which room on spot is reserved.
 
 The reconciler tells it after each reconcile, and asks it before the next one of somebody else's. Who waits
 for a turn to move asks once and is woken, one of each namespace after the other, when there is one for it.

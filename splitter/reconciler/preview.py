@@ -1,4 +1,4 @@
-"""The same look as a reconcile, once and with nothing written: what `splitter plan` shows.
+"""Plans once without writing anything, for `splitter plan`.
 
 It fills a cache by plain lists, observes, and plans with the very functions of the reconciler, the dry run
 by server-side dry run included.

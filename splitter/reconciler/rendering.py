@@ -1,4 +1,4 @@
-"""Both twins of a source, rendered when something they are made of has changed, and only then.
+"""Renders both twins of a source, only when something that they are made of has changed.
 
 The reconciler asks in each reconcile, a preview once. A template that fails becomes a Note: nothing rolls,
 and the workload stays as it is. A twin that is deleted meanwhile comes back as it was rendered last. A set

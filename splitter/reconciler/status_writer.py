@@ -1,4 +1,4 @@
-"""The Split statuses that are decided and not yet written: coalesced, and never in an emergency's way.
+"""Writes Split statuses later and coalesced, so that they never delay an emergency.
 
 The reconciler posts a status after each reconcile that changed it; one task writes them, each workload at
 most once a second, more seldom while there are many, and none while an emergency goes on. Until a status is

@@ -1,4 +1,4 @@
-"""A first look at each template set that somebody brings, before a workload needs it.
+"""Validates each new template set before a workload uses it.
 
 The cache calls `validate_template_set` when a set is new or another one; one task looks at them one after the
 other, within the limits of `render.bounded`. What is wrong with one is said where its author looks: in the

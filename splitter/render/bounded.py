@@ -1,4 +1,4 @@
-"""Renders what is not to be trusted with time or memory in a child process, and the rest at once.
+"""Renders untrusted or large templates in a limited child process, and others directly.
 
 The reconciler, a preview and `splitter render` render through this, each twin by itself. A set that somebody
 brings as a ConfigMap is compiled and rendered in the child (`child`); so is one that travels with splitter

@@ -1,4 +1,4 @@
-"""The child process that renders what others have written: a request in, a manifest or a fault out.
+"""The child process that renders untrusted templates: a request in, a manifest or a fault out.
 
 `process` starts it and asks it one thing at a time. It has no environment, no arguments that tell anything,
 no file but its two ends; before the first request it gives up opening files and connections and starting

@@ -1,4 +1,4 @@
-"""Makes a manifest of rendered text: YAML without its surprises, then values for tokens.
+"""Parses rendered text into a manifest, as strict YAML, and replaces tokens by values.
 
 Called by `Renderer` with the text and the values of `sandbox.run`. One document comes out, made of
 what JSON knows. It must never let a value decide what a line of the text means.

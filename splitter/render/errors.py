@@ -1,4 +1,4 @@
-"""The errors of a template and of a template set, made where the set is known but the fault is not."""
+"""The errors of templates and template sets."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What one rendering of a template set may take, and how that is said when it takes more."""
+"""The limits of one rendering of a template set, and their messages."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The parent's side of the child process: starts it when it is needed, asks it, ends it.
+"""The parent's side of the child process: starts it, asks it, ends it.
 
 `bounded` has one, and uses it from one thread only: the kernel ends a child with the thread that started it
 (prctl(2)), and an answer is waited for there, never in the event loop. Nothing here knows what is asked.

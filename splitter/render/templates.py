@@ -1,4 +1,4 @@
-"""Compiles templates and makes manifests of them: the part of a rendering that an author's text decides.
+"""Compiles templates and renders manifests from them.
 
 `Renderer` has it done in splitter's own process, `child` does it in one of its own for what others have
 written. Nothing here knows template sets, pools or a cluster, and nothing that comes out is ours yet:

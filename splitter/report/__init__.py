@@ -1,1 +1,1 @@
-"""What people see: the Split's status, Events, metrics. It says what was decided, and decides nothing."""
+"""What people see: the Split's status, Events, metrics. It reports decisions and makes none."""

@@ -1,4 +1,4 @@
-"""What of a cluster's objects goes into a bundle for an issue: names, counts and reasons, no user's value.
+"""Selects what of an object goes into a bundle: names, counts and reasons, no user's values.
 
 Pure: objects as the API server gives them in, files out (`cli.bundle` writes them). Only fields that are
 named here are kept, never the whole of an object without those that are known to be bad: a field that a later

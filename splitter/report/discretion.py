@@ -1,4 +1,4 @@
-"""What may stand in the log of a sentence that others have made: what happened and where, and no value.
+"""Removes values from others' sentences for the log: what happened and where stays.
 
 An API server quotes the value that it refuses, a webhook and a kubelet whatever they like, and Python what it
 could not read. In an Event and in a Split that is what the owner needs, and both lie in the namespace of the

@@ -1,4 +1,4 @@
-"""Prometheus metrics: what the process does, and the way in to what is shown of each workload.
+"""Prometheus metrics of the process; `workloads` has those of each workload.
 
 The reconciler and the queue count here, `operator` hands in what can only be asked when a scrape comes, and
 serves it all. Names end in their unit; every label's values are a closed set, but for the workloads' own

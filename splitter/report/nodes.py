@@ -1,4 +1,4 @@
-"""The nodes that go under a workload: who says so, until when, and how many replicas stand there.
+"""The nodes under a workload that go: which signal says so, until when, and how many replicas.
 
 `status` shows them in the Split while there are any. Pure: data in, data out.
 """

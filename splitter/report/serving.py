@@ -1,4 +1,4 @@
-"""A small HTTP server for probes and metrics, that nobody can hold up by holding connections.
+"""A small HTTP server for probes and metrics that idle connections cannot block.
 
 `health` and `scrapes` say what is answered. One thread a port, with an event loop of its own, so that the
 answers also come while the controller's is stuck. A connection is one request and one answer. There are few

@@ -1,4 +1,4 @@
-"""What Prometheus is shown about each workload: one collector instead of one gauge a figure.
+"""Prometheus metrics of each workload: one collector instead of one gauge for each figure.
 
 The reconciler (through `metrics`) shows what a reconcile saw; a scrape reads it, in a thread of its own,
 whenever it comes. So the series of a workload go at once with the workload, and the counters of seconds run
@@ -25,6 +25,9 @@ _POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
 _SPENT = Struct(f"<{2 * 3 * len(Use)}q")
 _PLACES = [[(use, 3 * (half * len(Use) + at)) for at, use in enumerate(Use)] for half in range(2)]
 _PACKED: Amounts = {}  # one for all
+_COUNTS = ("wanted", "spec", "ready", "doomed", "pending")
+_COUNTED = Struct(f"<{2 * len(_COUNTS)}q")
+_NO_POOLS: Mapping[str, Mapping[str, int]] = {}  # the same
 LABELS = ("namespace", "kind", "name")
 # Counted from 0: a counter that begins at 1 hides its first step from `increase`.
 _LOSSES = (Reason.SPOT_INTERRUPTED.value, Reason.SPOT_LOST.value)
@@ -54,6 +57,7 @@ class _Tally:
     figures: Figures | None = None
     cover_s: float = 0.0
     shown_s: float = 0.0  # when the figures were seen
+    counted: bytes = b""  # the figures' pools, packed
     spent: bytes = b""  # what was used by then, and what is held since: packed, there are very many
     decisions: Mapping[str, int] = field(default_factory=dict)
     refused: str = ""
@@ -66,6 +70,18 @@ class _Tally:
         numbers = _SPENT.unpack(self.spent)
         used, held = ({use: Amount(*numbers[at : at + 3]) for use, at in places} for places in _PLACES)
         return grown(used, held, max(0.0, now_s - self.shown_s))
+
+    def pools(self) -> Iterator[tuple[str, str, int]]:
+        """Yield pool, count and number of replicas."""
+        names = ((pool, count) for pool, _ in _POOLS for count in _COUNTS)
+        for (pool, count), number in zip(names, _COUNTED.unpack(self.counted), strict=True):
+            yield pool, count, number
+
+    def wanted_on_spot(self) -> int:
+        """Return how many replicas the policy wants on spot."""
+        return next(
+            number for pool, count, number in self.pools() if (pool, count) == (Pool.SPOT, _COUNTS[0])
+        )
 
     def until(self, now_s: float) -> "_Tally":
         """Return the same with what the time since has added: until the next reconcile all is as it was."""
@@ -91,8 +107,11 @@ class Workloads(Collector):
         used = [figures.used.get(use, Amount()).at_least(shown.get(use, Amount())) for use in Use]
         amounts = (*used, *(figures.held.get(use, Amount()) for use in Use))
         spent = _SPENT.pack(*(number for one in amounts for number in (one.replicas, one.cpu, one.memory)))
-        figures = replace(figures, used=_PACKED, held=_PACKED)
-        self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s, spent=spent)
+        counted = _COUNTED.pack(
+            *(figures.pools[pool].get(count, 0) for pool, _ in _POOLS for count in _COUNTS)
+        )
+        figures = replace(figures, used=_PACKED, held=_PACKED, pools=_NO_POOLS)
+        self._tallies[key] = replace(tally, figures=figures, shown_s=tally.at_s, counted=counted, spent=spent)
 
     def decided(self, key: Key, reason: str) -> None:
         """Count a reconcile that wrote something."""
@@ -145,7 +164,7 @@ _Tallies = Sequence[tuple[Key, _Tally]]
 def _families(tallies: _Tallies) -> list[Metric]:
     spent = [(key, tally.used(tally.at_s)) for key, tally in tallies if tally.figures is not None]
     split = [(key, tally, tally.figures) for key, tally in tallies if tally.figures is not None]
-    sized = [(key, figures) for key, _, figures in split if figures.desired > 0]
+    sized = [one for one in split if one[2].desired > 0]
     return [
         _gauge(
             "splitter_replicas",
@@ -153,9 +172,8 @@ def _families(tallies: _Tallies) -> list[Metric]:
             ("pool", "count"),
             (
                 ((*_of(key), pool, count), number)
-                for key, _, figures in split
-                for pool, counts in figures.pools.items()
-                for count, number in counts.items()
+                for key, tally, _ in split
+                for pool, count, number in tally.pools()
             ),
         ),
         _gauge(
@@ -186,13 +204,13 @@ def _families(tallies: _Tallies) -> list[Metric]:
             "splitter_spot_share_ratio",
             "Ready replicas on spot nodes, of the replicas asked for",
             (),
-            ((_of(key), figures.ready_on_spot / figures.desired) for key, figures in sized),
+            ((_of(key), figures.ready_on_spot / figures.desired) for key, _, figures in sized),
         ),
         _gauge(
             "splitter_spot_share_wanted_ratio",
             "Replicas that the policy wants on spot, of the replicas asked for",
             (),
-            ((_of(key), figures.pools[Pool.SPOT]["wanted"] / figures.desired) for key, figures in sized),
+            ((_of(key), tally.wanted_on_spot() / figures.desired) for key, tally, figures in sized),
         ),
         _gauge(
             "splitter_state",

@@ -1,4 +1,4 @@
-"""Trace replay: how a policy would have done on spot capacity that really came and went.
+"""Simulates a policy on a recorded trace of spot capacity.
 
 `read_trace` (or `parse_trace`, `parse_counts`, `parse_outage`) gives a `Trace`; `simulate` plays it
 against a `Contender`, in a small world of pods that take time to start, with the very `decide` that runs

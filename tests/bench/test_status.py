@@ -25,7 +25,7 @@ NAMESPACES = 20
 RUNS = 7
 _API = "/apis/splitter.io/v1alpha1"
 # As long as real ones: 20 decisions and 7 conditions are 7 kB a Split.
-_SENTENCE = "scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas stand on doomed nodes"
+_SENTENCE = "scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas are on doomed nodes"
 _TIME = "2026-11-21T14:10:00Z"
 _KINDS = ("Eligible", "PolicyValid", "Ready", "PodsHealthy", "Progressing", "SpotAvailable", "Conflict")
 _COUNTS = {"wanted": 5, "spec": 5, "ready": 5, "doomed": 0, "pending": 0}

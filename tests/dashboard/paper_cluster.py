@@ -6,7 +6,7 @@ What the page follows, and nothing else; a test changes an object and whoever wa
 import asyncio
 import itertools
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +22,7 @@ from splitter.core.model import Policy
 from splitter.core.nodes import assess
 from splitter.core.rebalance import Tuning
 from splitter.dashboard import Model, Simulator, Tellers, Views, serve
+from splitter.dashboard.model import utc_now
 from splitter.dashboard.server import Served
 from splitter.kube.client import Client
 from splitter.kube.cluster_view import ClusterView
@@ -29,6 +30,18 @@ from splitter.kube.cluster_view import ClusterView
 Json = dict[str, Any]
 CREATED = "2026-01-05T09:00:00Z"
 ZONES = ("a", "b", "c")
+_POLICY = {
+    "onDemandBase": 0,
+    "spotPercent": 100,
+    "spotAffinity": "required",
+    "grace": "180s",
+    "soak": "600s",
+    "freeze": False,
+    "dryRun": False,
+    "templateSet": "default",
+    "rolloutOrder": "on-demand-first",
+    "evictions": "one-at-a-time",
+}
 _OURS = "/apis/splitter.io/v1alpha1"
 _API = {"splits": _OURS, "pods": "/api/v1", "nodes": "/api/v1"}
 
@@ -194,19 +207,8 @@ def split(
         "cover": max(0, ready[0] - on_demand),
         "onDemand": _pool(on_demand, max(on_demand, ready[0]), ready[0]),
         "spot": _pool(spot, spot, ready[1]),
-        "policy": {
-            "onDemandBase": on_demand,
-            "spotPercent": 100,
-            "spotAffinity": "required",
-            "grace": "180s",
-            "soak": "600s",
-            "freeze": False,
-            "dryRun": False,
-            "templateSet": "default",
-            "rolloutOrder": "on-demand-first",
-            "evictions": "one-at-a-time",
-        },
-        "policyFrom": {"onDemandBase": "Source", "soak": "Namespace", "spotPercent": "Default"},
+        "policy": _POLICY | {"onDemandBase": on_demand},
+        "policyFrom": dict.fromkeys(_POLICY, "Default") | {"onDemandBase": "Source", "soak": "Namespace"},
         "conditions": [],
         "decisions": [{"time": stamp(at), "reason": why, "message": told} for at, why, told in decisions],
         "usage": {"since": stamp(begin), "until": stamp(begin), "held": held},
@@ -275,11 +277,14 @@ async def api_of(cluster: PaperCluster) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def shown(
-    cluster: PaperCluster, namespaces: tuple[str, ...] = (), tellers: Tellers | None = None
+    cluster: PaperCluster,
+    namespaces: tuple[str, ...] = (),
+    tellers: Tellers | None = None,
+    now: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Shown]:
     """Serve the page of a cluster on paper."""
     async with api_of(cluster) as address, client_of(address) as client:
-        model = Model()
+        model = Model(now)
         view = ClusterView(client, namespaces, assess, model.changed)
         model.look(view)
         views = Views(model, tellers or Tellers(explain_record, _plan), "sandbox · all namespaces")
@@ -288,14 +293,19 @@ async def shown(
             yield Shown(cluster, model, served, client)
 
 
-def shop(now: datetime | None = None) -> PaperCluster:
-    """Return an application as people have it: ten workloads, two notices, one that is held."""
+def shop(now: datetime | None = None, *, calm: bool = False) -> PaperCluster:
+    """Return an application as people have it: nine workloads, two notices, one that is held.
+
+    `calm`: as it was before the notices.
+    """
     now = now or datetime.now(UTC)
     cluster = PaperCluster()
     for number in range(9):
         cluster.put("nodes", node(f"on-demand-{number}", "on-demand", ZONES[number % 3]))
     for number in range(18):
-        cluster.put("nodes", node(f"spot-{number}", "spot", ZONES[number % 3], going=number in {4, 10}))
+        cluster.put(
+            "nodes", node(f"spot-{number}", "spot", ZONES[number % 3], going=number in {4, 10} and not calm)
+        )
 
     def ago(minutes: float) -> datetime:
         return now - timedelta(minutes=minutes)
@@ -311,9 +321,10 @@ def shop(now: datetime | None = None) -> PaperCluster:
         ("search", 2, 12),
         ("shipping", 1, 5),
     ):
-        decisions = _life(name, on_demand, spot, ago)
+        decisions = _life(name, on_demand, spot, ago)[: 6 if calm else None]
         extra: Json = {}
-        if name in {"cart", "search"}:
+        moving = name in {"cart", "search"} and not calm
+        if moving:
             extra = {
                 "state": "Moving",
                 "reason": "SpotInterrupted",
@@ -321,7 +332,7 @@ def shop(now: datetime | None = None) -> PaperCluster:
                 "spot_ready": spot - 2,
                 "on_demand_ready": on_demand + 1,
             }
-        if name == "shipping":
+        if name == "shipping" and not calm:
             extra = {
                 "state": "Held",
                 "reason": "ImagePullFailed",
@@ -330,7 +341,7 @@ def shop(now: datetime | None = None) -> PaperCluster:
             }
         raw = split(name, on_demand=on_demand, spot=spot, decisions=decisions, since=ago(60 * 52), **extra)
         cluster.put("splits", raw)
-        placed(cluster, name, on_demand + (1 if name in {"cart", "search"} else 0), spot)
+        placed(cluster, name, on_demand + moving, spot)
     return cluster
 
 
@@ -342,7 +353,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
         (
             ago(begin - 60),
             "SpotInterrupted",
-            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} stand on doomed nodes",
+            f"scale on-demand {on_demand} -> {on_demand + more} (+{more}): {more} are on doomed nodes",
         ),
         (ago(begin - 61), "SpotLost", f"scale spot {spot} -> {spot - more} (-{more}): their nodes are gone."),
         (
@@ -366,7 +377,7 @@ def _life(name: str, on_demand: int, spot: int, ago: Any) -> list[tuple[datetime
             (
                 ago(0.6),
                 "SpotInterrupted",
-                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas stand on doomed nodes",
+                f"scale on-demand {on_demand} -> {on_demand + 2} (+2): 2 spot replicas are on doomed nodes",
             )
         )
     return found

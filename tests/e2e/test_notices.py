@@ -61,7 +61,7 @@ def test_a_notice_on_an_on_demand_node_moves_within_on_demand(shop: Shop, fleet:
         )
         assert (status["state"], status["onDemand"]["doomed"], status["spot"]["spec"]) == ("Held", 1, 3)
         assert [(one["name"], one["state"]) for one in status["nodes"]] == [(doomed, "Doomed")]
-        raised = "scale on-demand 1 -> 2 (+1): 1 of 1 on-demand replicas stand on doomed nodes"
+        raised = "scale on-demand 1 -> 2 (+1): 1 of 1 on-demand replicas are on doomed nodes"
         assert shop.reported("OnDemandDoomed") == raised
         fleet.kill(doomed)
         shop.wait_split(on_demand=1, spot=3)
@@ -74,7 +74,7 @@ def test_all_on_demand_goes_while_spot_is_well(shop: Shop, fleet: Fleet, busy: s
     everywhere = fleet.names("on-demand")
     with shop.watch() as watched:
         fleet.notice(everywhere, Notice.TAINT)
-        shop.says("OnDemandDoomed", "1 of 2 on-demand replicas stand on doomed nodes")
+        shop.says("OnDemandDoomed", "1 of 2 on-demand replicas are on doomed nodes")
         assert watched.lowest() >= REPLICAS
         fleet.kill(everywhere)
         short = shop.says("OnDemandShort", "spot has all of its 3 and takes no on-demand replica's place")

@@ -299,7 +299,7 @@ def test_the_policy_goes_while_it_is_split(placed: Placed, sandbox: Sandbox) -> 
     sandbox.kubectl("delete", "-f", POLICY)
     try:
         placed.annotate(on_demand_base="4")
-        placed.reported("MoveUndone", "db-3 was to start on on-demand, and was born without the label")
+        placed.reported("MoveUndone", "db-3 was to start on on-demand, and was created without the label")
         assert placed.born()[3] is None
         assert stayed(placed, uids) == {0, 1, 2, 4}
     finally:

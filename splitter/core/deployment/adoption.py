@@ -82,7 +82,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
         *(action for pool in Pool for action in _sized(this, pool, sizes[pool])),
         *(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in pods if pod.born is not pool_of(pod)),
     ):
-        message = f"of the running pods {sizes[Pool.ON_DEMAND]} stay on on-demand and {spot} on spot"
+        message = f"running pods that stay on on-demand: {sizes[Pool.ON_DEMAND]}, on spot: {spot}"
         note = Note(Reason.HANDING_OVER, message, quiet=True)
         return Plan(Step.ADOPT_PODS, under_way(this), note, actions, (note,), requeue_after_s=AT_ONCE_S)
     if not all(twin.observed for twin in this.observed.twins):
@@ -174,7 +174,7 @@ def settle(this: PlanInput) -> Plan:
     """Let the twins adopt what was let go, then resume them (H27, H45)."""
     if late := [pod for pod in this.observed.orphans if pod.counts and pod.born is None]:
         labels = tuple(LabelPod(pod.name, pod.uid, pool_of(pod)) for pod in late)
-        note = Note(Reason.HANDING_OVER, f"pods that were made in the last moment: {len(labels)}", quiet=True)
+        note = Note(Reason.HANDING_OVER, f"pods made in the last moment: {len(labels)}", quiet=True)
         return Plan(Step.SETTLE, under_way(this), note, labels, (note,), requeue_after_s=AT_ONCE_S)
     actions: list[Action] = []
     # A twin that found none of its pods makes them: no more than there are to be, less what the source's own
@@ -328,7 +328,7 @@ def bring_home(this: PlanInput) -> Plan:
     """Let the source adopt what the twins have let go (H32, H47)."""
     pods = [pod for pod in this.observed.orphans if pod.counts]
     if ended := _unbound(pods):
-        note = Note(Reason.GIVING_BACK, f"pods without a node, made anew by the source: {len(ended)}")
+        note = Note(Reason.GIVING_BACK, f"pods without a node are made again by the source: {len(ended)}")
         again_s = AT_ONCE_S
         return Plan(Step.BRING_HOME, State.GIVING_BACK, note, tuple(ended), (note,), requeue_after_s=again_s)
     hashes = tuple(sorted({pod.revision for pod in pods}))

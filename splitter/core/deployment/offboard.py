@@ -40,7 +40,7 @@ def unpause(this: PlanInput) -> Plan:
 
 
 def shrink_ours(this: PlanInput) -> Plan:
-    """Shrink ours beside a source that runs its own (H34)."""
+    """Shrink splitter's holders beside a source that runs its own pods (H34)."""
     if paused := [twin for twin in this.observed.twins if twin.paused and not waits_for_pods(twin)]:
         # Somebody has resumed the source after they were paused: cut off in a roll, they could not shrink.
         note = Note(
@@ -115,7 +115,7 @@ def _reattach_one(source: SourceView, rs: ReplicaSetView) -> Reattach:
 
 
 def offboard(this: PlanInput) -> Plan:
-    """Let the twins' pods go, once nothing more urgent is to do (H37)."""
+    """Give the twins' pods back, once nothing more urgent is due (H37)."""
     if not restless(this):
         return adoption.offboard(this)
     return replace(twins_steps.run(this), state=State.GIVING_BACK, step=Step.OFFBOARD, requeue_after_s=POLL_S)

@@ -1,4 +1,4 @@
-"""What a twin must look like: what is ours on it whatever a template says, and how it is compared.
+"""Computes what a twin must look like, and compares it with what is there.
 
 `render` calls `enforce` on what a template rendered and `rendered_hash` on the result; the planner
 compares that hash with the one stored on the twin, never the manifest with a server-defaulted

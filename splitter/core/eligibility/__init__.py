@@ -1,4 +1,4 @@
-"""Which sources may be split: each refusal with its reason word and its remedy (promise 7).
+"""Decides which workloads may be split: each refusal has its reason and its remedy.
 
 The planner asks `refusal` before the first write. The checks are tried in order; the first that objects is
 the answer, so that people mend one thing at a time. `objection_while_split` asks what still matters of a
@@ -80,7 +80,7 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
         notes.append(_identities(source, source.stateful.service, source.stateful.first_ordinal))
     if source.one_a_node and source.max_surge:
         message = (
-            f"{source.one_a_node} lets one pod stand on a node: where nodes are few, surge replicas stay"
+            f"{source.one_a_node} allows one pod on a node: where nodes are few, surge replicas stay"
             " Pending and moves wait for the grace; they are never forced"
         )
         notes.append(Note(Reason.SURGE_MAY_PEND, message))

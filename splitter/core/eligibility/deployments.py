@@ -42,7 +42,7 @@ def _recreate(_: Observation, source: SourceView, __: Policy) -> Note | None:
         return None
     return objection(
         Reason.STRATEGY_RECREATE,
-        "strategy Recreate does not allow two generations of pods at a time, and a hand-over is just that;"
+        "a handover runs pods of two generations at a time, which strategy Recreate does not allow;"
         " set spec.strategy.type to RollingUpdate",
     )
 

@@ -64,7 +64,7 @@ def advice(observed: Observation, source: SourceView) -> tuple[Note, ...]:
         Note(
             Reason.QUORUM_HELD,
             f"of {source.replicas} no majority is left while one restarts: none is moved, not even on notice;"
-            f" it is born where it is wanted when it is made anew. {FEW_REMEDY}",
+            f" it starts in the right pool when it is made again. {FEW_REMEDY}",
             warning=True,
         ),
     )

@@ -85,7 +85,7 @@ def _autoscaled(observed: Observation, source: SourceView, _: Policy) -> Note | 
     )
     return objection(
         Reason.AUTOSCALER_ON_SOURCE,
-        f"{who} is aimed at this StatefulSet, which stands at 0 while it is split: there it would stop, or"
+        f"{who} is aimed at this StatefulSet, which has 0 replicas while it is split: there it would stop, or"
         f" act on no pod; {remedy}",
     )
 
@@ -96,7 +96,7 @@ def _declared_in_git(_: Observation, source: SourceView, __: Policy) -> Note | N
     return objection(
         Reason.REPLICAS_IN_GIT,
         f"spec.replicas is in the manifests that {source.stateful.declared_by} applies, and a StatefulSet"
-        " that is split stands at 0: it would be set back again and again; take spec.replicas out of the"
+        " that is split has 0 replicas: it would be set back again and again; take spec.replicas out of the"
         " manifest (a server-side apply that drops it leaves 1), and scale the Split"
         f" {split_name(source.key)}",
     )

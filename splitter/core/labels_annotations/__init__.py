@@ -1,4 +1,4 @@
-"""Every label and annotation that a user writes or splitter leaves, and how they are read.
+"""Every label and annotation that users or splitter write, and how they are parsed.
 
 `kube.observe` calls `parse_policy` for each labelled source (with its namespace's annotations as
 defaults) and `source_label_state` for its label; the planner, the templates and the writers take

@@ -1,4 +1,4 @@
-"""What a node is and what is about to happen to it: capacity class, health, room.
+"""Assesses nodes: spot or on-demand, about to go or not, and how much fits.
 
 `kube.observe` parses a Node into `NodeFacts` and keeps the `NodeState` that `assess` returns; the
 planner counts pods by it. The same preset table that classifies nodes (`capacity`) also yields the

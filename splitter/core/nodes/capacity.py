@@ -1,4 +1,4 @@
-"""Spot or on-demand: one table for recognising nodes and for asking for them.
+"""Tells spot nodes from on-demand nodes, and builds the affinity that asks for them.
 
 Every row may say something, and what they say must agree; but for an overriding row, which has the last
 word. Nothing said, or a contradiction = unknown, counted as on-demand.

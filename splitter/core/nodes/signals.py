@@ -1,4 +1,4 @@
-"""What is about to happen to a node, read from everything that anybody writes on it.
+"""Reads from a node's taints, conditions, labels and Events whether it is about to go.
 
 `kube.observe` calls `assess` for each Node that changed. The truth is in taints and conditions; Events
 only make it faster. Nothing here waits for kube-controller-manager: Ready turns Unknown after 40..50 s,

@@ -1,4 +1,4 @@
-"""Placement: a StatefulSet is split by where its own pods are born, and moved one pod at a time.
+"""Splits a StatefulSet by where its own pods start, and moves them one at a time.
 
 The admission policy gives each new pod its node affinity by its ordinal, as `Split.spec.onDemandOrdinals`
 says; here is decided which ordinals these are (`ordinals`) and which pod, if any, is moved next (`mover`).

@@ -1,4 +1,4 @@
-"""The one gate for the end of a pod: evictions and deletions of members alike come through `permitted` (P10).
+"""The only place that permits the end of a pod: each eviction or deletion of a member asks `permitted` (P10).
 
 It knows the evidence and its age, the quorum, the budget and the back-off. It keeps count: splitter ends one
 member at most `Tuning.restarts_per_hour` times within an hour, and moves it for the sake of order half as
@@ -153,8 +153,8 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
         return None
     message = (
         f"{end.pod.name} is not moved before {clock(state.last_step, rest_s)}, it would start anywhere: the"
-        " pod of the last move was born without its label, so policy splitter-placement does not act. Is it"
-        " there, with its binding, and does the API server evaluate it?"
+        " pod of the last move was created without its label, so policy splitter-placement does not act. Is"
+        " it there, with its binding, and does the API server evaluate it?"
     )
     return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), wait_s)
 
@@ -172,7 +172,7 @@ def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
         f" {observed.serving - leaving} of {observed.known} would be ready, no majority"
     )
     if observed.desired < FEWEST:
-        message += f"; it is born on on-demand when it is made anew. {FEW_REMEDY}"
+        message += f"; it starts on on-demand when it is made again. {FEW_REMEDY}"
     return Hold(Note(Reason.QUORUM_HELD, message, warning=True))
 
 

@@ -1,4 +1,4 @@
-"""Which pod is moved next: at most one. Whether it may be is for `disruption` to say (P10).
+"""Chooses the next pod to move: at most one. Whether it may be is for `disruption` to say (P10).
 
 `place` asks once a reconcile. A doomed pod is moved at once, while its node still lives; one that merely
 stands in the wrong pool only when every other member is ready, nothing else is under way, and a placeholder
@@ -27,7 +27,7 @@ _RESERVES_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """End this pod, by the eviction API: the StatefulSet makes it anew, in the other pool."""
+    """End this pod, by the eviction API: the StatefulSet makes it again, in the other pool."""
 
     ordinal: int
     pod: str
@@ -151,7 +151,7 @@ def _urgent(
     if (barred := _barred(observed, first, Cause.NOTICE, state, tuning)) is not None:
         return Move(barred)
     signal = first.pod.signal if first.pod is not None else ""
-    message = f"evict {name}: node {node} is about to go ({signal or 'doomed'}); it starts anew on on-demand"
+    message = f"evict {name}: node {node} is about to go ({signal or 'doomed'}); it starts again on on-demand"
     return Move(_evicted(first, Pool.ON_DEMAND), None, Note(Reason.SPOT_INTERRUPTED, message, warning=True))
 
 
@@ -164,7 +164,7 @@ def _unmovable(observed: PlacementInput) -> Note:
     name, node = _name(observed, first), first.pod.node if first.pod is not None else None
     if first in lost:
         message = (
-            f"{name} is made anew as soon as it ends or Node {node} is deleted: {node} says nothing, the old"
+            f"{name} is made again as soon as it ends or Node {node} is deleted: {node} is silent, the old"
             " pod may still run there, and no name may run twice"
         )
         return Note(Reason.SPOT_LOST, message, warning=True)
@@ -262,7 +262,7 @@ def _too_early(
     node_status = held is not None and held.pool is Pool.SPOT and held.pod.available
     if not observed.blocked or observed.fit_spot or node_status:
         return None
-    message = f"{name} stays on on-demand, and no room on spot is asked for: {observed.blocked}"
+    message = f"{name} stays on on-demand, and no placeholder asks for spot: {observed.blocked}"
     return Hold(Note(Reason.SPOT_BLOCKED, message))
 
 
@@ -331,13 +331,13 @@ def _moves(observed: PlacementInput, where: Ordinals, candidate: Member, to: Poo
     name = _name(observed, candidate)
     if to is Pool.ON_DEMAND:
         message = (
-            f"evict {name}: it starts anew on on-demand, where {len(where.base)} of {observed.desired} are"
+            f"evict {name}: it starts again on on-demand, where {len(where.base)} of {observed.desired} are"
             " wanted"
         )
         return Note(Reason.SCALED, message)
     wanted = observed.desired - len(where.base)
     message = (
-        f"evict {name}: it starts anew on spot, where {wanted} of {observed.desired} are wanted and its room"
+        f"evict {name}: it starts again on spot, where {wanted} of {observed.desired} are wanted and its room"
         " is held"
     )
     return Note(Reason.RETURNING, message)

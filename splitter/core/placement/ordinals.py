@@ -1,4 +1,4 @@
-"""Which ordinals are on on-demand: the base, what emergencies add, and what has not earned its return.
+"""Chooses the ordinals of on-demand: the base, emergencies, and those that may not return yet.
 
 `place` calls this before it looks for a move. The set only says where a pod is born the next time:
 changing it restarts nothing. So what is missing joins at once, and what returns leaves one at a time, when
@@ -106,21 +106,21 @@ def _notes(
     if lost:
         yield Note(
             Reason.SPOT_LOST,
-            f"{_named(observed, lost)} will be born on on-demand: {_nodes(present, lost)} has gone or is not"
+            f"{_named(observed, lost)} will start on on-demand: {_nodes(present, lost)} has gone or is not"
             f" ready; {now}",
             warning=True,
         )
     if doomed:
         yield Note(
             Reason.SPOT_INTERRUPTED,
-            f"{_named(observed, doomed)} will be born on on-demand: {_nodes(present, doomed)} is about to go;"
+            f"{_named(observed, doomed)} will start on on-demand: {_nodes(present, doomed)} is about to go;"
             f" {now}",
             warning=True,
         )
     if others := joined - lost - doomed:
         yield Note(
             Reason.SCALED,
-            f"{_named(observed, others)} will be born on on-demand: {len(after.base)} of {observed.desired}"
+            f"{_named(observed, others)} will start on on-demand: {len(after.base)} of {observed.desired}"
             f" are wanted there; {now}",
         )
     if shorts := (before & after.yielded):
@@ -132,7 +132,7 @@ def _notes(
     left = {k for k in before - after.in_force if k in present and k not in after.yielded}
     if left:
         reason = Reason.RETURNING if returning & left else Reason.SCALED
-        yield Note(reason, f"{_named(observed, left)} will be born on spot where it can; {now}")
+        yield Note(reason, f"{_named(observed, left)} will start on spot where it can; {now}")
 
 
 def _named(observed: PlacementInput, ordinals: set[int] | frozenset[int]) -> str:

@@ -1,4 +1,4 @@
-"""How a move ended, and how long the next one waits for that.
+"""Judges how the last move ended, and how long the next one has to wait.
 
 `place` asks at the beginning of each reconcile, before anything is moved; `mover` asks how long to rest.
 """
@@ -45,7 +45,9 @@ def judged(
         pod.node_status in {NodeStatus.SOUND, NodeStatus.DOOMED},
     )
     if moved.born is None:
-        message = f"{name} was to start on {to}, and was born without the label of policy splitter-placement"
+        message = (
+            f"{name} was to start on {to}, and was created without the label of policy splitter-placement"
+        )
     elif is_bound and pod.on_spot is state.moved_up:
         message = f"{name} was to start on {to}, and the scheduler chose {elsewhere} node {pod.node}"
     elif moved.is_stuck(observed.now, policy.grace_s):

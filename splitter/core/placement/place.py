@@ -281,11 +281,11 @@ def _by_itself(member: Member) -> str | None:
     """Say what happens to a member whose pod has ended or whose node goes by choice; None of any other."""
     pod = member.pod
     if pod is None or (pod.terminating and not member.is_lost):
-        return ": the StatefulSet makes it anew"
+        return ": the StatefulSet makes it again"
     if member.is_lost:
         if pod.successor:
             return f": the kubelet of the new node {pod.node} starts it"
-        return ": removed, and made anew" if pod.vanished else f": made anew when Node {pod.node} is gone"
+        return ": removed, and made again" if pod.vanished else f": made again when Node {pod.node} is gone"
     if pod.node_status is NodeStatus.DOOMED and not member.is_doomed:
         return ": left to whoever drains the node"
     return None

@@ -1,4 +1,4 @@
-"""The steps of a StatefulSet in placement mode: consider it, keep its ordinals in force, let it go.
+"""The steps of a StatefulSet in placement mode: check it, keep its ordinals, give it back.
 
 The planner calls one of these a reconcile, where `is_in_place` says so. Nothing is written to the workload
 itself: the Split is all there is of ours, so its object is the mark too, and taking it away is the whole way
@@ -88,7 +88,7 @@ def consider(this: PlanInput) -> Plan:
     wanted = ", ".join(map(str, placed.ordinals)) or "none"
     note = Note(
         Reason.TAKEN_OVER,
-        f"split by placement: of {this.source.replicas} pods, ordinals {wanted} are born on on-demand from"
+        f"split by placement: of {this.source.replicas} pods, ordinals {wanted} start on on-demand from"
         " now on; nothing restarts but what has to move, one pod at a time",
     )
     notes = (note, *placement_advice(this.observed, this.source))
@@ -127,11 +127,10 @@ def keep(this: PlanInput) -> Plan:
 
 
 def unplace(this: PlanInput) -> Plan:
-    """Take the Split away, and with it the ordinals: no pod restarts."""
+    """Delete the Split and its ordinals; no pod restarts."""
     note = Note(
         Reason.GIVEN_BACK,
-        f"its {this.source.replicas} pods stay where they are; those born from now on are placed as its"
-        " manifest says",
+        f"its {this.source.replicas} pods stay where they are; new ones are placed as its manifest says",
     )
     gone = tuple(
         DeletePlaceholder(pod.name, pod.uid) for pod in this.observed.placeholders if not pod.terminating

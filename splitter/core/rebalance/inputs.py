@@ -1,4 +1,4 @@
-"""What one Observation means for the rebalancing: pods and nodes become the counts of `decide`.
+"""Counts the pods and nodes of an Observation: the input of `decide`.
 
 The planner calls this in each reconcile in which nothing parked has pods. It only counts; the rules of
 counting stand in R21 to R23 and on `RebalanceInput`.

@@ -1,4 +1,4 @@
-"""What people read about a decision: one sentence with its numbers for each move and each hold.
+"""Writes the sentences about a decision: one for each move and each hold, with its numbers.
 
 Called by `decide` after the counts are settled; it changes none of them, and `cause` has said why they
 are so. Sentences name instants, not countdowns, so that the same state says the same thing in every
@@ -65,14 +65,14 @@ def _said(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return Reason.RETURNING, stood
         case Cause.ASKED_FOR:
             ready = f"{observed.spot_ready} of {figures.want} are ready"
-            return Reason.PROBING, f"{ready}, and more is asked for step by step"
+            return Reason.PROBING, f"{ready}; spot is asked for more step by step"
         case Cause.REPLACED:
-            stand = f"{figures.keep} of {observed.spot_spec} stand on doomed nodes"
+            stand = f"{figures.keep} of {observed.spot_spec} are on doomed nodes"
             return Reason.SPOT_INTERRUPTED, f"{stand} and are replaced on spot"
         case Cause.RELEASED:
             return Reason.COVERED, _released(figures)
         case Cause.WITHDRAWN:
-            return Reason.PROBING, "spot cannot be had now"
+            return Reason.PROBING, "no spot capacity is available now"
         case _:
             return _said_of_shortage(figures, cause)
 
@@ -82,7 +82,7 @@ def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
     placed, ready, doomed = observed.spot_placed, observed.spot_ready, observed.spot_doomed
     match cause:
         case Cause.SPOT_DOOMED:
-            stand = f"{doomed} of {ready + doomed} spot replicas stand on doomed nodes"
+            stand = f"{doomed} of {ready + doomed} spot replicas are on doomed nodes"
             return Reason.SPOT_INTERRUPTED, f"{stand}{_let_go(figures)}"
         case Cause.AFTER_NOTICE | Cause.AFTER_LOSS:
             noticed = cause is Cause.AFTER_NOTICE
@@ -96,7 +96,7 @@ def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return reason, f"spot has placed {placed} of {figures.want} after the grace of {grace_s}{why}"
         case Cause.ON_DEMAND_DOOMED:
             on_demand = f"{figures.on_demand_doomed} of {observed.on_demand_spec} on-demand replicas"
-            return Reason.ON_DEMAND_DOOMED, f"{on_demand} stand on doomed nodes"
+            return Reason.ON_DEMAND_DOOMED, f"{on_demand} are on doomed nodes"
         case _:
             return Reason.SCALED, _divided(figures)
 
@@ -251,10 +251,10 @@ def _window(figures: Figures, spot: int) -> str:
     observed = figures.observed
     asked = max(0, spot - observed.spot_ready - figures.keep)
     if not asked and figures.keep:
-        return f"{observed.spot_ready} ready; more is asked for once the {figures.keep} doomed have gone"
+        return f"{observed.spot_ready} ready; spot is probed again when the {figures.keep} doomed are gone"
     if not asked and observed.on_demand_over_quota:
-        return f"{observed.spot_ready} ready; more is asked for once no quota keeps on-demand from covering"
-    return f"{observed.spot_ready} ready and {asked} more stay asked for"
+        return f"{observed.spot_ready} ready; spot is probed again when the quota lets on-demand cover"
+    return f"{observed.spot_ready} ready and {asked} more pending to probe for capacity"
 
 
 def _soaked(figures: Figures) -> str:

@@ -1,4 +1,4 @@
-"""What a decision is made from: the counts of the moment, the memory of the past, the time constants.
+"""The input of a decision: present counts, remembered state, and time constants.
 
 `RebalanceInput` is built by the observer in every reconcile, `RebalanceState` comes from the Split's status
 and goes back there, `Tuning` comes from the settings. Nothing here decides. Counts are replicas,

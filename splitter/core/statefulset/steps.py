@@ -1,4 +1,4 @@
-"""The steps that only a source has that is scaled to 0: N saved, followed, shown, and the last traces.
+"""The steps of a StatefulSet that is scaled to 0: save N, follow it, show it, and clean up.
 
 The planner calls one of these a reconcile, by the table of `statefulset.table`. What they have in common with
 Deployments is in `onboard`, `twins.steps` and `offboard`. None scales anything: N is written before the first
@@ -72,9 +72,9 @@ def follow(this: PlanInput) -> Plan:
     same = split is not None and split.conflicting_writer == stateful.writer
     count = before + 1 if same else 1  # as `report` counts
     message = (
-        f"{who} set spec.replicas of the source to {new} again, which stands at 0 while it is split"
+        f"{who} set spec.replicas of the source to {new} again, which has 0 replicas while it is split"
         f" ({count} of {MAX_WRITE_CONFLICTS} times within {WRITE_CONFLICT_WINDOW_S / 60:.0f} min);"
-        f" {'given way to' if count >= MAX_WRITE_CONFLICTS else 'set to 0 again'}. Take spec.replicas out of"
+        f" {'given back' if count >= MAX_WRITE_CONFLICTS else 'set to 0 again'}. Take spec.replicas out of"
         f" its manifests, and scale the Split {split_name(this.source.key)}"
     )
     note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)

@@ -1,4 +1,4 @@
-"""Taking over and giving back a source that cannot be paused: the table for StatefulSets.
+"""Chooses the step of a StatefulSet in twins mode, which cannot be paused.
 
 The source is scaled to 0 while its twins grow, and N is kept in an annotation and on the Split. So there is
 nothing to pause and to park: the source itself holds replicas as a parked ReplicaSet does, and MAKE and BREAK

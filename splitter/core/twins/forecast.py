@@ -1,4 +1,4 @@
-"""Says before anything happens how many running pods stay where they are, and how many will have to move.
+"""Forecasts how many running pods stay where they are when a workload is split, and how many move.
 
 `taking.consider` tells it in the Event of the take-over, and `splitter plan` to whoever asks. It is no
 promise: nodes may go, and pods may take long to start.
@@ -21,11 +21,11 @@ def forecast(observed: Observation, source: SourceView, policy: Policy, tuning: 
     wanted = source.replicas - base_replicas(source.replicas, policy)
     moving = abs(wanted - spot)
     if not pods or not moving or policy.freeze:
-        return f"running pods that stay where they are: {len(pods)} of {len(pods)}"
+        return f"{len(pods)} of {len(pods)} running pods stay where they are"
     where = "to spot" if wanted > spot else "to on-demand"
     # A step to spot: as many as there is room for beside the others, and they stand for a while.
     at_once = max(1, min(source.max_surge, step_replicas(source.replicas, tuning)))
     seconds = ceil(moving / at_once) * tuning.fast_s
     about = f"{seconds:.0f} s" if seconds < _MINUTES_FROM_S else f"{seconds / 60:.0f} min"
-    staying = f"running pods that stay where they are: {max(0, len(pods) - moving)} of {len(pods)}"
+    staying = f"{max(0, len(pods) - moving)} of {len(pods)} running pods stay where they are"
     return f"{staying}; moved {where} afterwards: {moving}, in about {about}"

@@ -1,4 +1,4 @@
-"""Whose turn it is: moves that could as well be made later, for so many workloads at a time and no more.
+"""Limits how many workloads make voluntary moves at once (H10).
 
 These are taking over, and dividing N otherwise because somebody changed the policy, of a whole namespace
 perhaps. `onboard` and `steps` ask here before they begin one, the reconciler counts who is at it. What is

@@ -133,7 +133,7 @@ def _mark(this: PlanInput) -> SetOwnershipMark:
 
 
 def adopt(this: PlanInput) -> Plan:
-    """Take as ours again what bears no valid mark (H22)."""
+    """Mark a source again that has splitter's objects and no valid mark (H22)."""
     note = Note(Reason.TAKEN_OVER, "found what splitter left here, without a valid mark; it is ours again")
     actions = (*_split(this, takes_over=True), _mark(this))
     return Plan(Step.ADOPT, State.TAKING_OVER, note, actions, (note,))
@@ -146,7 +146,7 @@ def create_split(_: PlanInput) -> Plan:
 
 
 def claim(this: PlanInput) -> Plan:
-    """Make the source the owner of what an earlier one of this name left behind (H23)."""
+    """Make the source own what an earlier workload of this name left behind (H23)."""
     orphans = [rs for rs in this.observed.attached_as(Attachment.PARKED) if rs.orphaned]
     actions = (*_split(this, takes_over=True), *(parked(this, rs) for rs in orphans))
     left = ", ".join(rs.name for rs in orphans) or "the Split"
@@ -218,7 +218,7 @@ def wait_rollout(this: PlanInput) -> Plan:
 
 
 def under_way(this: PlanInput) -> State:
-    """Return TakingOver until the hand-over is done; what comes later is a move like any other."""
+    """Return TakingOver until the handover is done, and Moving afterwards."""
     split = this.observed.split
     done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
     # Both a hand-over and what comes later may be held; only the former has something left to move.

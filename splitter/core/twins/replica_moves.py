@@ -1,4 +1,4 @@
-"""The counts of a hand-over: who should hold what, and one batch of MAKE or BREAK towards it.
+"""Moves replicas between holders: their target counts, and one batch of growing or shrinking.
 
 The planner calls `towards_twins` while anything parked has pods, `towards_source` once the label is
 gone, and `drain` when the source runs its own replicas again. Each returns Scale actions: raises
@@ -79,7 +79,7 @@ def towards_source(observed: Observation, source: SourceView) -> Transfer:
 
 
 def drain(observed: Observation, source: SourceView) -> Transfer:
-    """Shrink everything of ours to 0 beside a source that runs its own replicas again.
+    """Shrink all of splitter's holders to 0 beside a source that runs its own replicas again.
 
     While its own rollout goes on, the source counts at most N - U: the Deployment controller may take
     that many away without asking us.

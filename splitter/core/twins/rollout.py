@@ -122,8 +122,8 @@ def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
 
 def _changed_set(twin: TwinView) -> Note:
     message = (
-        f"the template set renders {twin.name} otherwise now; that comes with the source's next rollout, or"
-        " at once with `splitter rollout`"
+        f"the template set renders {twin.name} differently now; that is applied with the source's next"
+        " rollout, or at once with `splitter rollout`"
     )
     return Note(Reason.TEMPLATE_SET_CHANGED, message)
 

@@ -1,4 +1,4 @@
-"""What Steady means: every pod has the template that was asked for last, and is available (H80).
+"""Decides when a workload is Steady: every pod has the latest template and is available (H80).
 
 `steps` asks after counts and templates have been decided. `kubectl wait` and health checks of GitOps tools
 go by the word, so it comes when a rollout is through and not when its last write is (docs/how-to/helm.md).

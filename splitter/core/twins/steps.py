@@ -1,4 +1,4 @@
-"""The step of a workload that is ours: twins exist, counts are right, templates are current.
+"""The step of a split workload: create missing twins, set counts, roll templates.
 
 The planner calls `run` while the label is there and nothing is attached (H28):
 one batch of writes towards the first of these that is not so. While anything parked has pods, MAKE and

@@ -1,4 +1,4 @@
-"""The order of a reconcile's writes: raises first, lowerings only once the doomed will go first.
+"""Orders the writes of a reconcile: raises first, and lowerings only when doomed pods will go first.
 
 `steps` and `offboard` ask here with the counts that they want. What makes a ReplicaSet pick the right pods
 is the deletion cost (H7); users' own costs are remembered and put back. Source: H6 to H9, R48.

@@ -1,4 +1,4 @@
-"""What others than splitter have written into a twin's pod template, as the API server remembers it.
+"""Finds what others have written into a twin's pod template, from `managedFields`.
 
 `workloads` asks for each twin. It reads who owns which field (metadata.managedFields), and the values of
 those fields; whether that differs from what the templates render is for `core.drift` to say. A diff of the

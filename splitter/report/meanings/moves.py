@@ -6,15 +6,13 @@ from splitter.core.reasons import Reason
 from splitter.report.meanings.meaning import Meaning
 
 HAND_OVERS: Final = {
-    Reason.TAKEN_OVER: Meaning("Normal", "The workload is marked as split; its hand-over begins."),
+    Reason.TAKEN_OVER: Meaning("Normal", "The workload is marked as split; its handover begins."),
     Reason.PAUSED: Meaning(
         "Normal",
         "The source was paused, so that its controller leaves its ReplicaSets to splitter.",
         "Do not resume it.",
     ),
-    Reason.PARKED: Meaning(
-        "Normal", "A ReplicaSet of the source's was released from it; its pods go on serving."
-    ),
+    Reason.PARKED: Meaning("Normal", "A ReplicaSet was released from the source; its pods keep serving."),
     Reason.TWIN_CREATED: Meaning("Normal", "A twin was missing and was created at 0 replicas."),
     Reason.HANDING_OVER: Meaning(
         "Normal", "The source's running pods become the twins' pods; none of them is restarted."
@@ -30,7 +28,7 @@ HAND_OVERS: Final = {
     ),
     Reason.WAITING_FOR_TURN: Meaning(
         "Normal",
-        "`max_concurrent_moves` other workloads are being taken over, or divided otherwise, now.",
+        "`max_concurrent_moves` other workloads are being taken over or moved by choice now.",
         "Wait, or raise the setting.",
     ),
     Reason.WAITING_FOR_CONTROLLER: Meaning(
@@ -40,12 +38,12 @@ HAND_OVERS: Final = {
     ),
     Reason.WAITING_FOR_CALM: Meaning(
         "Normal",
-        "A node under the workload is about to go, or gone. Running pods change their owner when none is.",
+        "A node under the workload is about to go or is gone. Running pods change their owner later.",
         "If it stays: look at the node that the message names.",
     ),
     Reason.WAITING_FOR_REPLICAS: Meaning(
         "Normal",
-        "Nothing may be removed before new replicas are available.",
+        "splitter removes nothing before new replicas are available.",
         "If it stays: look at the pods that do not become ready.",
     ),
     Reason.FOREIGN_UNPAUSE: Meaning(
@@ -64,7 +62,7 @@ HAND_OVERS: Final = {
         "Normal",
         (
             "Somebody scaled the StatefulSet, or its `Split`: that is the new count. The source "
-            "stands at 0 again."
+            "has 0 replicas again."
         ),
     ),
     Reason.FOREIGN_SCALE: Meaning(
@@ -124,35 +122,37 @@ REBALANCING: Final = {
     Reason.SPOT_BLOCKED: Meaning(
         "Normal",
         (
-            "The autoscaler says that spot cannot be had now, or a node hints that it may go: "
-            "on-demand covers at once, returns wait."
+            "The autoscaler says that there is no spot capacity now, or a node hints that it may go: "
+            "on-demand covers at once, and returns wait."
         ),
         "More instance types or zones make this rarer.",
     ),
     Reason.SOAKING: Meaning(
         "Normal",
-        ("Spot replicas are ready, and on-demand cover stays until they have been ready for the soak."),
-        "Shorten `splitter.io/soak` if it is too careful for you.",
+        ("Spot replicas are ready. On-demand replicas stay until these have been ready for the soak."),
+        "Shorten `splitter.io/soak` if it takes too long.",
     ),
     Reason.RETURNING: Meaning("Normal", "Spot has proven itself: replicas move back to it, in steps."),
-    Reason.COVERED: Meaning("Normal", "Cover is available, so doomed or lost spot replicas are let go."),
+    Reason.COVERED: Meaning(
+        "Normal", "Replacements are available on on-demand, so doomed or lost spot replicas are removed."
+    ),
     Reason.PROBING: Meaning(
         "Normal",
-        "A few Pending spot replicas stay asked for, to find out when spot can be had.",
-        "Pending pods of the spot twin are meant to be there.",
+        "A few spot replicas stay Pending as capacity probes, to find out when spot is available again.",
+        "Nothing: these Pending pods of the spot twin are intended.",
     ),
     Reason.ON_DEMAND_DOOMED: Meaning(
-        "Warning", "On-demand nodes under replicas are about to go: they are replaced on on-demand."
+        "Warning", "On-demand nodes under replicas are about to go: these replicas are replaced on on-demand."
     ),
     Reason.ON_DEMAND_SHORT: Meaning(
         "Warning",
-        "On-demand replicas found no node for the whole grace. Twins ask spot for its share and no more;"
+        "On-demand replicas found no node for the whole grace. Twins ask spot for its own share only;"
         " in placement mode they may start on spot.",
         "Is there on-demand capacity, and an autoscaler that may buy it?",
     ),
     Reason.ON_DEMAND_CAPPED: Meaning(
         "Warning",
-        "`splitter.io/on-demand-max` keeps on-demand from covering all that spot is short of.",
+        "`splitter.io/on-demand-max` keeps on-demand from replacing all missing spot replicas.",
         "Raise it, if the service needs all its replicas.",
     ),
     Reason.CONTROL_PLANE_VIEW: Meaning(
@@ -176,18 +176,18 @@ REBALANCING: Final = {
     ),
     Reason.WAITING_FOR_ROOM: Meaning(
         "Normal",
-        "Placement: a pod moves only when a placeholder pod holds its room in the other pool.",
+        "Placement: a pod moves only when a placeholder pod has reserved room in the other pool.",
         "If it stays: is there capacity, and an autoscaler that may buy it?",
     ),
     Reason.EVICTION_REFUSED: Meaning(
         "Warning",
         "Placement: a PodDisruptionBudget refuses the eviction; it is asked again every 10 s.",
-        "Are all members ready? A budget that never allows one disruption lets none of them move.",
+        "Check whether all members are ready. A budget that allows no disruption stops all moves.",
     ),
     Reason.UNGUARDED: Meaning(
         "Warning",
         "splitter's PodDisruptionBudget cannot be written, so evictions may not wait for replacements.",
-        "The sentence tells the API server's answer. Give the right (`manifests/rbac.yaml`) or the quota, or "
+        "The message has the API server's answer. Grant the right (`manifests/rbac.yaml`) or the quota, or "
         "annotate `splitter.io/evictions: unguarded`.",
     ),
     Reason.MOVE_UNDONE: Meaning(
@@ -206,9 +206,9 @@ REBALANCING: Final = {
         "Warning",
         (
             "Placement: splitter has ended this member as often as it may within an hour "
-            "(`member_restarts_per_hour`; half of it for moves that could as well be made later)."
+            "(`member_restarts_per_hour`; half of it for planned moves)."
         ),
-        "Look at its Events: what keeps it from staying where it is wanted?",
+        "Look at its Events to see why it does not stay in the right pool.",
     ),
     Reason.FROZEN: Meaning(
         "Normal",
@@ -217,7 +217,7 @@ REBALANCING: Final = {
     ),
     Reason.DRY_RUN: Meaning(
         "Normal",
-        "`splitter.io/dry-run`: this would have been done.",
+        "`splitter.io/dry-run` is set: splitter would have done this.",
         "Remove the annotation to let it happen.",
     ),
 }

@@ -24,7 +24,7 @@ REFUSALS: Final = {
     Reason.ALREADY_PAUSED: Meaning(
         "Warning",
         "The Deployment was paused by somebody else.",
-        "`kubectl rollout resume`; it is split when that has finished.",
+        "Run `kubectl rollout resume`. It is split when the rollout has finished.",
     ),
     Reason.UNPAUSED_BY_MANIFEST: Meaning(
         "Warning",
@@ -33,11 +33,13 @@ REFUSALS: Final = {
     ),
     Reason.ROLLOUT_IN_PROGRESS: Meaning(
         "Normal",
-        "A rollout is in progress; it is split when that has finished.",
-        "Wait; mend the rollout if it hangs.",
+        "A rollout is in progress. The workload is split when it has finished.",
+        "Wait. If the rollout is stuck, correct it.",
     ),
     Reason.STRATEGY_RECREATE: Meaning(
-        "Warning", "Strategy `Recreate` allows no two generations of pods at a time.", "Set `RollingUpdate`."
+        "Warning",
+        "A handover runs pods of two generations at a time, which strategy `Recreate` does not allow.",
+        "Set `RollingUpdate`.",
     ),
     Reason.SELECTOR_NOT_RELEASABLE: Meaning(
         "Warning",
@@ -57,20 +59,20 @@ REFUSALS: Final = {
         "Warning", "The object is a twin, or carries a twin's labels.", "Remove the copied labels."
     ),
     Reason.NAME_TOO_LONG: Meaning(
-        "Warning", "A twin's name would be longer than Kubernetes allows.", "A shorter name."
+        "Warning", "A twin's name would be longer than Kubernetes allows.", "Choose a shorter name."
     ),
     Reason.NAMESPACE_EXCLUDED: Meaning(
-        "Warning", "splitter is told to leave this namespace alone.", "Change its settings."
+        "Warning", "The settings exclude this namespace.", "Change its settings."
     ),
     Reason.TOO_LARGE: Meaning(
         "Warning",
-        "The workload is larger than splitter looks after: manifest, members, volume claims or ReplicaSets.",
-        "The sentence tells size and limit; make it smaller, or leave it out. What is split stays as it is.",
+        "The workload is over a limit: manifest, members, volume claims or ReplicaSets.",
+        "The message has size and limit. Make it smaller, or do not split it. A split workload stays split.",
     ),
     Reason.OWNED_BY_CONTROLLER: Meaning(
         "Warning",
         "Another controller owns the workload and would undo the pause.",
-        "Split what that controller offers, if it does.",
+        "Split the object that this controller creates it from, if that is possible.",
     ),
     Reason.AUTOSCALER_ON_TWIN: Meaning(
         "Warning", "An autoscaler is aimed at a twin's name.", "Aim it at the source, or delete it."
@@ -78,7 +80,7 @@ REFUSALS: Final = {
     Reason.AUTOSCALER_ON_SOURCE: Meaning(
         "Warning",
         (
-            "An autoscaler is aimed at a StatefulSet, which stands at 0 while it is split: it would "
+            "An autoscaler is aimed at a StatefulSet, which has 0 replicas while it is split: it would "
             "stop, or act on no pod."
         ),
         (
@@ -171,7 +173,7 @@ REFUSALS: Final = {
             "The API server refused a write, already in the dry run before the first one: a policy, "
             "a webhook, a missing right."
         ),
-        "The sentence has its own words.",
+        "The message has the answer of the API server.",
     ),
     Reason.INVALID_SETTINGS: Meaning(
         "",
@@ -180,17 +182,17 @@ REFUSALS: Final = {
     ),
     Reason.FORBIDDEN: Meaning(
         "Warning",
-        "splitter lacks a right. At start it leaves with this word.",
+        "splitter lacks a right. At start it exits with this reason.",
         "Apply `manifests/rbac.yaml`.",
     ),
     Reason.ANOTHER_LEADS: Meaning(
         "",
-        "An elected leader works on this cluster, and this process takes part in no election: it leaves.",
+        "An elected leader works on this cluster, and this process takes part in no election, so it exits.",
         "Stop the other one first, or set `leader_election: on`.",
     ),
     Reason.API_UNREACHABLE: Meaning(
         "Warning",
-        "The API server cannot be reached. At start splitter leaves with this word.",
+        "The API server cannot be reached. At start splitter exits with this reason.",
         "Check the address, the credentials, the network.",
     ),
 }

@@ -17,7 +17,7 @@ TROUBLES: Final = {
     ),
     Reason.CONTAINER_CONFIG_INVALID: Meaning(
         "Warning",
-        "A container cannot be made: a ConfigMap, Secret or command is wrong.",
+        "A container cannot be created: a ConfigMap, Secret or command is wrong.",
         "Correct what the sentence names.",
         moves="no",
     ),
@@ -55,11 +55,11 @@ TROUBLES: Final = {
         moves="no",
     ),
     Reason.SCHEDULING_GATED: Meaning(
-        "Warning", "A scheduling gate holds pods back.", "Whoever set the gate removes it.", moves="no"
+        "Warning", "A scheduling gate holds pods back.", "Whoever set the gate has to remove it.", moves="no"
     ),
     Reason.TAINT_NOT_TOLERATED: Meaning(
         "Warning",
-        "Every healthy node of the pool that would do has a taint that the pods do not tolerate.",
+        "Every healthy node of the pool that matches has a taint that the pods do not tolerate.",
         "Add the toleration, or bring nodes without the taint.",
         moves="after the grace",
     ),
@@ -102,8 +102,8 @@ ROLLOUTS: Final = {
     ),
     Reason.TEMPLATE_SET_CHANGED: Meaning(
         "Normal",
-        "Only the template set has changed; running pods are left alone.",
-        "It comes with the next rollout, or at once: `splitter rollout deploy/NAME`.",
+        "Only the template set has changed. Running pods keep the old template.",
+        "The change is applied with the next rollout. To apply it now: `splitter rollout deploy/NAME`.",
     ),
     Reason.TEMPLATE_INVALID: Meaning(
         "Warning",

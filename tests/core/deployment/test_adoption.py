@@ -491,21 +491,18 @@ class TestForecast:
     @pytest.mark.parametrize(
         ("base", "on_demand", "spot", "reported"),
         [
-            (2, 2, 3, "running pods that stay where they are: 5 of 5"),
+            (2, 2, 3, "5 of 5 running pods stay where they are"),
             (
                 0,
                 5,
                 0,
-                "running pods that stay where they are: 0 of 5; moved to spot afterwards: 5, in about 3 min",
+                "0 of 5 running pods stay where they are; moved to spot afterwards: 5, in about 3 min",
             ),
             (
                 4,
                 2,
                 3,
-                (
-                    "running pods that stay where they are: 3 of 5; moved to on-demand afterwards: 2,"
-                    " in about 60 s"
-                ),
+                ("3 of 5 running pods stay where they are; moved to on-demand afterwards: 2, in about 60 s"),
             ),
         ],
     )
@@ -519,5 +516,5 @@ class TestForecast:
         observed = observation(labelled(), [home(running(5, 0))])
         assert (
             forecast(observed, labelled(), Policy(freeze=True), Tuning())
-            == "running pods that stay where they are: 5 of 5"
+            == "5 of 5 running pods stay where they are"
         )

@@ -57,7 +57,7 @@ class TestOrdinals:
         assert placed.ordinals == (0, 1, 2, 3)
         assert placed.evict is None
         assert said(placed) == (
-            "Scaled: db-2, db-3 will be born on on-demand: 4 of 7 are wanted there; on-demand has ordinals"
+            "Scaled: db-2, db-3 will start on on-demand: 4 of 7 are wanted there; on-demand has ordinals"
             " 0-3 now"
         )
 
@@ -74,7 +74,7 @@ class TestOrdinals:
         assert placed.ordinals == (0, 1, 2, 4)
         assert placed.evict is None
         assert said(placed) == (
-            "SpotInterrupted: db-4 will be born on on-demand: node spot-4 (PreemptionScheduled) is about to"
+            "SpotInterrupted: db-4 will start on on-demand: node spot-4 (PreemptionScheduled) is about to"
             " go; on-demand has ordinals 0-2, 4 now"
         )
 
@@ -192,7 +192,7 @@ class TestDoomed:
         assert placed.evict is not None
         assert placed.evict.pod == "db-4"
         assert said(placed) == (
-            "SpotInterrupted: evict db-4: node spot-4 is about to go (a notice); it starts anew on on-demand"
+            "SpotInterrupted: evict db-4: node spot-4 is about to go (a notice); it starts again on on-demand"
         )
 
     @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ class TestDoomed:
         assert placed.evict is None
         assert placed.vanished == ()
         assert said(placed) == (
-            "SpotLost: db-4 is made anew as soon as it ends or Node spot-4 is deleted: spot-4 says nothing,"
+            "SpotLost: db-4 is made again as soon as it ends or Node spot-4 is deleted: spot-4 says nothing,"
             " the old pod may still run there, and no name may run twice"
         )
 
@@ -453,7 +453,7 @@ class TestMisplaced:
             placed = place(seen, MAJORITY, RebalanceState())
             assert (placed.evict, placed.reservation) == (None, None)
             assert said(placed) == (
-                "SpotBlocked: db-4 stays on on-demand, and no room on spot is asked for: Karpenter finds no"
+                "SpotBlocked: db-4 stays on on-demand, and no placeholder asks for spot: Karpenter finds no"
                 " spot machine"
             )
             assert placed.outlook[4] == ("db-4: on on-demand node od-4; wanted on spot: waits (SpotBlocked)")
@@ -495,7 +495,7 @@ class TestMisplaced:
         assert placed.evict is None
         assert said(placed) == (
             f"QuorumHeld: db-0 stays on doomed node spot-0: without it {n - 1} of {n} would be ready, no"
-            " majority; it is born on on-demand when it is made anew. To have it moved, scale it to 3 members"
+            " majority; it starts on on-demand when it is made again. To have it moved, scale it to 3 members"
             " or more, or split it into twins (splitter.io/mode: twins)"
         )
         assert placed.verdict.warning
@@ -559,14 +559,14 @@ class TestTheOutlook:
         ("one", "next_"),
         [
             (member(4, SPOT), "on spot node spot-4; wanted on spot"),
-            (Member(4), "not there now; wanted on spot: the StatefulSet makes it anew"),
+            (Member(4), "not there now; wanted on spot: the StatefulSet makes it again"),
             (
                 member(4, SPOT, terminating=True),
-                "ending on node spot-4; wanted on spot: the StatefulSet makes it anew",
+                "ending on node spot-4; wanted on spot: the StatefulSet makes it again",
             ),
             (
                 member(4, SPOT, NodeStatus.LOST, node="s"),
-                f"on node s, {SAYS_NOTHING}; wanted on on-demand: made anew when Node s is gone",
+                f"on node s, {SAYS_NOTHING}; wanted on on-demand: made again when Node s is gone",
             ),
             (
                 member(4, SPOT, NodeStatus.DOOMED, voluntary=True),

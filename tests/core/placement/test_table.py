@@ -134,7 +134,7 @@ class TestTaking:
         assert result.actions == (PlaceOrdinals((0, 1, 2)),)
         assert (result.step, result.state) == (Step.CONSIDER, State.MOVING)
         assert result.verdict.message == (
-            "split by placement: of 5 pods, ordinals 0, 1, 2 are born on on-demand from now on; nothing"
+            "split by placement: of 5 pods, ordinals 0, 1, 2 start on on-demand from now on; nothing"
             " restarts but what has to move, one pod at a time"
         )
 
@@ -376,7 +376,7 @@ class TestKeeping:
             seen(members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)}), source=source)
         )
         assert result.actions == ()
-        assert result.verdict.message.startswith("would now do: db-4 will be born on on-demand")
+        assert result.verdict.message.startswith("would now do: db-4 will start on on-demand")
 
     def test_a_planned_move_waits_for_min_ready_seconds(self) -> None:
         """As the StatefulSet itself does; it is looked at again when they are over."""
@@ -452,7 +452,7 @@ class TestLettingGo:
         result = planned(seen(members(), source=db(labelled=False)))
         assert result.actions == (DeleteSplit(),)
         assert result.verdict.message == (
-            "its 5 pods stay where they are; those born from now on are placed as its manifest says"
+            "its 5 pods stay where they are; new ones are placed as its manifest says"
         )
 
     def test_room_goes_first(self) -> None:

@@ -423,11 +423,11 @@ class TestLosses:
         assert [(note.reason, note.message) for note in decision.notes] == [
             (
                 Reason.SPOT_INTERRUPTED,
-                "scale on-demand 4 -> 10 (+6): 6 of 16 spot replicas stand on doomed nodes",
+                "scale on-demand 4 -> 10 (+6): 6 of 16 spot replicas are on doomed nodes",
             ),
             (
                 Reason.PROBING,
-                "hold spot at 16, 22 wanted: 10 ready; more is asked for once the 6 doomed have gone",
+                "hold spot at 16, 22 wanted: 10 ready; spot is probed again when the 6 doomed are gone",
             ),
         ]
 
@@ -446,8 +446,8 @@ class TestLosses:
         refused = replace(lost, on_demand_over_quota=1)
         decision = decide(refused, self.POLICY, state)
         assert (decision.on_demand, decision.spot) == (20, 0)
-        assert "0 ready; more is asked for once no quota keeps on-demand from covering" in {
-            note.message.partition(": spot cannot be had now; ")[2] for note in decision.notes
+        assert "0 ready; spot is probed again when the quota lets on-demand cover" in {
+            note.message.partition(": no spot capacity is available now; ")[2] for note in decision.notes
         }
         later = replace(refused, now=NOW + timedelta(seconds=60), fit_spot=2)
         assert decide(later, self.POLICY, state).spot == 2
