@@ -61,8 +61,8 @@ class TestRefused:
         world.add_nodes()
         with world.served(tmp_path / "kubeconfig"), socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            told = ["--kubeconfig", str(tmp_path / "kubeconfig"), "-n", "shop", "--port", str(port)]
-            found = RUN.invoke(app, ["dashboard", *told])
+            arguments = ["--kubeconfig", str(tmp_path / "kubeconfig"), "-n", "shop", "--port", str(port)]
+            found = RUN.invoke(app, ["dashboard", *arguments])
         assert found.exit_code == 1
         assert f"splitter dashboard: port {port} cannot be used: Address already in use" in found.stderr
 
