@@ -159,9 +159,9 @@ class TestFiles:
         assert [name for name, text in reported.items() if PLANTED in text] == []
         assert set(reported) == {f"{name}.json" for name in OBJECTS}
 
-    def test_count_the_twins(self, values: dict[str, Any]) -> None:
+    def test_count_the_twins(self, parts: dict[str, Any]) -> None:
         """Names, labels, owners, counts, conditions without quotations, annotations of splitter's own."""
-        [twin] = values["deployments.json"]
+        [twin] = parts["deployments.json"]
         assert twin["metadata"]["annotations"] == {"splitter.io/soak": "10m"}
         assert twin["metadata"]["owners"] == [{"kind": "Deployment", "name": "web", "controller": True}]
         assert twin["spec"]["replicas"] == 3
@@ -169,18 +169,18 @@ class TestFiles:
         [condition] = twin["status"]["conditions"]
         assert condition["message"].endswith("image: Invalid value: …: must not be empty")
 
-    def test_tell_the_splits(self, values: dict[str, Any]) -> None:
+    def test_tell_the_splits(self, parts: dict[str, Any]) -> None:
         """State, reason, counts and decisions; of its spec what is splitter's."""
-        [split] = values["splits.json"]
+        [split] = parts["splits.json"]
         assert split["spec"] == {"source": {"kind": "Deployment", "name": "web"}}
         assert split["status"]["reason"] == "TemplateInvalid"
         assert split["status"]["desired"] == 4
         assert split["status"]["decisions"][0]["message"] == "the webhook denied the request: …"
 
-    def test_tell_the_settings_in_force(self, values: dict[str, Any]) -> None:
+    def test_tell_the_settings_in_force(self, parts: dict[str, Any]) -> None:
         """Settings of the file and of the environment; of a Secret that it is one, of other words none."""
-        assert values["settings.json"] == [{"grace_s": 60, "password": "…"}]
-        [container] = values["deployment.json"][0]["containers"]
+        assert parts["settings.json"] == [{"grace_s": 60, "password": "…"}]
+        [container] = parts["deployment.json"][0]["containers"]
         assert container["image"] == "splitter:0.1.0"
         assert container["args"] == [
             "run",
@@ -206,16 +206,16 @@ class TestFiles:
         made = files({"settings": [{"data": {"settings.yaml": text}}]}, ())
         assert json.loads(made["settings.json"]) == reported
 
-    def test_tell_how_the_pods_ended(self, values: dict[str, Any]) -> None:
+    def test_tell_how_the_pods_ended(self, parts: dict[str, Any]) -> None:
         """The code and the reason, and not the last words."""
-        [pod] = values["pods.json"]
+        [pod] = parts["pods.json"]
         assert pod["node"] == "node-1"
         ended = pod["containers"][0]["lastState"]
         assert ended == {"terminated": {"reason": "Error", "exitCode": 1}}
 
-    def test_tell_events_about_splitters_objects(self, values: dict[str, Any]) -> None:
+    def test_tell_events_about_splitters_objects(self, parts: dict[str, Any]) -> None:
         """Its own with their sentence, others' about a twin with their reason, and no others."""
-        own, other = values["events.json"]
+        own, other = parts["events.json"]
         assert own["note"].startswith("refused: spec.template.spec.containers[0].image")
         assert other["regarding"]["name"] == "web-spot"
         assert "note" not in other
