@@ -155,9 +155,9 @@ async def _must_be_ours(client: Client) -> None:
     ApiError: 404 where there are no Splits at all.
     """
     group, _, ours = OUR_API.rpartition("/")
-    found = await client.get(ResourcePath(group))
-    served = [str(one.get("version")) for one in found.get("versions") or ()]
-    preferred = str((found.get("preferredVersion") or {}).get("version"))
+    discovery = await client.get(ResourcePath(group))
+    served = [str(one.get("version")) for one in discovery.get("versions") or ()]
+    preferred = str((discovery.get("preferredVersion") or {}).get("version"))
     if ours in served and preferred == ours:
         return
     raise SplitterError(

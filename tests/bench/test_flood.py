@@ -72,21 +72,21 @@ def test_notices_under_a_flood(tmp_path: Path, at_once: int, connections: int, r
                         _let_pass(_QUIET_S)
                     if arm == "with":
                         here.sandbox.kubectl("delete", "-f", str(FLOWCONTROL))
-    spread = {arm: Percentiles.of(found) for arm, found in seconds.items()}
+    spread = {arm: Percentiles.of(samples) for arm, samples in seconds.items()}
     figures: dict[str, Any] = {
         "machine": machine(),
         "workloads": SIZE.workloads,
         "flooding_accounts": ACCOUNTS,
         "flooding_connections": connections,
         "lists_a_second": {arm: round(answers[arm] / took_s[arm]) for arm in ("without", "with")},
-        **{arm: asdict(found) for arm, found in spread.items()},
+        **{arm: asdict(samples) for arm, samples in spread.items()},
         "p99_without_to_with": round(spread["without"].p99_ms / spread["with"].p99_ms, 2),
     }
     kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     write(RESULTS, {**kept, f"{at_once} requests at once": figures})
-    show_percentiles([(f"taint -> on-demand write, {arm}", found, "") for arm, found in spread.items()])
+    show_percentiles([(f"taint -> on-demand write, {arm}", samples, "") for arm, samples in spread.items()])
     assert min(answers["without"], answers["with"]) > connections  # else nobody flooded
-    assert len({len(found) for found in seconds.values()}) == 1
+    assert len({len(samples) for samples in seconds.values()}) == 1
 
 
 def _notice(here: Crowd, node: str) -> list[float]:
@@ -97,7 +97,7 @@ def _notice(here: Crowd, node: str) -> list[float]:
 
 def _flooders(here: Crowd, connections: int) -> Flooders:
     """Make accounts that may list pods."""
-    found = []
+    kubeconfigs = []
     here.sandbox.kubectl("create", "clusterrole", "lists-pods", "--verb=list", "--resource=pods")
     for number in range(ACCOUNTS):
         name = f"flood-{number}"
@@ -105,9 +105,11 @@ def _flooders(here: Crowd, connections: int) -> Flooders:
         account = f"--serviceaccount={NAMESPACE}:{name}"
         here.sandbox.kubectl("create", "clusterrolebinding", name, "--clusterrole=lists-pods", account)
         kubeconfig = here.sandbox.service_account_kubeconfig(NAMESPACE, name)
-        found.append(yaml.safe_load(kubeconfig.read_text(encoding="utf-8")))
-    authority = b64decode(found[0]["clusters"][0]["cluster"]["certificate-authority-data"])
-    return Flooders(authority.decode(), [one["users"][0]["user"]["token"] for one in found], connections)
+        kubeconfigs.append(yaml.safe_load(kubeconfig.read_text(encoding="utf-8")))
+    authority = b64decode(kubeconfigs[0]["clusters"][0]["cluster"]["certificate-authority-data"])
+    return Flooders(
+        authority.decode(), [one["users"][0]["user"]["token"] for one in kubeconfigs], connections
+    )
 
 
 @contextmanager

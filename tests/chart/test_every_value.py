@@ -340,15 +340,17 @@ class TestTogether:
 
     def test_metrics_over_tls(self, helm: Helm) -> None:
         """The controller has the Secret where its settings say, and Prometheus asks over TLS."""
-        found = rendered(helm, merged(nested("metrics.tls.secretName", "cert"), MONITORED), hooks=True)
+        objects = rendered(helm, merged(nested("metrics.tls.secretName", "cert"), MONITORED), hooks=True)
         [mount] = [
-            one for one in at(found[CONTROLLER], f"{CONTAINER}.volumeMounts") if one["name"] == "metrics-tls"
+            one
+            for one in at(objects[CONTROLLER], f"{CONTAINER}.volumeMounts")
+            if one["name"] == "metrics-tls"
         ]
         assert mount["readOnly"] is True
-        said = found[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
+        said = objects[_named("ConfigMap", "splitter-settings")]["data"]["settings.yaml"]
         assert said == f"metrics_tls: {mount['mountPath']}\n"
-        assert at(found[MONITOR], "spec.podMetricsEndpoints.0.scheme") == "https"
-        assert "metrics-tls" not in str(found[UNINSTALLER])
+        assert at(objects[MONITOR], "spec.podMetricsEndpoints.0.scheme") == "https"
+        assert "metrics-tls" not in str(objects[UNINSTALLER])
 
     @pytest.mark.parametrize("changed", [{}, {"podSecurityContext": {"runAsUser": 7}, "securityContext": {}}])
     def test_the_uninstaller_is_as_strict(self, helm: Helm, changed: dict[str, Any]) -> None:

@@ -43,13 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is asked for and return the exit code."""
     chosen = _parser().parse_args(arguments)
     only = bool(chosen.kubernetes or chosen.python)
-    found: list[Run] = []
+    results: list[Run] = []
     for version in chosen.kubernetes or (() if only else KUBERNETES):
         run = _on_kubernetes(version, everything=chosen.all)
-        found.append(_kept(f"Kubernetes {version.rpartition('.')[0]}", run))
+        results.append(_kept(f"Kubernetes {version.rpartition('.')[0]}", run))
     minors = chosen.python or (() if only else PYTHON)
-    found += [_kept(f"Python {minor}", _on_python(minor, everything=chosen.all)) for minor in minors]
-    return 1 if any(run.failed for run in found) else 0
+    results += [_kept(f"Python {minor}", _on_python(minor, everything=chosen.all)) for minor in minors]
+    return 1 if any(run.failed for run in results) else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -123,12 +123,12 @@ def _ran(command: list[str], version: str, environment: dict[str, str], *, every
 def counted(report: str, version: str, tests: str) -> Run:
     """Return what a report of pytest's in the form of JUnit says. Raises SystemExit when no test ran."""
     suites = ET.fromstring(report).iter("testsuite")  # noqa: S314 (pytest has just written it)
-    found = [
+    results = [
         {name: int(one.get(name, "0")) for name in ("tests", "failures", "errors", "skipped")}
         for one in suites
     ]
     ran, failures, errors, skipped = (
-        sum(one[name] for one in found) for name in ("tests", "failures", "errors", "skipped")
+        sum(one[name] for one in results) for name in ("tests", "failures", "errors", "skipped")
     )
     if ran - skipped <= 0:
         raise SystemExit(f"no test ran with {version}")

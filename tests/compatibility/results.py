@@ -73,7 +73,7 @@ StatefulSets, notices, losses, placement where the version has it, policies and 
 tests of what decides, of the API client and of the start. `all` is the whole suite (`make compatibility
 ALL=1`).
 
-[What an older Kubernetes lacks](../limits.md#kubernetes-versions). The last runs:
+[What an older Kubernetes lacks](../limits.md#kubernetes-versions). The last runs of this command:
 
 | | version | tests | passed | skipped | failed | on |
 |---|---|---|---|---|---|---|"""

@@ -56,8 +56,8 @@ def test_what_is_selected_exists(test: str) -> None:
 
 def test_a_report_is_counted() -> None:
     """Errors are failures, and what is skipped has not passed."""
-    found = counted(REPORT, "3.12.1", "all")
-    assert (found.passed, found.skipped, found.failed) == (4, 3, 3)
+    result = counted(REPORT, "3.12.1", "all")
+    assert (result.passed, result.skipped, result.failed) == (4, 3, 3)
 
 
 def test_a_run_without_tests_is_none() -> None:

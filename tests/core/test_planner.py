@@ -725,21 +725,21 @@ class TestNewerState:
         was = at_rest(spot=lost)
         assert planned(was).actions
         kept = replace(source(labelled=labelled), annotations={**source().annotations, **annotations})
-        found = planned(replace(was, source=kept, split=split(**fields)))
-        assert (found.state, found.verdict.reason) == (State.REFUSED, Reason.NEWER_STATE)
-        assert found.untouched
-        assert found.actions == ()
-        assert found.notes == (found.verdict,)
-        assert "reads up to 1. It is left exactly as it is" in found.verdict.message
-        assert "Run the newer version again" in found.verdict.message
+        outcome = planned(replace(was, source=kept, split=split(**fields)))
+        assert (outcome.state, outcome.verdict.reason) == (State.REFUSED, Reason.NEWER_STATE)
+        assert outcome.untouched
+        assert outcome.actions == ()
+        assert outcome.notes == (outcome.verdict,)
+        assert "reads up to 1. It is left exactly as it is" in outcome.verdict.message
+        assert "Run the newer version again" in outcome.verdict.message
 
     @pytest.mark.parametrize("form", ["1", "0", "-2", "true", '"2"', "null", "[2]", "2.5"])
     def test_what_is_no_higher_number_says_nothing(self, form: str) -> None:
         """The form of today, and what nobody of ours has written."""
         mark = NEWER_MARK.replace("2}", f"{form}}}")
         kept = replace(source(), annotations={**source().annotations, "splitter.io/taken-over": mark})
-        found = planned(at_rest(source=kept))
-        assert (found.step, found.untouched) == (Step.RUN, False)
+        outcome = planned(at_rest(source=kept))
+        assert (outcome.step, outcome.untouched) == (Step.RUN, False)
 
 
 class TestNamesThatGrow:

@@ -25,7 +25,7 @@ _OF_THE_SERVER = ("resourceVersion", "creationTimestamp", "generation", "namespa
 
 def captured(shop: Shop) -> list[JsonObject]:
     """Return the objects of a namespace as they are now, each with the path of its kind."""
-    found = []
+    collected = []
     for kind in KINDS:
         listed = shop.sandbox.api.get(kind.format(f"namespaces/{shop.namespace}"))
         named = {"apiVersion": listed["apiVersion"], "kind": listed["kind"].removesuffix("List")}
@@ -37,8 +37,8 @@ def captured(shop: Shop) -> list[JsonObject]:
             if named["kind"] == "Service":
                 body["spec"] = {k: v for k, v in body["spec"].items() if not k.startswith("clusterIP")}
                 body["spec"]["clusterIP"] = "None"
-            found.append({"path": kind, "object": body})
-    return found
+            collected.append({"path": kind, "object": body})
+    return collected
 
 
 def written(path: Path, objects: dict[str, list[JsonObject]]) -> None:

@@ -27,11 +27,11 @@ def installed(tmp_path: Path) -> Iterator[tuple[Sandbox, Installation]]:
     with Sandbox.start(progress=print) as sandbox:
         sandbox.fleet.add("on-demand", 4)
         sandbox.fleet.add("spot", 4)
-        found = Installation(sandbox, tmp_path)
+        installation = Installation(sandbox, tmp_path)
         try:
-            yield sandbox, found
+            yield sandbox, installation
         finally:
-            found.end()
+            installation.end()
 
 
 def test_into_a_cluster_without_splitter(installed: tuple[Sandbox, Installation]) -> None:

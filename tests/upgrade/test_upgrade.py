@@ -39,11 +39,11 @@ def cluster() -> Iterator[Sandbox]:
 @pytest.fixture
 def installed(cluster: Sandbox, tmp_path: Path) -> Iterator[Installation]:
     """Yield the installation; nothing is installed yet."""
-    found = Installation(cluster, tmp_path)
+    installation = Installation(cluster, tmp_path)
     try:
-        yield found
+        yield installation
     finally:
-        found.end()
+        installation.end()
 
 
 @pytest.fixture

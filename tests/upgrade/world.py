@@ -80,17 +80,17 @@ class World:
 
     def pods(self) -> dict[str, tuple[str, int]]:
         """Return the UID of each pod and how often its containers have restarted, by namespace and name."""
-        found = {}
+        collected = {}
         for shop in (self.first, self.second):
             for raw in shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods"):
                 restarts = sum(one["restartCount"] for one in raw["status"].get("containerStatuses", ()))
-                found[f"{shop.namespace}/{raw['metadata']['name']}"] = (raw["metadata"]["uid"], restarts)
-        return found
+                collected[f"{shop.namespace}/{raw['metadata']['name']}"] = (raw["metadata"]["uid"], restarts)
+        return collected
 
     def states(self) -> dict[str, object]:
         """Return what the Splits say."""
-        found: dict[str, object] = {"web": self.first.status(), "twins": self.database.status()}
-        return found | ({"placed": self.placed.status()} if self.placed is not None else {})
+        collected: dict[str, object] = {"web": self.first.status(), "twins": self.database.status()}
+        return collected | ({"placed": self.placed.status()} if self.placed is not None else {})
 
     def report(self, left: dict[str, list[JsonObject]]) -> None:
         """Write the statuses that a version has left over those of now, as it does at its first pass."""
@@ -99,8 +99,8 @@ class World:
                 path = (
                     f"/apis/splitter.io/v1alpha1/namespaces/{shop.namespace}/splits/{one['metadata']['name']}"
                 )
-                if (found := shop.sandbox.api.find(path)) is not None:
-                    body = {**found, "status": one["status"]}
+                if (collected := shop.sandbox.api.find(path)) is not None:
+                    body = {**collected, "status": one["status"]}
                     shop.sandbox.api.request("PUT", f"{path}/status", body=body)
 
     def write_newer_format(self) -> None:
@@ -126,14 +126,14 @@ class World:
 
     def versions(self) -> dict[str, str]:
         """Return the resourceVersion of every object that splitter could have written."""
-        found = {}
+        collected = {}
         for name, shop in (("first", self.first), ("second", self.second)):
             for kind in (*KINDS, "/apis/policy/v1/{}/poddisruptionbudgets"):
                 listed = shop.sandbox.api.get(kind.format(f"namespaces/{shop.namespace}"))
                 for raw in listed["items"]:
                     key = f"{name}/{listed['kind'].removesuffix('List')}/{raw['metadata']['name']}"
-                    found[key] = raw["metadata"]["resourceVersion"]
-        return found
+                    collected[key] = raw["metadata"]["resourceVersion"]
+        return collected
 
     def wait_reported(self, since: dict[str, object]) -> None:
         """Wait until each Split says something else than before: whoever runs now has looked at all."""
@@ -148,11 +148,11 @@ class World:
     def watch(self) -> Iterator[dict[str, Watched]]:
         """Record the pods of all."""
         with ExitStack() as stack:
-            found = {"web": stack.enter_context(self.first.watch())}
-            found["twins"] = stack.enter_context(self.database.watch())
+            collected = {"web": stack.enter_context(self.first.watch())}
+            collected["twins"] = stack.enter_context(self.database.watch())
             if self.placed is not None:
-                found["placed"] = stack.enter_context(self.placed.watch())
-            yield found
+                collected["placed"] = stack.enter_context(self.placed.watch())
+            yield collected
 
 
 def assert_promised(watched: dict[str, Watched]) -> None:

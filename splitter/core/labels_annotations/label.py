@@ -91,11 +91,11 @@ def format_of(text: str | None) -> int:
     return checked_format(read.get("format") if isinstance(read, dict) else None)
 
 
-def checked_format(found: object) -> int:
+def checked_format(number: object) -> int:
     """Return a format number; 1, that of the first version, for what is none. Anybody may have written it."""
-    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         return 1
-    return min(found, _MOST)
+    return min(number, _MOST)
 
 
 def parse_ownership_mark(text: str | None) -> OwnershipMark | None:
