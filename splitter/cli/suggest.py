@@ -38,7 +38,7 @@ def suggest(
     *,
     cluster: Cluster,
 ) -> None:
-    """Suggest what to split, with which policy, and what it would save.
+    """Suggest what to split, and what it would save.
 
     For each Deployment and StatefulSet without the label it shows the policy that fits and why, or why the
     workload is refused; how many pods would change pool; and the commands to type. Prices and interruptions
