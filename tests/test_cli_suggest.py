@@ -80,7 +80,7 @@ class TestTheAnswer:
             "    kubectl -n shop label deployment web splitter.io/split=enabled",
             "job       1   0.5  1.0   10 s          -     -      -       -           -",
         ]
-        assert lines[10].startswith("  refused: strategy Recreate does not allow")
+        assert lines[10].startswith("  refused: a handover runs pods of two generations at a time")
         assert lines[10].endswith("set spec.strategy.type to RollingUpdate (StrategyRecreate)")
         assert "splitter simulate --outage every=24h,last=10m,days=1,nodes=N --notice 30" in result.stdout
         assert result.stderr == ""

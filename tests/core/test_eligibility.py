@@ -157,7 +157,7 @@ class TestAdvice:
         """Surge replicas may stay Pending."""
         (result,) = advice(observation(), free_source(one_a_node="hostPort 8080"))
         assert result.reason is Reason.SURGE_MAY_PEND
-        assert result.message.startswith("hostPort 8080 lets one pod stand on a node")
+        assert result.message.startswith("hostPort 8080 allows one pod on a node")
         assert advice(observation(), free_source(one_a_node="hostPort 8080", max_surge=0)) == ()
 
     def test_an_autoscaler_that_loses_its_tolerance(self) -> None:

@@ -309,7 +309,7 @@ class TestDoomed:
         assert placed.evict is None
         assert placed.vanished == ()
         assert said(placed) == (
-            "SpotLost: db-4 is made again as soon as it ends or Node spot-4 is deleted: spot-4 says nothing,"
+            "SpotLost: db-4 is made again as soon as it ends or Node spot-4 is deleted: spot-4 is silent,"
             " the old pod may still run there, and no name may run twice"
         )
 
@@ -508,7 +508,7 @@ class TestMisplaced:
         assert [one.name for one in placed.vanished] == [f"db-{k}" for k in range(n)]
         assert placed.outlook[0] == (
             "db-0: on node spot-0, which has gone or says nothing; wanted on on-demand: removed, and made"
-            " anew"
+            " again"
         )
 
     def test_a_volume_keeps_its_member(self) -> None:

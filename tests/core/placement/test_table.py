@@ -178,7 +178,7 @@ class TestTaking:
         if published:
             assert result.notes[1].message == (
                 f"of {replicas} no majority is left while one restarts: none is moved, not even on notice; it"
-                " is born where it is wanted when it is made anew. To have it moved, scale it to 3 members or"
+                " starts in the right pool when it is made again. To have it moved, scale it to 3 members or"
                 " more, or split it into twins (splitter.io/mode: twins)"
             )
 
