@@ -363,7 +363,7 @@ class TestWithACluster:
     @pytest.mark.parametrize(
         ("typed", "offered"),
         [
-            (["sta"], ["status\tShow how the split workloads stand."]),
+            (["sta"], ["status\tShow the state of split workloads."]),
             (["status", "-n", "shop", ""], ["web\tMoving SpotInterrupted"]),
             (["status", "-n", "shop", "deploy/"], ["deploy/web\tMoving SpotInterrupted"]),
             (["explain", "-n", "shop", "x"], []),
