@@ -83,10 +83,10 @@ class TestTheCommand:
         rows = "\n".join(re.findall(r"^\| (`[a-z`, ]+`) \|", table, re.MULTILINE))
         assert set(re.findall(r"`([a-z]+)`", rows)) == set(VERBS)
 
-    @pytest.mark.parametrize("reported", [["nonsense"], ["status", "--nonsense"], ["explain"]])
-    def test_ends_with_2_when_used_wrongly(self, reported: list[str]) -> None:
+    @pytest.mark.parametrize("arguments", [["nonsense"], ["status", "--nonsense"], ["explain"]])
+    def test_ends_with_2_when_used_wrongly(self, arguments: list[str]) -> None:
         """What is wrong, on standard error, and where to read on."""
-        result = RUN.invoke(app, reported)
+        result = RUN.invoke(app, arguments)
         assert result.exit_code == Exit.USAGE
         assert "-h' for help" in result.stderr
         assert result.stdout == ""

@@ -46,8 +46,8 @@ class TestBundle:
     def test_writes_one_archive(self, asked: list[tuple[Target, str | None, int]], tmp_path: Path) -> None:
         """Every file is in one folder, for its owner alone; what is missing is said, and is no failure."""
         file = tmp_path / "b.tar.gz"
-        reported = ["bundle", "-n", "blue", "--namespace", "shop", "-o", str(file), "--log-lines", "7"]
-        result = RUN.invoke(app, reported)
+        arguments = ["bundle", "-n", "blue", "--namespace", "shop", "-o", str(file), "--log-lines", "7"]
+        result = RUN.invoke(app, arguments)
         assert result.exit_code == Exit.DONE, result.output
         assert asked == [(Target("shop", None), "blue", 7)]
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
