@@ -141,10 +141,10 @@ class Observer:
         """Look around before a take-over; while it is split now and then, and never in an emergency."""
         key = source.key
         if split is None or not split.takes_over:
-            around = await self._look_around(source, twins, now, _FIRST_S)
-            # Also in place of what was seen when it was split before, in the other mode perhaps.
-            self._looked_around[key] = (now, around, source.replicas)
-            return around
+            # What was seen when it was split before, in the other mode perhaps, counts no longer. The first
+            # rest after a take-over looks anew: an autoscaler may be aimed at a twin meanwhile.
+            self._looked_around.pop(key, None)
+            return await self._look_around(source, twins, now, _FIRST_S)
         looked = self._looked_around.get(key)
         due = looked is None or _is_old(looked[0], looked[1], now) or looked[2] < source.replicas
         placed = split.ordinals is not None

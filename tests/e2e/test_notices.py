@@ -57,7 +57,7 @@ def test_a_notice_on_an_on_demand_node_moves_within_on_demand(shop: Shop, fleet:
         shop.until(lambda: shop.available_off(doomed) >= REPLICAS, f"{REPLICAS} replicas beside {doomed}")
         assert any(node.startswith("on-demand") and node != doomed for node in shop.nodes())
         status = shop.says(
-            "OnDemandDoomed", "hold on-demand at 2, 1 wanted: 1 of 2 on-demand replicas stand on"
+            "OnDemandDoomed", "hold on-demand at 2, 1 wanted: 1 of 2 on-demand replicas are on"
         )
         assert (status["state"], status["onDemand"]["doomed"], status["spot"]["spec"]) == ("Held", 1, 3)
         assert [(one["name"], one["state"]) for one in status["nodes"]] == [(doomed, "Doomed")]

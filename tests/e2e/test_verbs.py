@@ -49,7 +49,7 @@ class TestPlan:
         before = Untouched(shop)
         text = reported(admin.splitter("plan", "web", "-n", shop.namespace))
         assert text.splitlines()[0].endswith("(if it were labelled splitter.io/split=enabled)")
-        assert "running pods that stay where they are" in text
+        assert "running pods stay where they are" in text
         assert (
             reported(admin.splitter("plan", "-n", shop.namespace))
             == "no workload is labelled or split here\n"

@@ -62,13 +62,20 @@ def around(monkeypatch: pytest.MonkeyPatch) -> Around:
     return Around(monkeypatch)
 
 
-async def test_what_is_seen_before_a_take_over_counts_after_it(around: Around) -> None:
+async def test_what_is_seen_of_an_earlier_split_counts_no_longer(around: Around) -> None:
     """Split into twins before the policy was there: placed a minute later, nobody waits for five minutes."""
     around.around = MISSING
     assert await around.known(TWINS) == MISSING
     around.around = RelatedObjects()
     assert await around.known(None) == RelatedObjects()
     assert await around.known(PLACED) == RelatedObjects()
+
+
+async def test_the_first_rest_looks_anew(around: Around) -> None:
+    """Who aims an autoscaler at a twin while it is made is seen at once, and not five minutes later."""
+    assert await around.known(None) == RelatedObjects()
+    around.around = aimed = RelatedObjects(autoscaled_twin="HorizontalPodAutoscaler/web-spot")
+    assert await around.known(TWINS) == aimed
 
 
 async def test_what_holds_up_every_move_is_looked_at_again_soon(around: Around) -> None:

@@ -13,7 +13,7 @@ from splitter.core.reasons import Reason, State
 
 
 def settled(plan: Plan, *twins: TwinView) -> Plan:
-    """Return the plan, Rolling or Held while a pod of these is missing, old or not available.
+    """Return the plan, Rolling or Held while a pod of these is missing, old, not available or to go.
 
     What the plan says already stands, where it says more than that the counts are as wanted.
     """
@@ -26,9 +26,10 @@ def settled(plan: Plan, *twins: TwinView) -> Plan:
             return replace(plan, state=State.ROLLING, verdict=Note(Reason.ROLLING, message))
     for twin in twins:
         available = min(sum(pod.available for pod in twin.pods), twin.available_replicas)
-        leaving = sum(pod.counts and not pod.available for pod in twin.pods)
-        if available < twin.spec_replicas or leaving:
-            message = f"{available} of {twin.spec_replicas} replicas of {twin.name} are available"
+        leaving = sum(pod.counts for pod in twin.pods) - twin.spec_replicas
+        if available < twin.spec_replicas or leaving > 0:
+            there = min(available, twin.spec_replicas)
+            message = f"{there} of {twin.spec_replicas} replicas of {twin.name} are available"
             message += f", and {leaving} beside them are to go" if available >= twin.spec_replicas else ""
             waits = Note(Reason.WAITING_FOR_REPLICAS, message)
             rests = plan.verdict.reason is Reason.BALANCED

@@ -26,6 +26,7 @@ def planned(spot: TwinView) -> Plan:
         (pods(5, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
         (pods(5), State.HELD, Reason.WAITING_FOR_REPLICAS),
         (pods(6, starting=1), State.HELD, Reason.WAITING_FOR_REPLICAS),
+        (pods(7), State.HELD, Reason.WAITING_FOR_REPLICAS),
     ],
 )
 def test_every_pod_is_available(spot: tuple[PodView, ...], state: State, reason: Reason) -> None:
