@@ -116,10 +116,14 @@ def _left_by_roll(cluster: Cluster, deployment: Deployment) -> list[Pod]:
     """
     cluster = cluster.copied()
     deployment = next(one for one in cluster.deployments if one.uid == deployment.uid)
+    # A raise of the Deployment keeps no pod that its ReplicaSet ends before the controller looks.
+    asked = {rs.uid: rs.spec for rs in cluster.owned_by(deployment)}
     rescale(cluster, deployment)
     active = [rs for rs in cluster.owned_by(deployment) if rs.spec > 0]
     least = max(0, deployment.replicas - deployment.max_unavailable)
-    kept = {rs.uid: _left(cluster, rs, min(rs.spec, deployment.replicas)) for rs in active}
+    kept = {
+        rs.uid: _left(cluster, rs, min(asked.get(rs.uid, 0), rs.spec, deployment.replicas)) for rs in active
+    }
     old = sorted((rs for rs in active if rs.template != deployment.template), key=lambda rs: rs.created)
     unseen = max(0, sum(rs.spec for rs in active) - least - _starting(cluster, deployment))
     for rs in old:

@@ -56,6 +56,14 @@ def test_a_roll_takes_what_was_never_seen_available(
     assert older.spec == 0
 
 
+def test_a_raise_keeps_no_pod_that_is_being_ended(cluster: Cluster) -> None:
+    """The roll asked for one less before the count was raised; the pod has not gone yet (life 11660)."""
+    older = has(cluster, Pool.ON_DEMAND, "v1", 3, 2, ready=True)
+    older.desired_replicas, older.status_replicas, older.status_available = 3, 3, 3
+    cluster.twins[Pool.ON_DEMAND].replicas = 5
+    assert destined(cluster).available == 2
+
+
 def test_a_roll_takes_no_more_than_that(cluster: Cluster) -> None:
     """What the status shows stays, but for what the strategy gives up."""
     older = has(cluster, Pool.ON_DEMAND, "v1", 2, 2, ready=True)
