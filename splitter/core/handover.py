@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
-from splitter.core.model import NodeStatus, PodView, ReplicaSetView, TwinView
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, parse_ownership_mark
+from splitter.core.model import NodeStatus, PodView, ReplicaSetView, SourceView, TwinView
 
 
 @unique
@@ -23,6 +24,14 @@ class Ownership(StrEnum):
     NONE = "none"
     OURS = "ours"
     FOREIGN = "foreign"  # restored from a backup, or re-created under the same name
+
+
+def ownership_of(source: SourceView) -> Ownership:
+    """Return whose mark a source bears."""
+    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
+    if mark is None:
+        return Ownership.NONE
+    return Ownership.OURS if mark.uid == source.uid else Ownership.FOREIGN
 
 
 @unique

@@ -15,7 +15,7 @@ from splitter.core.division import base_replicas, caps_conflict
 from splitter.core.drift import overwritten
 from splitter.core.eligibility import objection_while_split
 from splitter.core.guard import guarded
-from splitter.core.handover import Columns, Ownership, Step, holds_replicas, next_step, waits_for_pods
+from splitter.core.handover import Columns, Step, holds_replicas, next_step, ownership_of, waits_for_pods
 from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
@@ -26,7 +26,6 @@ from splitter.core.labels_annotations import (
     defaults_for,
     format_of,
     has_names,
-    parse_ownership_mark,
     parse_policy,
     source_label_state,
 )
@@ -84,7 +83,6 @@ def _caps_note(policy: Policy, replicas: int) -> Note:
 
 def columns_of(observed: Observation, source: SourceView) -> Columns:
     """Read the columns of the state machine's table off an observation."""
-    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     split = observed.split
     parked = observed.attached_as(Attachment.PARKED)
     orphans = any(pod.counts for pod in observed.orphans)
@@ -93,11 +91,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
         conflict=split is not None and split.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
-        mark=Ownership.NONE
-        if mark is None
-        else Ownership.OURS
-        if mark.uid == source.uid
-        else Ownership.FOREIGN,
+        mark=ownership_of(source),
         paused=source.paused,
         paused_by_us=source.paused_by_us,
         observed=source.observed,

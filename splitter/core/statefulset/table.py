@@ -8,8 +8,8 @@ level-triggered and idempotent. Source: H70 to H76.
 
 from dataclasses import dataclass
 
-from splitter.core.handover import Ownership, Step
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, parse_ownership_mark
+from splitter.core.handover import Ownership, Step, ownership_of
+from splitter.core.labels_annotations import LABEL_SPLIT
 from splitter.core.model import Observation, SourceView
 from splitter.core.twins import replica_moves
 
@@ -44,18 +44,13 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     stateful, split = source.stateful, observed.split
     if stateful is None:
         raise ValueError(f"{source.key} is no StatefulSet")
-    mark = parse_ownership_mark(source.annotations.get(ANNOTATION_TAKEN_OVER))
     at_zero = replica_moves.at_zero(observed.twins, ())
     return Columns(
         label=LABEL_SPLIT in source.labels,
         conflict=split is not None and split.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
-        mark=Ownership.NONE
-        if mark is None
-        else Ownership.OURS
-        if mark.uid == source.uid
-        else Ownership.FOREIGN,
+        mark=ownership_of(source),
         saved=stateful.saved is not None,
         written=stateful.is_written_by_others,
         zero=stateful.spec_replicas == 0,
