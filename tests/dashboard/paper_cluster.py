@@ -63,6 +63,8 @@ class PaperCluster:
     asked: set[str] = field(default_factory=set)
     """Plurals that were asked for."""
     versions: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1000))
+    told: dict[str, list[tuple[int, bytes]]] = field(default_factory=lambda: defaultdict(list))
+    """Every event so far, by plural, with the version of its object."""
     watches: dict[str, list[asyncio.Queue[bytes]]] = field(default_factory=lambda: defaultdict(list))
 
     def put(self, plural: str, *raws: Json) -> None:
@@ -85,6 +87,7 @@ class PaperCluster:
 
     def _tell(self, plural: str, kind: str, raw: Json) -> None:
         line = orjson.dumps({"type": kind, "object": raw}) + b"\n"
+        self.told[plural].append((int(raw["metadata"]["resourceVersion"]), line))
         for queue in self.watches[plural]:
             queue.put_nowait(line)
 
@@ -110,11 +113,11 @@ class PaperCluster:
 
     async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
         queue: asyncio.Queue[bytes] = asyncio.Queue()
-        # What came between the list and the watch is told first, as the API server would.
+        # What came, and what went, between the list and the watch is told first, as the API server would.
         since = int(request.query["resourceVersion"])
-        for raw in self.objects[plural].values():
-            if int(raw["metadata"]["resourceVersion"]) > since:
-                queue.put_nowait(orjson.dumps({"type": "MODIFIED", "object": raw}) + b"\n")
+        for version, line in self.told[plural]:
+            if version > since:
+                queue.put_nowait(line)
         self.watches[plural].append(queue)
         response = web.StreamResponse()
         await response.prepare(request)

@@ -56,10 +56,11 @@ class Stream:
 
     async def until(self, words: str) -> dict[str, Any]:
         """Return the next event with these words."""
-        while True:
-            _, message = await self.next()
-            if words in json.dumps(message):
-                return message
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                _, message = await self.next()
+                if words in json.dumps(message):
+                    return message
 
 
 @asynccontextmanager
@@ -278,8 +279,9 @@ class TestStreams:
             message = await events.until("shop/deployment/api")
             assert message["order"] == [element_id(Key(DEPLOYMENT, "shop", "api")), element_id(WEB)]
             cluster.delete("splits", "shop", "api")
-            while "order" not in (message := (await events.next())[1]):
-                pass
+            async with asyncio.timeout(DEADLINE_S):
+                while "order" not in (message := (await events.next())[1]):
+                    pass
             assert message["order"] == [element_id(WEB)]
 
     async def test_a_notice_is_seen_at_once(self, http: aiohttp.ClientSession) -> None:
@@ -305,8 +307,9 @@ class TestStreams:
         ):
             await events.next()
             cluster.delete("splits", "shop", "web")
-            while (await events.next())[0] != "ended":
-                pass
+            async with asyncio.timeout(DEADLINE_S):  # a message comes every few seconds, if only of ages
+                while (await events.next())[0] != "ended":
+                    pass
 
     async def test_a_browser_that_goes_away_ends_its_stream(self, http: aiohttp.ClientSession) -> None:
         """Nobody is written to who is not there."""
