@@ -16,7 +16,7 @@ from splitter.cli.cluster import Cluster, asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target
-from splitter.core.actions import describe
+from splitter.core.action_messages import describe
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.names import Key
 from splitter.reconciler.preview import Preview, preview

@@ -204,6 +204,8 @@ class ReplicaSetView:
     rolls: bool = False  # that StatefulSet is in a roll of its own, or may be
     orphaned: bool = False  # parked for a source of this name that was deleted without it
     refusal: Trouble | None = None  # why the API server takes no more pods of it
+    refused_since: datetime | None = None
+    retried: datetime | None = None  # when we had it try again
     pods: tuple[PodView, ...] = ()
 
     @property

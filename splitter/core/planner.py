@@ -48,6 +48,7 @@ from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
 from splitter.core.twins import onboard, replica_moves
 from splitter.core.twins import steps as twins_steps
+from splitter.core.twins.retries import retried
 
 
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
@@ -139,7 +140,7 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
-    planned = guarded(this, step, planned)
+    planned = retried(observed, guarded(this, step, planned))
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
     return planned

@@ -40,6 +40,7 @@ from splitter.core.actions import (
     Reattach,
     ReleaseSource,
     RestoreTemplate,
+    RetryPods,
     SaveReplicas,
     Scale,
     SetBudget,
@@ -62,6 +63,7 @@ from splitter.kube.dry_run import dry_run, dry_run_roll
 from splitter.kube.parse import COST_BEFORE, DELETION_COST
 from splitter.kube.paths import ResourcePath
 from splitter.kube.payloads import (
+    annotating,
     eviction,
     parking,
     placeholder,
@@ -187,7 +189,7 @@ class Writer:
                 await self._do_with_twin(source.key, action)
             case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
                 await adopt(self._client, self._cache, observed, source, action)
-            case Park() | Reattach() | StripOwnershipMark() | DeleteReplicaSet():
+            case Park() | Reattach() | StripOwnershipMark() | RetryPods() | DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
             case SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
@@ -251,7 +253,7 @@ class Writer:
     async def _do_with_replica_set(
         self,
         replica_sets: ResourcePath,
-        action: Park | Reattach | StripOwnershipMark | DeleteReplicaSet,
+        action: Park | Reattach | StripOwnershipMark | RetryPods | DeleteReplicaSet,
         source: SourceView,
     ) -> None:
         match action:
@@ -260,9 +262,8 @@ class Writer:
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
             case Reattach():
                 await self._patch_replica_set(replica_sets.of(action.name), reattaching(action), "merge")
-            case StripOwnershipMark():
-                stripped: Json = {"annotations": {ANNOTATION_TAKEN_OVER: None}}
-                await self._patch_replica_set(replica_sets.of(action.name), {"metadata": stripped}, "merge")
+            case StripOwnershipMark() | RetryPods():
+                await self._patch_replica_set(replica_sets.of(action.name), annotating(action), "merge")
             case DeleteReplicaSet():
                 await self._delete(replica_sets.of(action.name), action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
@@ -369,11 +370,9 @@ class Writer:
             if there["metadata"]["uid"] != action.successor:
                 return
             at_once = False
+        body: Json = {"preconditions": {"uid": action.uid}, **({"gracePeriodSeconds": 0} if at_once else {})}
         path = paths.pods(namespace).of(action.pod)
         try:
-            body: Json = {"preconditions": {"uid": action.uid}}
-            if at_once:
-                body["gracePeriodSeconds"] = 0
             answer = await self._client.send("DELETE", path, body)
         except ApiError as error:
             if error.status not in LOST_RACE:

@@ -267,6 +267,8 @@ class Observer:
             attachment=attachment,
             orphaned=attachment is Attachment.PARKED and not record.owner_uids,
             refusal=record.refusal,
+            refused_since=record.refused_since,
+            retried=record.retried,
             pods=tuple(self._pod(pod, now) for pod in self._pods_of(record.namespace, record.uid)),
         )
 

@@ -16,8 +16,10 @@ from splitter.core.actions import (
     LabelPod,
     Park,
     Reattach,
+    RetryPods,
     SaveReplicas,
     Scale,
+    StripOwnershipMark,
 )
 from splitter.core.desired import pod_labels, withdrawn
 from splitter.core.labels_annotations import (
@@ -25,6 +27,7 @@ from splitter.core.labels_annotations import (
     ANNOTATION_MODE,
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_REPLICAS,
+    ANNOTATION_RETRIED,
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_PLACEHOLDER,
@@ -141,6 +144,17 @@ def parking(action: Park, source: SourceView) -> Json:
             "resourceVersion": action.resource_version,
         }
     }
+
+
+def annotating(action: StripOwnershipMark | RetryPods) -> Json:
+    """Return the patch that takes our mark off a ReplicaSet, or that has it try again."""
+    match action:
+        case StripOwnershipMark():
+            return {"metadata": {"annotations": {ANNOTATION_TAKEN_OVER: None}}}
+        case RetryPods():
+            return {
+                "metadata": {"uid": action.uid, "annotations": {ANNOTATION_RETRIED: action.at.isoformat()}}
+            }
 
 
 def saved_replicas(action: SaveReplicas) -> Json:

@@ -91,6 +91,8 @@ class ReplicaSetRecord:
     status_replicas: int
     available_replicas: int
     refusal: Trouble | None  # why the API server takes no more pods of it
+    refused_since: datetime | None
+    retried: datetime | None  # when we had it try again
     created: datetime
     deleting: bool
 

@@ -340,6 +340,25 @@ class TestReplicaSets:
         failure["reason"] = "FailedDelete"
         assert parse.replica_set({**replica_set(), "status": {"conditions": [failure]}}).refusal is None
 
+    def test_since_when_it_is_refused(self) -> None:
+        """And when we had it try again; what anybody else wrote there counts as nothing."""
+        failure = condition("ReplicaFailure", reason="FailedCreate", message="no")
+        raw = {**replica_set(), "status": {"conditions": [failure]}}
+        since = parse.replica_set(raw).refused_since
+        assert since is not None
+        assert since.isoformat().startswith(failure["lastTransitionTime"].removesuffix("Z"))
+        assert parse.replica_set(raw).retried is None
+        for text in ("", "x", "9" * 5000, "2026-13-45T00:00:00Z", "\x00"):
+            raw["metadata"]["annotations"] = {"splitter.io/retried": text}
+            assert parse.replica_set(raw).retried is None
+        at = "2026-01-05T10:00:00.123456+00:00"
+        raw["metadata"]["annotations"] = {"splitter.io/retried": at}
+        retried = parse.replica_set(raw).retried
+        assert retried is not None
+        assert retried.isoformat() == at
+        del failure["lastTransitionTime"]
+        assert parse.replica_set(raw).refused_since is None
+
     def test_deleting(self) -> None:
         """One that is being deleted is known as such."""
         assert parse.replica_set(replica_set(deletionTimestamp=READY)).deleting

@@ -3,6 +3,7 @@
 `Story` is what a test writes; its lines become the golden file.
 """
 
+from splitter.core.action_messages import describe
 from splitter.core.actions import (
     Action,
     AdoptPods,
@@ -25,6 +26,7 @@ from splitter.core.actions import (
     Reattach,
     ReleaseSource,
     RestoreTemplate,
+    RetryPods,
     SaveReplicas,
     Scale,
     SetBudget,
@@ -33,7 +35,6 @@ from splitter.core.actions import (
     SetPaused,
     ShowReplicas,
     StripOwnershipMark,
-    describe,
 )
 from splitter.core.model import Pool
 from splitter.core.plan import Plan, Rules
@@ -326,6 +327,8 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
+        case RetryPods():
+            return f"have {action.name} try again"
         case StripOwnershipMark():
             return f"take the mark off {action.name}"
         case DeleteTwin():

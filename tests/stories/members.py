@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from splitter.core.actions import Action, ApplyTwin, Scale, describe
+from splitter.core.action_messages import describe
+from splitter.core.actions import Action, ApplyTwin, Scale
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT

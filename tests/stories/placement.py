@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from builders import NOW, free_source, observation, pod, replica_set, split
+from splitter.core.action_messages import describe
 from splitter.core.actions import (
     Action,
     CreatePlaceholder,
@@ -22,7 +23,6 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     PlaceOrdinals,
-    describe,
 )
 from splitter.core.desired import NodePresets
 from splitter.core.model import (

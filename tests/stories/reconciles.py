@@ -33,6 +33,7 @@ from splitter.core.actions import (
     Reattach,
     ReleaseSource,
     RestoreTemplate,
+    RetryPods,
     SaveReplicas,
     Scale,
     SetBudget,
@@ -205,6 +206,8 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
             raise AssertionError(f"no StatefulSet is placed in a story: {action}")
         case RestoreTemplate():
             _restore_template(cluster, action)
+        case RetryPods():
+            _replica_set(cluster, action.name, None).retried = action.at
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():

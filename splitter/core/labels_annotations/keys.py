@@ -63,6 +63,8 @@ ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
 ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
 ANNOTATION_RENDERED_HASH: Final = "splitter.io/rendered-hash"
 ANNOTATION_MADE_OF: Final = "splitter.io/made-of"
+# On a twin's ReplicaSet: when we had it try again to create the pods that it was refused.
+ANNOTATION_RETRIED: Final = "splitter.io/retried"
 # On a parked ReplicaSet: whose it is, even when it has lost its owner (an annotation: names may be long).
 ANNOTATION_SOURCE: Final = "splitter.io/source"
 
@@ -90,6 +92,7 @@ OWN_ANNOTATIONS: Final = (
     ANNOTATION_RENDERED_HASH,
     ANNOTATION_MADE_OF,
     ANNOTATION_SOURCE,
+    ANNOTATION_RETRIED,
 )
 
 # What Kubernetes allows for a label's value.

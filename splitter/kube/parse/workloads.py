@@ -1,6 +1,7 @@
 """Deployments and StatefulSets, the users' and ours, and ReplicaSets."""
 
 from collections.abc import Callable
+from datetime import datetime
 from math import ceil, floor
 from sys import intern
 
@@ -11,6 +12,7 @@ from splitter.core.desired import template_hash
 from splitter.core.labels_annotations import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,
+    ANNOTATION_RETRIED,
     ANNOTATION_SOURCE,
     ANNOTATION_TAKEN_OVER,
     LABEL_POOL,
@@ -73,12 +75,15 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         status_replicas=count(status, "replicas"),
         available_replicas=count(status, "availableReplicas"),
         refusal=_refusal(status),
+        refused_since=_refused_since(status),
+        retried=_retried(annotations),
         created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
     )
 
 
 _MOST_HASHES = 20
+_INSTANT_LENGTH = len("2026-11-25T03:00:00.000000+00:00")
 
 
 def _selected_hashes(selector: Raw) -> tuple[str, ...]:
@@ -91,11 +96,31 @@ def _selected_hashes(selector: Raw) -> tuple[str, ...]:
     )
 
 
-def _refusal(status: Raw) -> Trouble | None:
+def _failure(status: Raw) -> Raw | None:
     failure = condition(status, "ReplicaFailure")
-    if failure is None or failure["status"] != "True" or failure.get("reason") != "FailedCreate":
+    is_refused = (
+        failure is not None and failure["status"] == "True" and failure.get("reason") == "FailedCreate"
+    )
+    return failure if is_refused else None
+
+
+def _refusal(status: Raw) -> Trouble | None:
+    failure = _failure(status)
+    return of_refusal(failure.get("message", "")) if failure is not None else None
+
+
+def _refused_since(status: Raw) -> datetime | None:
+    failure = _failure(status)
+    return instant(failure["lastTransitionTime"]) if failure and failure.get("lastTransitionTime") else None
+
+
+def _retried(annotations: Raw) -> datetime | None:
+    """Return when we had it try again; None for what nobody wrote like that."""
+    text = annotations.get(ANNOTATION_RETRIED, "")
+    try:
+        return instant(text) if len(text) <= _INSTANT_LENGTH else None
+    except ValueError:
         return None
-    return of_refusal(failure.get("message", ""))
 
 
 def twin(raw: Raw) -> TwinRecord:

@@ -37,8 +37,8 @@ TROUBLES: Final = {
             "is not covered on on-demand, whose pods would be refused as well."
         ),
         (
-            "Raise the quota: N + maxSurge pods, N + 1 with maxSurge 0. The ReplicaSet tries again "
-            "with pauses of up to 17 minutes."
+            "Raise the quota: N + maxSurge pods, N + 1 with maxSurge 0. splitter has the ReplicaSet try "
+            "again after seconds at first, and every two minutes at last."
         ),
         moves="no",
     ),

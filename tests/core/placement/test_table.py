@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW, ago, free_source, observation, pod, replica_set, split
+from splitter.core.action_messages import describe
 from splitter.core.actions import (
     CreatePlaceholder,
     DeletePlaceholder,
@@ -16,7 +17,6 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     PlaceOrdinals,
-    describe,
 )
 from splitter.core.desired import NodePresets
 from splitter.core.handover import Step
