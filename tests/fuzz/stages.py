@@ -313,6 +313,24 @@ _FOUR = (WELL,) * 4
 _S = STATEFUL_SET
 
 
+def _refused() -> World:
+    """Return twins of which one is refused a pod since a while."""
+    refusal = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": "exceeded quota: small",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    world = twins((WELL,) * 3, _FOUR)
+    [replica_set] = [
+        raw for kind, raw in world if kind == "replicaset" and "on-demand" in raw["metadata"]["name"]
+    ]
+    replica_set["spec"]["replicas"] += 1
+    replica_set["status"]["conditions"] = [refusal]
+    return world
+
+
 def _half_rolled() -> World:
     """Return twins of which the on-demand one has got a template that never comes up, and spot goes."""
     new = replica_set("web-on-demand-2", 1, parked=False, of="web-on-demand", image="web:2", up=0)
@@ -383,6 +401,7 @@ STAGES: Mapping[str, Stage] = {
     "emergency": _on(Step.RUN, acts.Scale, also=lambda: twins((WELL,), (DOOMED,) * 3)),
     "covered": _on(Step.RUN, acts.SetDeletionCost, also=lambda: twins(_FOUR, (DOOMED,) * 3)),
     "vanished": _on(Step.RUN, acts.DeleteVanishedPod, also=lambda: twins(_FOUR, (GONE,) * 3)),
+    "refused": _on(Step.RUN, acts.RetryPods, also=_refused),
     "roll": _on(Step.RUN, acts.ApplyTwin, also=twins),
     "bad template": _on(Step.RUN, acts.RestoreTemplate, also=_half_rolled),
     "pause the twins": _on(Step.OFFBOARD, acts.PauseTwin, src=_BACK, also=twins),
