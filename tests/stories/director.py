@@ -224,7 +224,8 @@ class Story:
                     self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
-        self._tell(counts, result, done)
+        # A try of what is refused is no news, and there are many.
+        self._tell(counts, result, [one for one in done if not isinstance(one, RetryPods)])
         return bool(done)
 
     def _tell(self, counts: str, planned: Plan, done: list[Action]) -> None:
