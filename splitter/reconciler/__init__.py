@@ -22,10 +22,11 @@ from splitter.core.actions import (
     EvictPod,
     SetDeletionCost,
 )
+from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Restart
+from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import (
     Plan,
     PolicyInForce,
@@ -34,12 +35,13 @@ from splitter.core.plan import (
     begins,
     half_rolled,
     held_back,
+    remembered,
     rolls,
     unseen,
 )
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
+from splitter.core.reasons import Reason
+from splitter.core.split_status import Restart
 from splitter.core.twins.move_limit import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
@@ -54,7 +56,7 @@ from splitter.reconciler.template_validation import TemplateValidation
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import reconcile_fields
-from splitter.report.status import build, remembered
+from splitter.report.status import build
 
 logger = logging.getLogger("splitter.reconciler")
 
@@ -105,7 +107,7 @@ class Reconciler:
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
-        self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
+        self._restarts = dict[Key, tuple[Restart, ...]]()  # as last decided: a Split may not be writable
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -160,7 +162,7 @@ class Reconciler:
         observed, planned = decided
         self._take_note(key, planned)
         if self._can_wait(planned) and self._queue.hurried():
-            self._status_writer.post(observed, remembered(observed, planned))
+            self._status_writer.post(observed, remembered(planned, observed))
             self._queue.add_after(key, _CALMER_S)
             return
         written: list[Action] = []
@@ -171,7 +173,7 @@ class Reconciler:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)
             if self._is_refused_eviction(observed, planned, error):
-                self._status_writer.post(observed, remembered(observed, planned))
+                self._status_writer.post(observed, remembered(planned, observed))
                 self._queue.add_after(key, 0.0)  # the next reconcile says what it waits for
                 return
             if begins(planned):
@@ -264,9 +266,9 @@ class Reconciler:
         """
         if planned.rebalance is None:
             return
-        known = observed.split.rebalance if observed.split is not None else {}
-        if _ends(planned) and set(planned.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
-            await self._status_writer.write(observed, remembered(observed, planned))
+        known = observed.rebalance.restarts
+        if _ends(planned) and set(planned.rebalance.restarts) - set(known):
+            await self._status_writer.write(observed, remembered(planned, observed))
         self._restarts[observed.key] = planned.rebalance.restarts
 
     def _uncounted(self, observed: Observation, planned: Plan, error: ApiError) -> Plan:
@@ -281,7 +283,7 @@ class Reconciler:
         """Show what was done and why; return what was said that had not been said lately."""
         if planned.actions:
             metrics.decided(observed.key, planned.verdict.reason)
-        objection = planned.verdict if planned.state is State.REFUSED else planned.objection
+        objection = objection_to(planned)
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
@@ -319,7 +321,7 @@ class Reconciler:
         Either way what was seen is remembered: the next try may find no trace of a loss any more.
         """
         if _is_reconciling(error):
-            self._status_writer.post(observed, remembered(observed, planned))
+            self._status_writer.post(observed, remembered(planned, observed))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True

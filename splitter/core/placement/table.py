@@ -47,7 +47,6 @@ from splitter.core.placement import (
 )
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -150,8 +149,7 @@ def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
 
 
 def _placed(this: PlanInput) -> Placed:
-    split = this.observed.split
-    persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    persisted = this.observed.rebalance
     restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
     persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)

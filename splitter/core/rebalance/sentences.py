@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from splitter.core.model import Move, Note, Pool
 from splitter.core.reasons import Reason
 from splitter.core.rebalance.cause import Cause, of_on_demand, of_spot, shortage
-from splitter.core.rebalance.state import RELEASE_S
+from splitter.core.rebalance.model import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
 _ALARMING = frozenset(
@@ -259,7 +259,7 @@ def _window(figures: Figures, spot: int) -> str:
 
 def _soaked(figures: Figures) -> str:
     """Say how long a replica has to stand: less than the soak once one of them has stood for that."""
-    soak_s = figures.state.soak(figures.policy)
+    soak_s = figures.state.soak(figures.policy.soak_s)
     proven = f" (one for the soak of {_s(soak_s)})" if figures.soak_s < soak_s else ""
     return f"{_s(figures.soak_s)}{proven}"
 

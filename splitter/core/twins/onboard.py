@@ -5,7 +5,6 @@ replicas.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.eligibility import advice, refusal
@@ -20,21 +19,17 @@ from splitter.core.labels_annotations import (
 from splitter.core.model import (
     Attachment,
     Note,
-    Observation,
     PodView,
     ReplicaSetView,
     SourceView,
     SplitView,
-    seconds_between,
 )
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.twins import replica_moves
+from splitter.core.twins import replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
 
-# Three foreign unpauses within this time are a write conflict, and we give way (H50).
-WRITE_CONFLICT_WINDOW_S, MAX_WRITE_CONFLICTS = 600.0, 3
 # Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
 _ABOUT_OTHERS = frozenset(
     {
@@ -51,7 +46,7 @@ _ABOUT_OTHERS = frozenset(
 
 def nothing(this: PlanInput) -> Plan:
     """Say that nothing is to do (H30, or a source without label)."""
-    if this.observed.split is not None and this.observed.split.conflict:
+    if this.observed.reported.conflict:
         message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
         left = (
             [rs for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked]
@@ -64,9 +59,9 @@ def nothing(this: PlanInput) -> Plan:
 
 
 def _about_what(this: PlanInput) -> str:
-    if this.source.stateful is None or this.observed.split is None:
+    if this.source.stateful is None:
         return "about spec.paused"
-    return f"about spec.replicas with {this.observed.split.conflicting_writer or 'somebody'}"
+    return f"about spec.replicas with {this.observed.reported.conflicting_writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:
@@ -167,10 +162,10 @@ def pause(this: PlanInput) -> Plan:
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
-    write_conflicts = recent_write_conflicts(this.observed, this.observed.now)
+    count = len(write_conflicts.with_one_more(this.observed, ""))
     message = (
-        f"somebody unpaused the source ({len(write_conflicts) + 1} of {MAX_WRITE_CONFLICTS} times within"
-        f" {WRITE_CONFLICT_WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
+        f"somebody unpaused the source ({count} of {write_conflicts.MOST} times within"
+        f" {write_conflicts.WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
     )
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
     return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), write_conflict=True)
@@ -180,12 +175,6 @@ def _what_unpauses(this: PlanInput) -> str:
     if (who := this.source.unpaused_by_manifest) is not None:
         return f"{who} says `paused: false`: remove that line from it"
     return "For a restart, annotate splitter.io/restarted-at"
-
-
-def recent_write_conflicts(observed: Observation, now: datetime) -> tuple[datetime, ...]:
-    """Return the write conflicts of the last ten minutes, oldest first."""
-    write_conflicts = observed.split.write_conflicts if observed.split else ()
-    return tuple(at for at in write_conflicts if seconds_between(at, now) < WRITE_CONFLICT_WINDOW_S)
 
 
 def wait_controller(this: PlanInput) -> Plan:
@@ -219,10 +208,10 @@ def wait_rollout(this: PlanInput) -> Plan:
 
 def under_way(this: PlanInput) -> State:
     """Return TakingOver until the handover is done, and Moving afterwards."""
-    split = this.observed.split
-    done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    state = this.observed.reported.state
+    done = state in {State.STEADY, State.MOVING, State.ROLLING}
     # Both a hand-over and what comes later may be held; only the former has something left to move.
-    held = split is not None and split.state == State.HELD
+    held = state == State.HELD
     done = done or (held and replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)))
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 

@@ -12,7 +12,7 @@ from splitter.core.model import Observation, Policy, Pool, Trouble
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 DEFAULTS = Policy(on_demand_base=4, spot_percent=100)
 QUOTA = Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
