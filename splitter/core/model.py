@@ -9,7 +9,7 @@ from typing import Literal
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
 from splitter.core.stateful import StatefulView
 
@@ -91,6 +91,7 @@ class Note:
     quiet: bool = False  # a step of many: logged and listed, but no Event of its own
     about: str = ""  # the same news whatever the numbers in it: said once, by this word and the reason
     move: Move | None = None  # what the sentence begins with: said only when it is written
+    cause: VerdictCause | None = field(default=None, compare=False)  # not said: the reason says it to people
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:

@@ -109,7 +109,7 @@ def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> 
         why = note.message.removeprefix(str(move))
         if count is None:
             held = f"hold {move.pool} at {move.was}, {move.replicas} wanted{why}"
-            return Note(note.reason, held, quiet=True)
+            return Note(note.reason, held, quiet=True, cause=note.cause)
         done = replace(move, replicas=count)
         return replace(note, message=f"{done}{why}", move=done)
 

@@ -145,7 +145,7 @@ class Writer:
     async def write_status(
         self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
     ) -> None:
-        """Replace the Split's status, as last heard of (or seen). ApiError 404: it is gone, 409: it changed."""
+        """Replace the Split's status as last heard of (or seen). ApiError 404: it is gone, 409: changed."""
         body = {**split_identity(observed.key), "status": status.to_json()}
         known = self._cache.splits.get(observed.key.namespace, observed.split.uid) if observed.split else None
         if known is None:

@@ -40,7 +40,7 @@ from splitter.core.plan import (
     unseen,
 )
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import Restart
 from splitter.core.twins.move_limit import keeps_turn
 from splitter.kube.apply import Writer
@@ -200,7 +200,7 @@ class Reconciler:
     def _take_note(self, key: Key, planned: Plan) -> None:
         """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
         still = keeps_turn(planned, had=self._others.has_turn(key))
-        self._others.moves(key, still=still, waits=planned.verdict.reason is Reason.WAITING_FOR_TURN)
+        self._others.moves(key, still=still, waits=planned.verdict.cause is VerdictCause.TURN)
         self._enqueue_others()
 
     def _enqueue_others(self) -> None:
@@ -245,7 +245,7 @@ class Reconciler:
         known = self._acceptable.get(observed.key) == _hashes(twins)
         if rolls(planned):
             return not (known and half_rolled(observed, twins))
-        return planned.verdict.reason is Reason.TEMPLATE_SET_CHANGED and not known
+        return planned.verdict.cause is VerdictCause.NEXT_ROLLOUT and not known
 
     def _is_refused_eviction(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
         """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""

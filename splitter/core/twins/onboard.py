@@ -16,32 +16,13 @@ from splitter.core.labels_annotations import (
     ownership_mark_value,
     source_label_state,
 )
-from splitter.core.model import (
-    Attachment,
-    Note,
-    PodView,
-    ReplicaSetView,
-    SourceView,
-    SplitView,
-)
+from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView, SplitView
+from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.twins import replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
-
-# Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
-_ABOUT_OTHERS = frozenset(
-    {
-        Reason.WRITE_DENIED,
-        Reason.TWIN_NAME_TAKEN,
-        Reason.CLAIM_NAME_TAKEN,
-        Reason.AUTOSCALER_ON_TWIN,
-        Reason.VOLUME_READ_WRITE_ONCE,
-        Reason.AUTOSCALER_ON_SOURCE,
-        Reason.SPLIT_NAME_TAKEN,
-    }
-)
 
 
 def nothing(this: PlanInput) -> Plan:
@@ -69,7 +50,8 @@ def consider(this: PlanInput) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        again_s = this.rules.look_again_s if objection.reason in _ABOUT_OTHERS else None
+        mended_elsewhere = objection.cause in {VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAKEN}
+        again_s = this.rules.look_again_s if mended_elsewhere else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
@@ -93,9 +75,12 @@ def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:
 
     None in an excluded namespace, nor where another workload's stands, nor of a name that none can have.
     """
-    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(this.source.key):
-        return ()
-    return _split(this, takes_over=False)
+    return _split(this, takes_over=False) if has_own_split(this.source.key, why) else ()
+
+
+def has_own_split(key: Key, refused: Note) -> bool:
+    """Whether a Split can report a refusal."""
+    return refused.cause not in {VerdictCause.EXCLUDED, VerdictCause.NAME_TAKEN} and has_names(key)
 
 
 def _objection(this: PlanInput) -> Note | None:

@@ -19,16 +19,9 @@ from splitter.core.actions import (
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Pool,
-    Rendered,
-    TwinView,
-    seconds_between,
-)
+from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
 from splitter.core.rebalance.inputs import rebalance_input
 from splitter.core.split_status import RebalanceState
@@ -335,8 +328,8 @@ def _roll(
     if due is None:
         return counted
     if isinstance(due, Note):
-        notes = (due,) if due.reason is not Reason.ROLLOUT_HELD else ()
-        state = counted.state if due.reason is Reason.TEMPLATE_SET_CHANGED else State.ROLLING
+        notes = (due,) if due.cause is not VerdictCause.HELD_ROLL else ()
+        state = counted.state if due.cause is VerdictCause.NEXT_ROLLOUT else State.ROLLING
         return replace(counted, state=state, verdict=due, notes=notes)
     twin = on_demand if due.pool is Pool.ON_DEMAND else spot
     action = replace(
