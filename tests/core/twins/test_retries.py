@@ -1,6 +1,5 @@
-"""When a refused ReplicaSet is had try again: soon after a refusal or a loss, seldom later, and never else."""
+"""When a refused ReplicaSet is had try again: soon after a refusal or a loss, seldom later."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -90,7 +89,7 @@ def test_looked_at_again_when_the_next_is_due() -> None:
 
 def test_the_sentence_stays() -> None:
     """What is said of the refusal does not change with a try: one Event, whatever is tried."""
-    said: Mapping[bool, Plan] = {due: planned(refused(20, ago(9 if due else 1))) for due in (True, False)}
+    said = {due: planned(refused(20, ago(9 if due else 1))) for due in (True, False)}
     assert said[True].verdict == said[False].verdict
     assert said[True].state == said[False].state
     assert said[True].verdict.reason is Reason.QUOTA_EXCEEDED
