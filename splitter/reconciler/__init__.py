@@ -167,7 +167,7 @@ class Reconciler:
         written: list[Action] = []
         try:
             await self._count_ends(observed, planned)
-            await self._writer.apply(observed, planned.actions, written)
+            await self._writer.apply(observed, (*planned.actions, *planned.retries), written)
         except ApiError as error:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)
