@@ -327,7 +327,7 @@ def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
 
 
 def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> dict[str, int]:
-    """Return the new spec of each holder that shrinks, without going below the floor.
+    """Return the new spec of each holder that shrinks, without going below the floor (H56).
 
     A holder gives its free replicas, and of those that serve as many as are above the floor, counted
     both in availability and in specs: a replica that became ready in between would be deleted, so

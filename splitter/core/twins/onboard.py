@@ -196,7 +196,7 @@ def wait_controller(this: PlanInput) -> Plan:
 
 
 def not_calm(pods: Iterable[PodView]) -> Note | None:
-    """Say which node is about to go, or is gone, under one of the pods that are to change their owner.
+    """Say which node is about to go, or is gone, under one of the pods that are to change their owner (H49).
 
     While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
     that goes by somebody's choice is no reason to wait, nor is one that is cordoned and nothing worse: it may
