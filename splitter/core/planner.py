@@ -141,10 +141,10 @@ def plan(
     if step in {Step.RUN, Step.PLACE}:
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))
-    planned = retried(observed, guarded(this, step, planned))
+    planned = guarded(this, step, planned)
     if this.policy.dry_run and step not in {Step.NOTHING, Step.SETTLE} and LABEL_SPLIT in source.labels:
         return _only_reported(this, planned)
-    return planned
+    return retried(observed, planned)
 
 
 def _newer_state(observed: Observation, source: SourceView) -> Note | None:

@@ -101,7 +101,7 @@ class Reconciler:
         self.validate_template_set = self._validation.validate_template_set
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._others = Others(rules.max_concurrent_moves, time.monotonic)
+        self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
@@ -154,6 +154,7 @@ class Reconciler:
             restarts=self._restarts.get(key, ()),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
+        self._queue.ranking.saw(observed, in_force.policy)
         decided = await self._decided(observed, in_force)
         if decided is None:
             return  # the key comes again with its twins
@@ -166,7 +167,7 @@ class Reconciler:
         written: list[Action] = []
         try:
             await self._count_ends(observed, planned)
-            await self._writer.apply(observed, planned.actions, written)
+            await self._writer.apply(observed, (*planned.actions, *planned.retries), written)
         except ApiError as error:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)

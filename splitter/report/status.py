@@ -16,6 +16,7 @@ from splitter.core.labels_annotations import (
     ANNOTATION_GRACE,
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_ON_DEMAND_MAX,
+    ANNOTATION_RANK,
     ANNOTATION_ROLLOUT_ORDER,
     ANNOTATION_SOAK,
     ANNOTATION_SPOT_AFFINITY,
@@ -56,6 +57,7 @@ POLICY_FIELDS = {
     "templateSet": ANNOTATION_TEMPLATE,
     "rolloutOrder": ANNOTATION_ROLLOUT_ORDER,
     "evictions": ANNOTATION_EVICTIONS,
+    "rank": ANNOTATION_RANK,
 }
 
 
@@ -217,6 +219,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
         "templateSet": policy.template_set,
         "rolloutOrder": policy.rollout_order.value,
         "evictions": policy.evictions.value,
+        "rank": policy.rank,
     }
     if policy.on_demand_max is not None:
         values["onDemandMax"] = policy.on_demand_max

@@ -65,6 +65,7 @@ class TestParsePolicy:
                 "splitter.io/template": "canary-2",
                 "splitter.io/rollout-order": "spot-first",
                 "splitter.io/volumes": "disposable",
+                "splitter.io/rank": "7",
                 "splitter.io/restarted-at": "2026-01-31T12:00:00Z",
             },
             DEFAULTS,
@@ -76,6 +77,7 @@ class TestParsePolicy:
             on_demand_max=10,
             spot_max=0,
             spot_affinity=SpotAffinity.PREFERRED,
+            rank=7,
             grace_s=90.0,
             soak_s=3600.0,
             freeze=True,
@@ -167,6 +169,22 @@ class TestParsePolicy:
                 "volumes",
                 "keep",
                 'splitter.io/volumes is "keep"; it must be "disposable". Write for example "disposable".',
+            ),
+            (
+                "rank",
+                "high",
+                (
+                    'splitter.io/rank is "high"; it must be a whole number 0..1000, 0 first. '
+                    'Write for example "10".'
+                ),
+            ),
+            (
+                "rank",
+                "-1",
+                (
+                    'splitter.io/rank is "-1"; it must be a whole number 0..1000, 0 first. '
+                    'Write for example "10".'
+                ),
             ),
             (
                 "rollout-order",

@@ -207,7 +207,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
         case RestoreTemplate():
             _restore_template(cluster, action)
         case RetryPods():
-            _replica_set(cluster, action.name, None).retried = action.at
+            raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():

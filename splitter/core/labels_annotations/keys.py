@@ -37,6 +37,7 @@ ANNOTATION_TEMPLATE: Final = "splitter.io/template"
 ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
 ANNOTATION_EVICTIONS: Final = "splitter.io/evictions"
 ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
+ANNOTATION_RANK: Final = "splitter.io/rank"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 
@@ -83,6 +84,7 @@ USER_ANNOTATIONS: Final = (
     ANNOTATION_ROLLOUT_ORDER,
     ANNOTATION_EVICTIONS,
     ANNOTATION_VOLUMES,
+    ANNOTATION_RANK,
     ANNOTATION_RESTARTED_AT,
     ANNOTATION_ROLLOUT_AT,
 )

@@ -98,6 +98,13 @@ ROWS: Final = (
         _DEFAULT.evictions.value,
     ),
     _Row(
+        keys.ANNOTATION_RANK,
+        words.RANK,
+        "which workloads of a namespace go first, 0 before all others, when many need on-demand replicas at"
+        " once or wait to be taken over; between namespaces the priority of their pods decides",
+        str(_DEFAULT.rank),
+    ),
+    _Row(
         keys.ANNOTATION_RESTARTED_AT,
         words.MOMENT,
         "copied into the twins' pods: a new value is a rolling restart",
