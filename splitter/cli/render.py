@@ -17,7 +17,8 @@ import typer
 import yaml
 
 from splitter.cli.annotations import PolicyFault, describe_fault, policy_of, read_annotations
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.manifests import Document, read_documents
