@@ -18,7 +18,7 @@ from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits
 from splitter.core.errors import SplitterError
-from splitter.core.labels_annotations import parse_duration
+from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.nodes import NodeState, assess, presets_with
 from splitter.core.savings import Prices, pool_price
 from splitter.kube.client import ApiError, Client

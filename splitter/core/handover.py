@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, parse_ownership_mark
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
+from splitter.core.labels_annotations.label import parse_ownership_mark
 from splitter.core.model import NodeStatus, PodView, ReplicaSetView, SourceView, TwinView
 
 

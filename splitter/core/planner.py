@@ -23,13 +23,10 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     STATE_FORMAT,
     USER_ANNOTATIONS,
-    Level,
-    defaults_for,
-    format_of,
     has_names,
-    parse_policy,
-    source_label_state,
 )
+from splitter.core.labels_annotations.label import format_of, source_label_state
+from splitter.core.labels_annotations.policy import Level, defaults_for, parse_policy
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Attachment,

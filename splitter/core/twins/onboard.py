@@ -10,13 +10,8 @@ from datetime import datetime
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import (
-    LABEL_SPLIT,
-    has_names,
-    name_problem,
-    ownership_mark_value,
-    source_label_state,
-)
+from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
+from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
 from splitter.core.model import (
     Attachment,
     Note,
