@@ -9,7 +9,8 @@ from dataclasses import fields as fields_of
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.labels_annotations import LABEL_SPLIT, ownership_mark_value
+from splitter.core.labels_annotations import LABEL_SPLIT
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,

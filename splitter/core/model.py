@@ -62,6 +62,7 @@ class Policy:
     template_set: str = "default"
     rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
     evictions: Evictions = Evictions.ONE_AT_A_TIME
+    rank: int = 500
     restarted_at: str | None = None
     rollout_at: str | None = None
     mode: Mode | None = None  # None: nobody has said; `core.mode` decides
@@ -152,6 +153,7 @@ class PodView:
     held_for: str = ""  # of a placeholder: pool/ordinal/hash of the move that it holds room for
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
+    priority: int = 0  # of its PriorityClass
     requests: tuple[
         tuple[str, int], ...
     ] = ()  # what it asks for: cpu in thousandths, the rest in bytes or pieces
@@ -266,7 +268,7 @@ class TwinView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """The user's original Deployment or StatefulSet."""
+    """The user's original Deployment or StatefulSet; a Deployment keeps its count while it is split (H1)."""
 
     key: Key
     uid: str

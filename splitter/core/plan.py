@@ -12,6 +12,7 @@ from splitter.core.actions import (
     ApplyTwin,
     DeleteVanishedPod,
     HolderKind,
+    RetryPods,
     Scale,
     SetBudget,
     SetOwnershipMark,
@@ -19,7 +20,7 @@ from splitter.core.actions import (
 )
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import Level
+from splitter.core.labels_annotations.policy import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State
@@ -80,6 +81,7 @@ class Plan:
     objection: Note | None = None  # why this workload, which is split, would be refused today
     voluntary: bool = False  # a move that begins now and could as well be made later
     requeue_after_s: float | None = None
+    retries: tuple[RetryPods, ...] = ()  # written after all actions; no move, and nothing is said of them
     guard: str = ""  # which budget guards it against evictions, and how many pods it keeps
     untouched: bool = False  # its state is another version's: not even a status is written
     outlook: tuple[str, ...] = ()  # in placement mode: what each member would do next

@@ -66,6 +66,7 @@ class PodViews:
             deadline=state.deadline if state else None,
             notice_s=state.notice_s if state else None,
             termination_s=record.termination_s,
+            priority=record.priority,
             deletion_cost=record.deletion_cost,
             cost_before=record.cost_before,
             requests=record.requests,

@@ -60,6 +60,7 @@ class PodRecord:
     deletion_cost: str | None
     cost_before: str | None
     termination_s: int
+    priority: int
     requests: tuple[tuple[str, int], ...]
 
     @property

@@ -15,13 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import (
-    Action,
-    DeleteUnboundPod,
-    DeleteVanishedPod,
-    EvictPod,
-    SetDeletionCost,
-)
+from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod, SetDeletionCost
 from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
@@ -103,7 +97,7 @@ class Reconciler:
         self.validate_template_set = self._validation.validate_template_set
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
-        self._others = Others(rules.max_concurrent_moves, time.monotonic)
+        self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
@@ -156,6 +150,7 @@ class Reconciler:
             restarts=self._restarts.get(key, ()),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
+        self._queue.ranking.saw(observed, in_force.policy)
         decided = await self._decided(observed, in_force)
         if decided is None:
             return  # the key comes again with its twins
@@ -168,7 +163,7 @@ class Reconciler:
         written: list[Action] = []
         try:
             await self._count_ends(observed, planned)
-            await self._writer.apply(observed, planned.actions, written)
+            await self._writer.apply(observed, (*planned.actions, *planned.retries), written)
         except ApiError as error:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)
@@ -259,15 +254,14 @@ class Reconciler:
         return True
 
     async def _count_ends(self, observed: Observation, planned: Plan) -> None:
-        """Remember which pods are to end before that is asked for, here and in the Split.
+        """Remember which pods are to end before that is asked for, here and in the Split (P17).
 
         So every leader knows of all that were, whenever the last one stopped; and one that was overtaken ends
         nobody. Raises ApiError then.
         """
         if planned.rebalance is None:
             return
-        known = observed.rebalance.restarts
-        if _ends(planned) and set(planned.rebalance.restarts) - set(known):
+        if _ends(planned) and set(planned.rebalance.restarts) - set(observed.rebalance.restarts):
             await self._status_writer.write(observed, remembered(planned, observed))
         self._restarts[observed.key] = planned.rebalance.restarts
 

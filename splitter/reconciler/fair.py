@@ -1,65 +1,83 @@
 """A queue in which namespaces take turns, so that none waits for another's backlog."""
 
-from collections import OrderedDict
-from collections.abc import Hashable, KeysView
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Hashable
 from typing import Generic, TypeVar
+
+from splitter.reconciler.ranking import Order
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
 class FairQueue(Generic[K, V]):
-    """Entries in the order in which they came, of one namespace after the other."""
+    """Entries of one namespace after the other; in a namespace in their order, and as they came."""
 
-    def __init__(self) -> None:
-        self._namespaces: OrderedDict[str, OrderedDict[K, V]] = OrderedDict()
-        self._count = 0
+    def __init__(self, order: Callable[[K], Order] = lambda _: (0, 0)) -> None:
+        """`order` is asked when an entry comes."""
+        self._order = order
+        self._namespaces: OrderedDict[str, dict[Order, OrderedDict[K, V]]] = OrderedDict()
+        self._orders: dict[tuple[str, K], Order] = {}
+        self._levels: Counter[int] = Counter()  # how many wait of each first number of an order
 
     def __len__(self) -> int:
         """Return how many wait."""
-        return self._count
+        return len(self._orders)
 
     def has(self, namespace: str, key: K) -> bool:
         """Whether it waits."""
-        return key in self._namespaces.get(namespace, ())
+        return (namespace, key) in self._orders
 
     def put(self, namespace: str, key: K, value: V) -> None:
         """Have one wait; what waits already keeps its place."""
-        waiting = self._namespaces.setdefault(namespace, OrderedDict())
-        self._count += key not in waiting
-        waiting[key] = value
+        order = self._orders.get((namespace, key))
+        if order is None:
+            order = self._orders[namespace, key] = self._order(key)
+            self._levels[order[0]] += 1
+        self._namespaces.setdefault(namespace, {}).setdefault(order, OrderedDict())[key] = value
 
     def discard(self, namespace: str, key: K) -> None:
         """Let one wait no longer."""
-        waiting = self._namespaces.get(namespace, OrderedDict())
-        if key in waiting:
-            del waiting[key]
-            self._shrunk(namespace)
+        if (order := self._orders.get((namespace, key))) is not None:
+            del self._namespaces[namespace][order][key]
+            self._gone(namespace, key, order)
 
-    def namespaces(self) -> KeysView[str]:
-        """Return of whom some wait, in the order of their turns."""
-        return self._namespaces.keys()
+    def namespaces(self) -> Collection[str]:
+        """Return of whom some wait: smaller first numbers before others, then by turn."""
+        if len(self._levels) <= 1:
+            return self._namespaces.keys()
+        return sorted(self._namespaces, key=lambda name: min(self._namespaces[name])[0])
 
     def pop(self, namespace: str | None = None) -> tuple[K, V]:
-        """Take the oldest of this namespace, or of the one whose turn it is. Raises KeyError without any."""
+        """Take the first of this namespace, or of the one whose turn it is. Raises KeyError without any."""
         if namespace is None:
-            namespace = next(iter(self._namespaces), "")
-        item = self._namespaces[namespace].popitem(last=False)
+            namespace = next(iter(self.namespaces()), "")
+        orders = self._namespaces[namespace]
+        order = min(orders)
+        key, value = orders[order].popitem(last=False)
         self._namespaces.move_to_end(namespace)
-        self._shrunk(namespace)
-        return item
+        self._gone(namespace, key, order)
+        return key, value
 
     def first(self) -> K:
-        """Return the oldest of the one whose turn it is. Raises KeyError without any."""
-        return next(iter(self._namespaces[next(iter(self._namespaces), "")]))
+        """Return who is taken next. Raises KeyError without any."""
+        orders = self._namespaces[next(iter(self.namespaces()), "")]
+        return next(iter(orders[min(orders)]))
 
     def drop(self) -> None:
-        """Forget the oldest of the namespace of which most wait. Raises KeyError when nothing waits."""
-        namespace = max(self._namespaces, key=lambda name: len(self._namespaces[name]), default="")
-        self._namespaces[namespace].popitem(last=False)
-        self._shrunk(namespace)
+        """Forget the first of the namespace of which most wait. Raises KeyError when nothing waits."""
+        self.pop(max(self._namespaces, key=self._waiting, default=""))
 
-    def _shrunk(self, namespace: str) -> None:
-        self._count -= 1
-        if not self._namespaces[namespace]:
+    def _waiting(self, namespace: str) -> int:
+        return sum(map(len, self._namespaces[namespace].values()))
+
+    def _gone(self, namespace: str, key: K, order: Order) -> None:
+        del self._orders[namespace, key]
+        self._levels[order[0]] -= 1
+        if not self._levels[order[0]]:
+            del self._levels[order[0]]
+        orders = self._namespaces[namespace]
+        if not orders[order]:
+            del orders[order]
+        if not orders:
             del self._namespaces[namespace]

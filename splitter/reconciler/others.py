@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from splitter.core.names import Key
 from splitter.reconciler.fair import FairQueue
+from splitter.reconciler.ranking import Ranking
 
 # Two that see the same hole must not both jump into it; after so long its pods are bound, and counted.
 RESERVED_S = 10.0
@@ -21,12 +22,12 @@ KEPT_S = 10.0
 class Others:
     """Counts what one workload has to leave to others."""
 
-    def __init__(self, limit: int, clock: Callable[[], float]) -> None:
-        """`limit`: how many may be moved at a time; 0: all."""
+    def __init__(self, limit: int, clock: Callable[[], float], ranking: Ranking) -> None:
+        """`limit`: how many may be moved at a time; 0: all. Who waits is woken as `ranking` orders them."""
         self._limit = limit
         self._clock = clock
         self._moving: dict[Key, float] = {}  # since when
-        self._waiting: FairQueue[Key, None] = FairQueue()
+        self._waiting: FairQueue[Key, None] = FairQueue(ranking.of)
         self._woken: dict[Key, float] = {}  # since when a turn is kept for it
         self._reservations: deque[tuple[float, Key, int]] = deque()
 

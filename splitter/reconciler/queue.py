@@ -2,10 +2,10 @@
 
 Watches and timers add keys, workers take them. A key is in the queue at most once and worked on by at
 most one worker; added while it is worked on, it comes again afterwards: ten events, one reconcile. Urgent
-keys (a node under the workload changed) go before all others. In a lane one key of each namespace is taken in
-turn: whoever heaps up a thousand keys waits for them, and others wait for one of them. No namespace is
-given more than half of the workers while another waits, nor ever all of them: slow reconciles of one leave
-workers for others.
+keys (a node under the workload changed) go before all others, among them by priority and rank (`ranking`).
+In a lane one key of each namespace is taken in turn: whoever heaps up a thousand keys waits for them, and
+others wait for one of them. No namespace is given more than half of the workers while another waits, nor ever
+all of them: slow reconciles of one leave workers for others.
 
 After its reconcile a key rests for a moment, longer while many do: what comes in that time, the echo of the
 reconcile's own writes first of all, makes one reconcile at its end. An urgent call never waits for that, nor
@@ -20,6 +20,7 @@ from contextlib import suppress
 
 from splitter.core.names import Key
 from splitter.reconciler.fair import FairQueue
+from splitter.reconciler.ranking import Ranking
 
 # How long a key rests. Pods and their controllers tell of one step of a hand-over for a second or two, some
 # fifty times; and nobody waits for the next step so briefly.
@@ -51,7 +52,8 @@ class WorkQueue:
         self._resting: dict[Key, asyncio.TimerHandle] = {}
         self._due: set[Key] = set()  # those that rest and were asked for meanwhile
         self._briefly: dict[Key, float] = {}  # worked on, and to come again before the usual rest is over
-        self._urgent: FairQueue[Key, None] = FairQueue()
+        self.ranking = Ranking()
+        self._urgent: FairQueue[Key, None] = FairQueue(self.ranking.of)
         self._normal: FairQueue[Key, None] = FairQueue()
         self._bursts: dict[Key, bool] = {}  # whether another call has come since the burst began
         self._working: dict[Key, float] = {}  # since when
@@ -182,7 +184,7 @@ class WorkQueue:
         waiting, workers = lane.namespaces(), self._workers[only_urgent]
         if not waiting or workers is None:
             return next(iter(waiting), None)
-        alone = len(waiting) == 1 and all(one.namespaces() <= waiting for one in lanes)
+        alone = len(waiting) == 1 and all(set(one.namespaces()) <= set(waiting) for one in lanes)
         most = max(1, workers - 1 if alone else (workers + 1) // 2)
         held = self._held[only_urgent]
         return next((namespace for namespace in waiting if held[namespace] < most), None)

@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core import labels_annotations
-from splitter.core.labels_annotations import (
+from splitter.core.labels_annotations import name_problem, short_name, twin_name
+from splitter.core.labels_annotations.label import (
     LabelState,
-    Level,
     OwnershipMark,
-    name_problem,
     ownership_mark_value,
-    parse_duration,
     parse_ownership_mark,
-    parse_policy,
-    short_name,
     source_label_state,
-    twin_name,
 )
+from splitter.core.labels_annotations.policy import Level, parse_policy
+from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
 from splitter.core.reasons import Reason
 
@@ -65,6 +62,7 @@ class TestParsePolicy:
                 "splitter.io/template": "canary-2",
                 "splitter.io/rollout-order": "spot-first",
                 "splitter.io/volumes": "disposable",
+                "splitter.io/rank": "7",
                 "splitter.io/restarted-at": "2026-01-31T12:00:00Z",
             },
             DEFAULTS,
@@ -76,6 +74,7 @@ class TestParsePolicy:
             on_demand_max=10,
             spot_max=0,
             spot_affinity=SpotAffinity.PREFERRED,
+            rank=7,
             grace_s=90.0,
             soak_s=3600.0,
             freeze=True,
@@ -167,6 +166,22 @@ class TestParsePolicy:
                 "volumes",
                 "keep",
                 'splitter.io/volumes is "keep"; it must be "disposable". Write for example "disposable".',
+            ),
+            (
+                "rank",
+                "high",
+                (
+                    'splitter.io/rank is "high"; it must be a whole number 0..1000, 0 first. '
+                    'Write for example "10".'
+                ),
+            ),
+            (
+                "rank",
+                "-1",
+                (
+                    'splitter.io/rank is "-1"; it must be a whole number 0..1000, 0 first. '
+                    'Write for example "10".'
+                ),
             ),
             (
                 "rollout-order",

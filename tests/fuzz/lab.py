@@ -50,7 +50,7 @@ class Lab:
 
         def plan(*given: object) -> Plan:
             planned = planner.plan(*given)  # type: ignore[arg-type]
-            self.reached.update([planned.step, *map(type, planned.actions)])
+            self.reached.update([planned.step, *map(type, (*planned.actions, *planned.retries))])
             return planned
 
         self._patch.setattr(reconciler, "plan", plan)

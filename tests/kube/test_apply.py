@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from aiohttp import web
 
-from builders import observation, replica_set, source, twin
+from builders import NOW, observation, replica_set, source, twin
 from kube.raw import deployment, metadata
 from kube.raw import replica_set as raw_replica_set
 from kube.server import Answer, Asked, Script, connected, json, refusal
@@ -16,6 +16,7 @@ from splitter.core.actions import (
     HolderKind,
     KeepRevision,
     RestoreTemplate,
+    RetryPods,
     Scale,
     SetBudget,
 )
@@ -111,6 +112,19 @@ class TestScaling:
                 await Writer(client, Cache(assess, lambda *_, **__: None)).apply(seen, (action,))
         [asked] = script.asked
         assert asked.body == {"metadata": metadata, "spec": {"replicas": action.replicas}}
+
+    async def test_a_try_of_what_is_refused(self) -> None:
+        """The time is written onto that very ReplicaSet, and nothing of it is changed."""
+        raw = raw_replica_set()
+        raw["metadata"] |= {"name": "web-spot-1", "namespace": "shop"}
+        script = Script().then(json(raw))
+        action = RetryPods("web-spot-1", "uid-1", NOW)
+        async with connected(script) as client:
+            await Writer(client, Cache(assess, lambda *_, **__: None)).apply(observation(), (action,))
+        [asked] = script.asked
+        annotations = {"splitter.io/retried": "2026-01-05T10:00:00+00:00"}
+        assert asked.body == {"metadata": {"uid": "uid-1", "annotations": annotations}}
+        assert asked.path.endswith("/replicasets/web-spot-1")
 
     async def test_a_raise_does_not_wait_for_a_template_that_is_refused(self) -> None:
         """The last good image may not be allowed any more; what is missing is asked for all the same."""

@@ -1,9 +1,14 @@
 """What others are at holds one workload up for a while, and never for ever."""
 
+from dataclasses import replace
+
 import pytest
 
+from builders import observation, pods, twin
+from splitter.core.model import Policy, Pool
 from splitter.core.names import Key
 from splitter.reconciler.others import KEPT_S, RESERVED_S, TURN_S, Others
+from splitter.reconciler.ranking import Ranking
 
 A, B, C = (Key("Deployment", "shop", name) for name in "abc")
 
@@ -26,7 +31,7 @@ def clock() -> Clock:
 
 def test_turns(clock: Clock) -> None:
     """A workload counts for others while it is moved, and never for itself."""
-    others = Others(10, clock)
+    others = Others(10, clock, Ranking())
     others.moves(A, still=True)
     others.moves(B, still=True)
     assert [others.moving(key) for key in (A, B, C)] == [1, 1, 2]
@@ -37,7 +42,7 @@ def test_turns(clock: Clock) -> None:
 
 def test_a_turn_ends(clock: Clock) -> None:
     """Who does not get on is at it still, and others need not wait; nor does it begin anew by going on."""
-    others = Others(10, clock)
+    others = Others(10, clock, Ranking())
     others.moves(A, still=True)
     clock.now_s += TURN_S / 2
     others.moves(A, still=True)
@@ -50,7 +55,7 @@ def test_a_turn_ends(clock: Clock) -> None:
 
 def test_who_waits_is_woken_by_namespace(clock: Clock) -> None:
     """A turn that is free goes to one of each namespace after the other, whoever came in between."""
-    others = Others(2, clock)
+    others = Others(2, clock, Ranking())
     many = [Key("Deployment", "many", str(number)) for number in range(5)]
     few = Key("Deployment", "few", "0")
     for key in (A, B):
@@ -70,7 +75,7 @@ def test_who_waits_is_woken_by_namespace(clock: Clock) -> None:
 
 def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
     """Whose reconcile fails, and whose move does not get on: the next one's turn comes by time."""
-    others = Others(1, clock)
+    others = Others(1, clock, Ranking())
     others.moves(A, still=True)
     others.moves(B, still=False, waits=True)
     others.moves(C, still=False, waits=True)
@@ -83,9 +88,26 @@ def test_a_turn_is_not_kept_for_ever(clock: Clock) -> None:
     assert others.grant_turns() == [C]
 
 
+def test_the_first_by_rank_is_woken_first(clock: Clock) -> None:
+    """Whoever asked first; and the priority of pods counts before that."""
+    ranking = Ranking()
+    for key, priority, rank in ((A, 0, 500), (B, 0, 2), (C, 1000, 900)):
+        on_spot = [replace(pod, priority=priority) for pod in pods(2)]
+        observed = observation(on_demand=twin(Pool.ON_DEMAND), spot=twin(Pool.SPOT, on_spot))
+        ranking.saw(replace(observed, key=key), Policy(rank=rank))
+    others = Others(1, clock, ranking)
+    for key in (A, B, C):
+        others.moves(key, still=False, waits=True)
+    woken = []
+    while one := others.grant_turns():
+        woken += one
+        others.moves(one[0], still=False)
+    assert woken == [C, B, A]
+
+
 def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
     """Its label has gone meanwhile."""
-    others = Others(1, clock)
+    others = Others(1, clock, Ranking())
     others.moves(A, still=False, waits=True)
     others.moves(A, still=False)
     assert (others.grant_turns(), others.next_turn()) == ([], None)
@@ -93,7 +115,7 @@ def test_who_waits_no_more_is_not_woken(clock: Clock) -> None:
 
 def test_reservations(clock: Clock) -> None:
     """What was given away counts for others, for as long as its pods may not be bound."""
-    others = Others(10, clock)
+    others = Others(10, clock, Ranking())
     others.reserve_spot(A, 3, fits=10)
     others.reserve_spot(B, 2, fits=10)
     others.reserve_spot(B, -4, fits=10)
@@ -104,7 +126,7 @@ def test_reservations(clock: Clock) -> None:
 
 def test_reservations_are_bounded_by_the_headroom(clock: Clock) -> None:
     """Whoever asks for more than fits, or up and down again and again, takes what fits and no more."""
-    others = Others(10, clock)
+    others = Others(10, clock, Ranking())
     others.reserve_spot(A, 2_000_000_000, fits=5)
     assert others.reserved(B) == 5
     for _ in range(100):

@@ -79,8 +79,6 @@ class ReplicaSet:
     status_replicas: int = 0
     status_available: int = 0
     refusal: Trouble | None = None
-    refused_since: int | None = None
-    retried: datetime | None = None
     marked: bool = False  # its Deployment's controller has copied the mark
     hashes: tuple[str, ...] = ()  # it selects pods with one of these, and
     selects: Pool | None = None  # of this pool; None: of any

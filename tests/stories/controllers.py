@@ -229,7 +229,6 @@ def sync_replica_set(cluster: Cluster, rs: ReplicaSet) -> bool:
         changed = True
     if rs.refusal != refusal:
         rs.refusal, changed = refusal, True
-        rs.refused_since = cluster.now if refusal is not None else None
     for pod in deletion_order(cluster, active)[: max(0, len(active) - rs.spec)]:
         cluster.terminate(pod)
         changed = True

@@ -224,8 +224,7 @@ class Story:
                     self.lines.append(f"       {'refused' if refused else 'lost a race at'}: {_said(action)}")
                     break
             done.append(action)
-        # A try of what is refused is no news, and there are many.
-        self._tell(counts, result, [one for one in done if not isinstance(one, RetryPods)])
+        self._tell(counts, result, done)
         return bool(done)
 
     def _tell(self, counts: str, planned: Plan, done: list[Action]) -> None:
@@ -329,7 +328,7 @@ def _said(action: Action) -> str:  # noqa: C901, PLR0911, PLR0912 - one line a w
         case RestoreTemplate():
             return f"put the template of {action.replica_set} back on {action.twin}"
         case RetryPods():
-            return f"have {action.name} try again"
+            raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             return f"take the mark off {action.name}"
         case DeleteTwin():

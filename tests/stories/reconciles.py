@@ -49,8 +49,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
-    saved_value,
 )
+from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Observation, Policy, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
@@ -208,7 +208,7 @@ def _write(cluster: Cluster, action: Action, observed: Observation | None) -> No
         case RestoreTemplate():
             _restore_template(cluster, action)
         case RetryPods():
-            _replica_set(cluster, action.name, None).retried = action.at
+            raise AssertionError(f"no part of what a plan decides: {action}")
         case StripOwnershipMark():
             _replica_set(cluster, action.name, None).marked = False
         case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():

@@ -152,8 +152,6 @@ def _replica_set(cluster: Cluster, rs: ReplicaSet, attachment: Attachment) -> Re
         orphaned=attachment is Attachment.PARKED and not rs.owner,
         marked=rs.marked,
         refusal=rs.refusal,
-        refused_since=cluster.instant(rs.refused_since) if rs.refused_since is not None else None,
-        retried=rs.retried,
         pods=tuple(_pod(cluster, pod) for pod in cluster.pods_of(rs)),
     )
 

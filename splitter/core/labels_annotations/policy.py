@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Final, TypeVar
 
-from splitter.core.labels_annotations import keys
+from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations.words import (
     BASE,
     EVICTIONS,
@@ -16,6 +16,7 @@ from splitter.core.labels_annotations.words import (
     MODE,
     MOMENT,
     PERCENT,
+    RANK,
     REPLICAS,
     ROLLOUT_ORDER,
     SOAK,
@@ -137,6 +138,7 @@ Until then the last good policy stays in force.'
         template_set=reader.get(keys.ANNOTATION_TEMPLATE, TEMPLATE_SET, defaults.template_set),
         rollout_order=reader.get(keys.ANNOTATION_ROLLOUT_ORDER, ROLLOUT_ORDER, defaults.rollout_order),
         evictions=reader.get(keys.ANNOTATION_EVICTIONS, EVICTIONS, defaults.evictions),
+        rank=reader.get(keys.ANNOTATION_RANK, RANK, defaults.rank),
         restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, MOMENT, defaults.restarted_at),
         rollout_at=reader.get(keys.ANNOTATION_ROLLOUT_AT, MOMENT, defaults.rollout_at),
         mode=reader.get(keys.ANNOTATION_MODE, MODE, defaults.mode),

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from splitter.core.labels_annotations import keys, words
+from splitter.core import labels_annotations as keys
+from splitter.core.labels_annotations import words
 from splitter.core.labels_annotations.policy import defaults_for
 from splitter.core.model import Policy
 from splitter.core.names import STATEFUL_SET
@@ -96,6 +97,13 @@ ROWS: Final = (
         "how evictions wait for replacements: one goes at once and the others wait (`one-at-a-time`), all"
         " wait (`surge-first`), or none (`unguarded`); [how it works](../how-to/evictions.md)",
         _DEFAULT.evictions.value,
+    ),
+    _Row(
+        keys.ANNOTATION_RANK,
+        words.RANK,
+        "which workloads of a namespace go first, 0 before all others, when many need on-demand replicas at"
+        " once or wait to be taken over; between namespaces the priority of their pods decides",
+        str(_DEFAULT.rank),
     ),
     _Row(
         keys.ANNOTATION_RESTARTED_AT,

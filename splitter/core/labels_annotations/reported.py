@@ -6,7 +6,7 @@ A Split's status and its readers (`explain`, the page) go by this one table.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from splitter.core.labels_annotations import keys
+from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations.policy import Level
 from splitter.core.model import Policy
 from splitter.core.split_status import Scalar, SplitStatus
@@ -25,6 +25,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Policy], Scalar | None]]]] = {
     "templateSet": (keys.ANNOTATION_TEMPLATE, lambda policy: policy.template_set),
     "rolloutOrder": (keys.ANNOTATION_ROLLOUT_ORDER, lambda policy: policy.rollout_order.value),
     "evictions": (keys.ANNOTATION_EVICTIONS, lambda policy: policy.evictions.value),
+    "rank": (keys.ANNOTATION_RANK, lambda policy: policy.rank),
 }
 _ORIGINS: Final = {
     Level.SOURCE: "on the workload",

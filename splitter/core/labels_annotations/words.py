@@ -104,6 +104,7 @@ def _one_of(words: Mapping[str, T]) -> Form[T]:
 # Whole numbers: digits only, no sign, no leading zero.
 REPLICAS: Final = Form("a whole number, 0 or more", "2", "0|[1-9][0-9]{0,8}", int)
 PERCENT: Final = Form("a whole number 0..100", "80", "0|[1-9][0-9]?|100", int)
+RANK: Final = Form("a whole number 0..1000, 0 first", "10", "0|[1-9][0-9]{0,2}|1000", int)
 BASE: Final[Form[int | Literal["majority"]]] = Form(
     'a whole number, 0 or more, or "majority"', "2", f"majority|{REPLICAS.pattern}", _base
 )

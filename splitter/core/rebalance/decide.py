@@ -47,7 +47,7 @@ def decide(
 
     Counts in replicas; `requeue_after_s` in seconds. Never raises: inputs that contradict each other (more
     ready replicas than asked for, instants of the future) are read the safe way.
-    Source: R20 to R49; docs/adr/0010.
+    R20; its steps cite R21 to R49. See docs/adr/0010.
 
     Example: N = 20 at 80 % stands at 4 + 16. Six spot nodes with a replica each get a notice: on-demand
     goes to 10 in this very call; spot keeps its doomed replicas, and asks for one more as a probe when they
@@ -71,7 +71,7 @@ def decide(
 
 def _replicas(figures: Figures) -> tuple[int, int]:
     observed = figures.observed
-    if figures.policy.freeze:
+    if figures.policy.freeze:  # R49
         return observed.on_demand_spec, observed.spot_spec
     if observed.desired == 0:
         return 0, 0
@@ -94,6 +94,8 @@ def _requeue_after_s(figures: Figures, on_demand: int) -> float | None:
     if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
         timers.append((state.last_step, tuning.step_interval_s))
     left_s = [after_s - observed.age_s(since) for since, after_s in timers]
+    if figures.tried_again is not None:
+        left_s.append((figures.tried_again - observed.now).total_seconds())
     if on_demand > figures.base + figures.on_demand_doomed and figures.next_soaked_s is not None:
         left_s.append(figures.next_soaked_s)
     return min((seconds for seconds in left_s if seconds > 0), default=None)

@@ -33,6 +33,10 @@ class Tuning:
     """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
     capacity_probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
+    barren_losses: int = 10
+    """Spot rests after so many losses in a row that each came before it had earned anything (R27)."""
+    barren_max_s: float = 86_400.0
+    """The longest rest."""
     step_fraction: float = 0.25
     """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
     step_interval_s: float = 60.0

@@ -78,7 +78,7 @@ class Figures:
 
     @property
     def keep(self) -> int:
-        """Return the doomed spot replicas still asked for: none once they have been covered for long."""
+        """Return the doomed spot replicas still asked for (R44): none once they were covered for long."""
         covered = self.observed.age_s(self.state.cover_since) >= self.release_s
         return 0 if covered else self.observed.spot_doomed
 
@@ -104,6 +104,26 @@ class Figures:
             yield since + timedelta(seconds=observed.spot_stop_after_s)
 
     @property
+    def doubted(self) -> bool:
+        """Say whether spot has to prove itself before more than a probe of it is paid for (R27).
+
+        Only while on-demand serves all by itself: else spot is needed, whatever it earns.
+        """
+        observed = self.observed
+        serves_alone = observed.on_demand_ready >= observed.desired
+        return is_barren(self.state, self.tuning) and self.probing and serves_alone
+
+    @property
+    def tried_again(self) -> datetime | None:
+        """Return when spot that rests is asked for again; None when it may be asked for now (R27)."""
+        observed, state = self.observed, self.state
+        if not self.doubted or state.last_loss is None or state.barren_since is None:
+            return None
+        barren_s = (state.last_loss - state.barren_since).total_seconds()
+        until = state.last_loss + timedelta(seconds=min(barren_s, self.tuning.barren_max_s))
+        return until if until > observed.now else None
+
+    @property
     def probing(self) -> bool:
         """Say whether spot is asked for a few replicas only, because nobody knows if it can be had."""
         return self.observed.cover and (self.state.lost or bool(self.observed.blocked))
@@ -118,18 +138,22 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     want = observed.desired - base_replicas(observed.desired, policy)
     lost_nodes = set(observed.lost_node_uids)
     known = lost_nodes & set(state.charged)
-    unknown = lost_nodes - known
+    unknown = lost_nodes - known  # R22
     newly_lost = len(unknown) > state.uncharged
-    if newly_lost and not observed.view_broken:
+    if newly_lost and not observed.view_broken:  # R24
         state = replace(
-            state,
+            _barren(observed, state, tuning),
             soak_s=_backed_off(observed, policy, state, tuning),
             last_loss=observed.now,
             up_since=observed.now if observed.spot_ready else None,
             proven=False,
         )
     elif not newly_lost:
+        if state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy.soak_s)):
+            state = replace(state, barren=0, barren_since=None)
         quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
+        # What is not asked for cannot be lost: that time proves nothing.
+        quiet = quiet and not is_barren(state, tuning)
         state = replace(
             state,
             soak_s=None if quiet else state.soak_s,
@@ -166,7 +190,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
 def remembering(observed: RebalanceInput, state: RebalanceState) -> RebalanceState:
     """Take a raise of on-demand that nobody remembers for the cover of a loss: a crash has forgotten it.
 
-    Spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
+    R26: spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
     """
     if state.decided is None or observed.on_demand_spec <= state.decided:
         return state
@@ -193,7 +217,7 @@ def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     figures = Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)
 
     def needed(spot: int) -> int:
-        cover = max(base, observed.desired - min(want, spot))
+        cover = max(base, observed.desired - min(want, spot))  # R35
         return cover if policy.on_demand_max is None else min(cover, policy.on_demand_max)
 
     need_up = needed(up)
@@ -204,14 +228,14 @@ def on_demand_replicas(figures: Figures) -> int:
     """Step 3 (R30 to R35): raise by what is missing at once, lower in steps, never below what N needs.
 
     What a policy change asks for beyond what is missing waits for room, so that planned moves never
-    hold more than N + S. What is held beyond N + S, after a scale-in for instance, goes without steps.
+    hold more than N + S (R32). What is held beyond N + S, after a scale-in for instance, goes without steps.
     """
     observed, tuning = figures.observed, figures.tuning
     spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
     serving = spec - doomed
     target = figures.need_up + doomed
     if spec < target:
-        missing = observed.desired - figures.up - serving
+        missing = observed.desired - figures.up - serving  # R30
         spot_serving = observed.spot_spec - observed.spot_doomed
         headroom = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
         return spec + min(target - spec, max(missing, headroom, 0))
@@ -264,12 +288,12 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     unready = observed.on_demand_spec - observed.on_demand_ready - observed.on_demand_doomed
     on_demand_ready = observed.on_demand_ready - max(0, lowered - unready)
     free = spec - observed.spot_ready - (observed.spot_doomed if keep else 0)
-    spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)
+    spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)  # R47
     return max(target, spec - free - spare)
 
 
 def spot_cap(figures: Figures, on_demand: int) -> int:
-    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room."""
+    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room (R46)."""
     observed = figures.observed
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
@@ -285,6 +309,11 @@ def step_replicas(desired: int, tuning: Tuning) -> int:
     return max(1, ceil(desired * tuning.step_fraction))
 
 
+def is_barren(state: RebalanceState, tuning: Tuning) -> bool:
+    """Say whether spot was lost so often before it had earned anything that it costs more than it saves."""
+    return state.barren >= tuning.barren_losses
+
+
 def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:
     """Say whether spot has placed less than is wanted there for the whole grace."""
     return state.short_since is not None and observed.age_s(state.short_since) >= policy.grace_s
@@ -293,19 +322,22 @@ def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) ->
 def _ask(figures: Figures, top: int) -> int:
     """Return what is asked of spot before the cap: all while healthy, a window while it is not."""
     observed = figures.observed
-    # Both pools short: hedge everywhere, whichever has room first may serve.
+    # R40. R45, both pools short: whichever has room first may serve.
     if not figures.probing or observed.on_demand_stuck:
         return top
     last_loss = figures.state.last_loss
-    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
+    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s  # R42
     # No more nodes can be had, but what nobody covers may use the room of those that are there.
     uncovered = observed.desired - observed.spot_ready - figures.need_up > 0
     believed = 0 if settling or (observed.blocked and not uncovered) else observed.fit_spot
-    # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
-    # let go, a minute at most. Room that is there is used at once.
+    # R43: nobody buys a spot node while others are being taken. A blind probe waits until the doomed are gone
+    # or let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
     blind = not figures.keep and not observed.on_demand_over_quota
     capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0
+    if figures.doubted:
+        proving = capacity_probe if figures.tried_again is None else 0
+        return min(top, max(observed.spot_ready, proving) + figures.keep)
     window = max(capacity_probe, believed)
     if blind and not (observed.blocked or settling):
         window = max(window, figures.state.window)
@@ -321,6 +353,15 @@ def _has_proven_itself(observed: RebalanceInput, last_loss: datetime | None, soa
     if last_loss is not None and observed.age_s(last_loss) < soak_s:
         return False
     return any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since)
+
+
+def _barren(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
+    """Count a loss of spot for which on-demand had given up nothing; after any other, count anew (R27)."""
+    if state.last_loss is not None and observed.age_s(state.last_loss) <= tuning.burst_s:
+        return state
+    if state.last_loss is None or state.proven or observed.on_demand_spec < observed.desired:
+        return replace(state, barren=0, barren_since=None)
+    return replace(state, barren=state.barren + 1, barren_since=state.barren_since or state.last_loss)
 
 
 def _backed_off(

@@ -79,6 +79,10 @@ class RebalanceState(Kept):
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     uncharged: int = kept("unchargedNodes", number)
     """How many more were counted than have room in `charged`."""
+    barren: int = kept("barrenLosses", number)
+    """Losses in a row that each came before on-demand had given up anything for spot."""
+    barren_since: datetime | None = kept("barrenSince", instant)
+    """The loss before those."""
     decided: int | None = kept("onDemandDecided", ordinal)
     """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = kept("movedOrdinal", ordinal)

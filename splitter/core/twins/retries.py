@@ -34,7 +34,7 @@ def retried(observed: Observation, planned: Plan) -> Plan:
     due = tuple(RetryPods(rs.name, rs.uid, observed.now) for rs in refused if left[rs.name] <= 0)
     again_s = min(_SHORTEST_S if one <= 0 else one for one in left.values())
     again_s = again_s if planned.requeue_after_s is None else min(planned.requeue_after_s, again_s)
-    return replace(planned, actions=(*planned.actions, *due), requeue_after_s=again_s)
+    return replace(planned, retries=due, requeue_after_s=again_s)
 
 
 def _left_s(rs: ReplicaSetView, loss: datetime | None, now: datetime) -> float:

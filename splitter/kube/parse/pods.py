@@ -67,6 +67,7 @@ def pod(raw: Raw) -> PodRecord:
         deletion_cost=annotations.get(DELETION_COST),
         cost_before=annotations.get(COST_BEFORE),
         termination_s=_termination_s(spec),
+        priority=spec.get("priority") or 0,
         requests=_requests(spec),
     )
 

@@ -49,6 +49,8 @@ FULL = SplitStatus(
         last_loss=NOON + timedelta(microseconds=1),
         lost=True,
         charged=("uid",),
+        barren=2,
+        barren_since=NOON,
         restarts=(Restart(0, NOON, planned=True),),
         yielded=(0, 2),
     ),

@@ -1,6 +1,5 @@
-"""When a refused ReplicaSet is had try again: soon after a refusal or a loss, seldom later, and never else."""
+"""When a refused ReplicaSet is had try again: soon after a refusal or a loss, seldom later."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -8,11 +7,12 @@ import pytest
 
 from builders import NOW, ago, observation, pods, rendered, split, twin
 from splitter.core.actions import RetryPods
-from splitter.core.model import Observation, Policy, Pool, Trouble
-from splitter.core.plan import Plan, Rules
+from splitter.core.model import Note, Observation, Policy, Pool, Trouble
+from splitter.core.plan import Plan, Rules, held_back, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState
+from splitter.core.twins.move_limit import keeps_turn
 
 DEFAULTS = Policy(on_demand_base=4, spot_percent=100)
 QUOTA = Trouble(Reason.QUOTA_EXCEEDED, "exceeded quota: small")
@@ -42,7 +42,7 @@ def planned(observed: Observation) -> Plan:
 
 def tries(observed: Observation) -> list[str]:
     """Return which ReplicaSets are had try again."""
-    return [one.name for one in planned(observed).actions if isinstance(one, RetryPods)]
+    return [one.name for one in planned(observed).retries]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,16 @@ def test_an_odd_time_counts_as_none(retried: datetime) -> None:
 def test_looked_at_again_when_the_next_is_due() -> None:
     """No event tells that there is room."""
     waits = planned(refused(20, ago(3)))
-    assert not waits.actions
+    assert not waits.retries
     assert waits.requeue_after_s == pytest.approx(2)
     tried = planned(refused(20, ago(10)))
     assert tried.requeue_after_s == pytest.approx(5)
-    (action,) = tried.actions
-    assert action == RetryPods("web-on-demand-1", "uid-web-on-demand-1", NOW)
+    assert tried.retries == (RetryPods("web-on-demand-1", "uid-web-on-demand-1", NOW),)
 
 
 def test_the_sentence_stays() -> None:
     """What is said of the refusal does not change with a try: one Event, whatever is tried."""
-    said: Mapping[bool, Plan] = {due: planned(refused(20, ago(9 if due else 1))) for due in (True, False)}
+    said = {due: planned(refused(20, ago(9 if due else 1))) for due in (True, False)}
     assert said[True].verdict == said[False].verdict
     assert said[True].state == said[False].state
     assert said[True].verdict.reason is Reason.QUOTA_EXCEEDED
@@ -106,7 +105,16 @@ def test_nothing_is_tried_where_nothing_is_refused() -> None:
         assert tries(replace(observed, on_demand=replace(observed.on_demand, replica_sets=(there,)))) == []
     dry = policy_in_force(observed, replace(DEFAULTS, dry_run=True))
     made = plan(observed, dry, rendered("v1"), Rules(defaults=DEFAULTS))
-    assert not made.actions
+    assert not made.retries
+
+
+def test_it_is_no_move() -> None:
+    """Who is tried again keeps no turn of others, and nothing of a plan that is held holds it up."""
+    tried = planned(refused(20, ago(10)))
+    assert not tried.actions
+    assert not keeps_turn(tried, had=True)
+    assert held_back(tried, Note(Reason.WRITE_DENIED, "no"), 60).retries == tried.retries
+    assert unseen(tried, refused(20, ago(10)), "away").retries == tried.retries
 
 
 def test_a_full_quota_costs_little() -> None:
@@ -115,7 +123,7 @@ def test_a_full_quota_costs_little() -> None:
     at_s = 0.0
     while at_s < 2 * 3600:
         made = planned(refused(0, retried, now=NOW + timedelta(seconds=at_s)))
-        if made.actions:
+        if made.retries:
             retried = NOW + timedelta(seconds=at_s)
             tried.append(at_s)
         assert made.requeue_after_s is not None
