@@ -23,6 +23,7 @@ from splitter.core.labels_annotations import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import RebalanceState
+from splitter.core.start_times import StartTimes, gap_note, quantile
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
@@ -36,6 +37,7 @@ _LEVELS = {
     "Source": "on the workload",
     "Namespace": "on the Namespace",
     "Default": "default",
+    "Learned": "default, as learned from its starts",
     "LastGood": "last good annotation",
 }
 _EXPECTED = {
@@ -114,6 +116,7 @@ def explained(split: Json) -> list[str]:
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
     lines += _section("Spot", _spot(status))
+    lines += _section("Starts", _starts(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
 
@@ -171,6 +174,23 @@ def _spot(status: Json) -> Iterator[str]:
         yield f"  flapping: replicas are trusted after {state.soak_s:.0f} s instead of the policy's soak"
     if state.short_since is not None:
         yield f"  short since {state.short_since:%Y-%m-%d %H:%M:%S}"
+
+
+def _starts(status: Json) -> Iterator[str]:
+    """Say what was learned of its starts, and what that leaves of it when all of spot goes."""
+    starts = StartTimes.from_json(status.get("starts"))
+    for name, pool in (("on-demand", starts.on_demand), ("spot", starts.spot)):
+        if pool.start_s:
+            half, most = quantile(pool.start_s, 0.5), max(pool.start_s)
+            nodes = (
+                f"; a node took {quantile(pool.node_s, 0.5)} to {max(pool.node_s)} s" if pool.node_s else ""
+            )
+            seen = f"half of the last {len(pool.start_s)} within {half} s, all within {most} s"
+            yield f"  {name:<10} {seen}{nodes}"
+    wanted = (status.get("onDemand") or {}).get("wanted")
+    desired = status.get("desired")
+    if isinstance(wanted, int) and isinstance(desired, int) and (gap := gap_note(desired, wanted, starts)):
+        yield from _wrapped(f"{gap.message} ({gap.reason})", "  ! ", "    ")
 
 
 def _faults(status: Json) -> Iterator[str]:

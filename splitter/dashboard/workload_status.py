@@ -25,6 +25,7 @@ _LEVELS = {
     "Source": "on the workload",
     "Namespace": "on the Namespace",
     "Default": "default",
+    "Learned": "default, as learned from its starts",
     "LastGood": "last good annotation",
 }
 

@@ -41,6 +41,7 @@ _LEVELS = {
     Level.SOURCE: "Source",
     Level.NAMESPACE: "Namespace",
     Level.DEFAULT: "Default",
+    Level.LEARNED: "Learned",
     Level.LAST_GOOD: "LastGood",
 }
 # Fields of `status.policy`, and the annotation that each is written with.
@@ -120,7 +121,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         status["fighter"] = conflicting_writer
     if conflict:
         status["conflict"] = True
-    return status
+    return _with_starts(status, observed, in_force, before)
 
 
 def remembered(observed: Observation, plan: Plan) -> dict[str, Any]:
@@ -142,6 +143,17 @@ def _usage(observed: Observation, plan: Plan, before: object) -> dict[str, Any]:
     divided = plan.wanted_on_demand + plan.wanted_spot > 0
     holds = held(observed, plan.wanted_on_demand if divided else None)
     return {"usage": used.holding(holds, observed.now).to_json()}
+
+
+def _with_starts(
+    status: dict[str, Any], observed: Observation, in_force: PolicyInForce, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Add what was learned of starts, where a workload is split; alone it is no reason for a write."""
+    starts = in_force.starts.to_json()
+    if not starts or observed.split is None or not observed.split.takes_over:
+        return status
+    kept = before.get("starts")
+    return {**status, "starts": kept if kept and {**status, "starts": kept} == before else starts}
 
 
 def _time(at: datetime) -> str:

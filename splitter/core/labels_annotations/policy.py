@@ -45,6 +45,8 @@ class Level(StrEnum):
     SOURCE = "source"
     NAMESPACE = "namespace"
     DEFAULT = "default"
+    LEARNED = "learned"
+    """A default that follows what was seen of this workload's starts."""
     LAST_GOOD = "last-good"
     """What is written now cannot be read: as it was written before."""
 
