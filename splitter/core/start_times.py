@@ -167,16 +167,19 @@ def learned(observed: Observation) -> StartTimes:
 def with_learned(
     policy: Policy, levels: Mapping[str, Level], starts: StartTimes
 ) -> tuple[Policy, Mapping[str, Level]]:
-    """Return the policy with defaults that follow what was learned, where nobody has written any.
+    """Return the policy with defaults that follow what was learned, where nobody has said any.
 
     The grace lasts until a spot node usually comes, and half as long again. The soak is three times a start:
-    spot is worth moving to where it lives for several. Both are only ever longer than the settings' defaults.
+    spot is worth moving to where it lives for several. Both are only ever longer than splitter's own
+    defaults. Who has set others in the settings has said how long it is to be.
     """
     grace_s, soak_s = policy.grace_s, policy.soak_s
-    if levels.get(ANNOTATION_GRACE) is Level.DEFAULT and len(starts.spot.node_s) >= ENOUGH:
+    own = Policy()
+    unsaid = {name for name, level in levels.items() if level is Level.DEFAULT}
+    if ANNOTATION_GRACE in unsaid and grace_s == own.grace_s and len(starts.spot.node_s) >= ENOUGH:
         usual_s = _NODES_GRACE * quantile(starts.spot.node_s, 0.5)
         grace_s = max(grace_s, min(LONGEST_GRACE_S, _stepped(usual_s, _GRACE_STEP_S)))
-    if levels.get(ANNOTATION_SOAK) is Level.DEFAULT and len(starts.spot.start_s) >= ENOUGH:
+    if ANNOTATION_SOAK in unsaid and soak_s == own.soak_s and len(starts.spot.start_s) >= ENOUGH:
         lives_s = _STARTS_SOAK * quantile(starts.spot.start_s, _MOST)
         soak_s = max(soak_s, min(LONGEST_SOAK_S, _stepped(lives_s, _SOAK_STEP_S)))
     longer = {ANNOTATION_GRACE: grace_s > policy.grace_s, ANNOTATION_SOAK: soak_s > policy.soak_s}

@@ -152,8 +152,9 @@ def _with_starts(
     starts = in_force.starts.to_json()
     if not starts or observed.split is None or not observed.split.takes_over:
         return status
-    kept = before.get("starts")
-    return {**status, "starts": kept if kept and {**status, "starts": kept} == before else starts}
+    if status == {field: value for field, value in before.items() if field != "starts"}:
+        return dict(before)
+    return {**status, "starts": starts}
 
 
 def _time(at: datetime) -> str:

@@ -259,6 +259,12 @@ class TestDefaults:
         policy = policy_in_force(observed, Policy()).policy
         assert (policy.grace_s, policy.soak_s) == (60, 60)
 
+    def test_are_the_settings_where_these_are_others(self) -> None:
+        """Who runs splitter has said how long it is to be, shorter or longer."""
+        starts = replace(SLOW, spot=PoolStarts((300,) * 3, (240,) * 3))
+        policy = policy_in_force(seen(starts), Policy(grace_s=5, soak_s=700)).policy
+        assert (policy.grace_s, policy.soak_s) == (5, 700)
+
     @pytest.mark.parametrize(
         ("spot", "grace_s", "soak_s"),
         [
@@ -269,7 +275,7 @@ class TestDefaults:
         ],
     )
     def test_stay_within_bounds(self, spot: PoolStarts, grace_s: float, soak_s: float) -> None:
-        """Never shorter than the settings say, nothing after two times, at most ten minutes and an hour."""
+        """Never shorter than the defaults, nothing after two times, at most ten minutes and an hour."""
         policy = policy_in_force(seen(StartTimes(until=ago(60), spot=spot)), Policy()).policy
         assert (policy.grace_s, policy.soak_s) == (grace_s, soak_s)
 

@@ -466,6 +466,8 @@ class TestStarts:
         status = self.shown({})
         before = {**status, "starts": {"until": "2026-01-05T08:00:00Z", "spot": {"startSeconds": [7]}}}
         assert packed(self.shown(before)) == packed(before)
+        without = {field: value for field, value in status.items() if field != "starts"}
+        assert "starts" not in self.shown(without)
         after_more = self.shown(before, ready=5)
         assert after_more["starts"]["onDemand"] == {"startSeconds": [30], "nodeSeconds": [0]}
         assert after_more["starts"]["spot"] == {"startSeconds": [7]}
