@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from splitter.core.labels_annotations import LABEL_SPLIT, ownership_mark_value
+from splitter.core.labels_annotations import LABEL_SPLIT
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,

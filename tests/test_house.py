@@ -106,6 +106,7 @@ class TestWords:
         "fight": "write_conflict",
         "fighter": "conflicting_writer",
         "fights": "write_conflicts",
+        "found": "the name of the thing",
         "giving": "offboard",
         "heard": "external_signals",
         "herald": "EventRecorder",

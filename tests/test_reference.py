@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from splitter.cli.exits import exits_table
-from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS, keys, parse_policy
+from splitter.core import labels_annotations as keys
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS
+from splitter.core.labels_annotations.policy import parse_policy
 from splitter.core.labels_annotations.reference import ROWS, annotations_table
 from splitter.core.model import Policy
 from splitter.core.reasons import Reason

@@ -5,6 +5,7 @@ person would wait for. No decisions here. A failure that a person can mend is on
 error; the codes are in `exits`; anything else is a bug and says so with a traceback.
 """
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +16,11 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from splitter import __version__
-from splitter.cli.completion import prepare
 from splitter.cli.exits import Exit, MendableError
 from splitter.core.errors import SplitterError
 from splitter.report.printable import printable
 
+COMPLETION_VARIABLE = "_SPLITTER_COMPLETE"  # a shell that wants candidates sets it
 # Each verb and the module that registers it, in the order in which --help shows them.
 VERBS = {
     "status": "status",
@@ -94,9 +95,17 @@ def _top(
     del version
 
 
+def prepare_completion() -> None:
+    """Make typer know its shells, if one of them is asking now."""
+    if COMPLETION_VARIABLE in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # its side effect; typer hides the function that does only that
+
+
 def main() -> None:
     """Run one verb; the entry point of `splitter` and `kubectl-splitter`."""
-    prepare()
+    prepare_completion()
     called = Path(sys.argv[0]).name
     try:
         # kubectl calls its plugins by their whole name; people write the name with a space.

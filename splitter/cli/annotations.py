@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
-from splitter.core.labels_annotations import PREFIX, parse_policy
+from splitter.core.labels_annotations import PREFIX
+from splitter.core.labels_annotations.policy import parse_policy
 from splitter.core.model import Policy
 
 # True of the controller, not of a verb that has no policy in force.

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.target import Target

@@ -17,7 +17,8 @@ from pathlib import Path
 import typer
 
 from splitter import __version__
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import namespaces
 from splitter.cli.exits import MendableError
 from splitter.cli.target import Target, as_namespace

@@ -12,6 +12,7 @@ import io
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 3.0
 _MOST = "500"  # names that are fetched; nobody reads more
-_VARIABLE = "_SPLITTER_COMPLETE"
 # cobra's ShellCompDirectiveNoFileComp: what is no name of ours is not a file either.
 _NO_FILES = ":4"
 
@@ -50,40 +50,28 @@ def completion(shell: Shell = typer.Argument(..., help="Which shell.")) -> None:
 
     For `kubectl splitter`, the executable kubectl_complete-splitter on the PATH is all that kubectl needs.
     """
-    _run_completion("splitter", {_VARIABLE: f"source_{shell.value}"})
+    _run_completion(f"source_{shell.value}")
 
 
 def complete_for_kubectl() -> None:
     """Print the candidates for the last argument; the entry point of `kubectl_complete-splitter`."""
     *words, last = sys.argv[1:] or [""]
     line = " ".join(["splitter", *map(shlex.quote, words), ""]) + (shlex.quote(last) if last else "")
-    asked = {
-        _VARIABLE: "complete_fish",  # the one of typer's forms that is kubectl's too
-        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
-        "_TYPER_COMPLETE_ARGS": line,
-    }
+    asked = {"_TYPER_COMPLETE_FISH_ACTION": "get-args", "_TYPER_COMPLETE_ARGS": line}
     answer = io.StringIO()
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(answer):
-        _run_completion("splitter", asked)
+        _run_completion("complete_fish", asked)  # the one of typer's forms that is kubectl's too
     lines = filter(None, answer.getvalue().splitlines())
     sys.stdout.write("\n".join([*lines, _NO_FILES, ""]))
 
 
-def _run_completion(program: str, asked: dict[str, str]) -> None:
+def _run_completion(instruction: str, asked: Mapping[str, str] | None = None) -> None:
     """Have typer answer as it answers a shell: it is told by the environment, prints, and leaves."""
-    from splitter.cli import app
+    from splitter.cli import COMPLETION_VARIABLE, app, prepare_completion
 
-    os.environ.update(asked)
-    prepare()
-    app(prog_name=program)
-
-
-def prepare() -> None:
-    """Make typer know its shells, if one of them is asking now."""
-    if _VARIABLE in os.environ:
-        from typer.completion import get_completion_inspect_parameters
-
-        get_completion_inspect_parameters()  # its side effect; typer hides the function that does only that
+    os.environ.update({COMPLETION_VARIABLE: instruction, **(asked or {})})
+    prepare_completion()
+    app(prog_name="splitter")
 
 
 def contexts(incomplete: str) -> list[str]:

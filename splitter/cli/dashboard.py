@@ -13,7 +13,8 @@ from pathlib import Path
 import typer
 
 from splitter.cli.annotations import describe_fault
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.exits import Exit
 from splitter.cli.explain import explained
 from splitter.cli.plan import lines_of_plan

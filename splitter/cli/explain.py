@@ -14,7 +14,8 @@ from itertools import groupby
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import condition, key_of, read_splits, status_of

@@ -17,7 +17,8 @@ import typer
 import yaml
 
 from splitter.cli.annotations import PolicyFault, describe_fault, policy_of, read_annotations
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.manifests import Document, read_documents
@@ -26,7 +27,9 @@ from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
 from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
-from splitter.core.labels_annotations import LabelState, defaults_for, source_label_state, twin_name
+from splitter.core.labels_annotations import twin_name
+from splitter.core.labels_annotations.label import LabelState, source_label_state
+from splitter.core.labels_annotations.policy import defaults_for
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Policy, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET

@@ -12,12 +12,13 @@ from pathlib import Path
 import typer
 
 from splitter.cli.bill import as_csv, as_json, counted, table
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits
 from splitter.core.errors import SplitterError
-from splitter.core.labels_annotations import parse_duration
+from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.nodes import NodeState, assess, presets_with
 from splitter.core.savings import Prices, pool_price
 from splitter.kube.client import ApiError, Client

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits, status_of, table

@@ -11,7 +11,8 @@ from enum import StrEnum
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster
+from splitter.cli.cluster import Cluster
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
 from splitter.cli.target import Target
 from splitter.core.names import Key

@@ -12,7 +12,8 @@ import time
 
 import typer
 
-from splitter.cli.cluster import Cluster, asks_cluster, labelled
+from splitter.cli.cluster import Cluster, labelled
+from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.exits import Exit
 from splitter.cli.splits import key_of
 from splitter.cli.target import Target

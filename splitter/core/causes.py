@@ -226,7 +226,7 @@ _INCURABLE = frozenset({Reason.VOLUME_UNAVAILABLE, Reason.SCHEDULING_GATED})
 
 
 def is_hindered(pod: PodView) -> bool:
-    """Whether a pod waits for something of its own, that no node anywhere would give it."""
+    """Whether a pod waits for something of its own, that no node anywhere would give it (R9)."""
     return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
 
 

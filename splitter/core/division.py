@@ -15,7 +15,7 @@ def base_replicas(n: int, policy: Policy) -> int:
     The part above `on_demand_base` is divided by Webster's method (for two parties: rounding to the
     nearest, ties to on-demand), and at least one replica is on on-demand when less than 100 % spot
     is asked for and n >= 2. Then the caps: when both cannot hold, `spot_max` yields.
-    Source: R15 to R18. Never raises; a negative n counts as 0.
+    Source: R15, R16, R17. Never raises; a negative n counts as 0.
 
     >>> base_replicas(20, Policy(on_demand_base=2, spot_percent=80))
     6
@@ -37,7 +37,7 @@ def base_replicas(n: int, policy: Policy) -> int:
 
 
 def caps_conflict(n: int, policy: Policy) -> bool:
-    """Say whether `on_demand_max` and `spot_max` together leave some of `n` replicas no place.
+    """Say whether `on_demand_max` and `spot_max` together leave some of `n` replicas no place (R18).
 
     True is refused as `InvalidPolicy` when it is known before a workload is taken over; when N grows
     into it later, `base_replicas` lets `spot_max` yield, since a replica too many on spot is better

@@ -54,7 +54,7 @@ def kept_by_twin(twin: TwinView, replicas: int) -> int:
 
 
 def may_roll(twin: TwinView) -> bool:
-    """Whether its controller may exchange replicas: a write that it has not seen yet may begin a roll."""
+    """Whether its controller may exchange replicas (H57): a write that it has not seen may begin a roll."""
     return is_rolling(twin) or not twin.observed
 
 

@@ -2,7 +2,8 @@
 
 At rest it lets one eviction through. From the first sign that a node under the workload goes it lets through
 as many as there are replacements. A budget of the user's wins: Kubernetes refuses to evict a pod that two
-select. Source: G1 to G15 (placement has none: G14); `planner` asks at the end of each reconcile.
+select. Placement has none (G14), and what asks no budget is not covered (G15). `planner` asks at the end of
+each reconcile.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,10 +32,10 @@ _OPENS_EVERY_S = 600.0
 
 
 def guarded(this: PlanInput, step: Step, plan: Plan) -> Plan:
-    """Return the plan with what its budget needs: a raised one is written first, a lowered one last."""
+    """Return the plan with what its budget needs: a raised one is written first, a lowered one last (G4)."""
     ours = next((one for one in this.observed.budgets if one.is_ours), None)
     if ours is not None and step in _GONE:
-        return replace(plan, actions=(*plan.actions, _end(ours)))
+        return replace(plan, actions=(*plan.actions, _end(ours)))  # G13
     raises_meanwhile = step is Step.WAIT_CONTROLLER and plan.raises
     if ours is not None and (raises_meanwhile or step in _LEAVING):
         return _kept(this, plan, ours)
@@ -61,7 +62,7 @@ def _kept(this: PlanInput, plan: Plan, ours: BudgetView | None) -> Plan:
 
 
 def _untouched(this: PlanInput, plan: Plan, ours: BudgetView | None, why: str) -> Plan:
-    """Say why nothing can be written of the budget; everything else goes on."""
+    """Say why nothing can be written of the budget; everything else goes on (G12)."""
     guard = f"none: {why}"
     if ours is not None and ours.min_available is not None:
         guard = f"{_says(this, ours.name, ours.min_available)}, and cannot be changed: {why}"
@@ -78,7 +79,7 @@ def _end(ours: BudgetView) -> SetBudget:
 
 
 def _yields(this: PlanInput, name: str) -> str:
-    """Say who or what has it that there is no budget of ours; nothing when there may be one."""
+    """Say who or what has it that there is no budget of ours; nothing when there may be one (G8)."""
     if this.policy.evictions is Evictions.UNGUARDED:
         return "none: splitter.io/evictions is unguarded"
     others = [one for one in this.observed.budgets if not one.is_ours]
@@ -142,7 +143,8 @@ def _matches(labels: Mapping[str, str], key: str, operator: str, values: tuple[s
 def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tuple[int, float | None]:
     """Return how many pods evictions have to leave, and in how many seconds time alone changes that.
 
-    Replicas of other holders (the source's own, and a foreign unpause's) are not selected, and not counted.
+    G11: replicas of other holders are not counted, for no budget of ours selects them: the source's own, and
+    those that a foreign unpause has made.
     """
     now = this.observed.now
     elsewhere = sum(pod.available for rs in this.observed.replica_sets for pod in rs.pods)
@@ -153,10 +155,10 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
     refused = any(rs.refused for twin in this.observed.twins for rs in twin.replica_sets)
     pods = [pod for twin in this.observed.twins for pod in twin.pods if pod.counts]
     going = [pod for pod in pods if pod.node_status is NodeStatus.DOOMED]
-    at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)
-    if still:  # nothing is replaced, so nothing is worth waiting for
+    at_rest = replicas if this.policy.evictions is Evictions.SURGE_FIRST else max(0, replicas - 1)  # G9, G2
+    if still:  # G7: nothing is replaced, so nothing is worth waiting for
         return min(at_rest, max(0, replicas - 1)), None
-    if going:
+    if going:  # G3
         # A quota that is full lets no replacement come before the eviction: one goes, and its place is free.
         keeps = max(0, replicas - 1) if refused else replicas
         serving = [pod for pod in going if pod.ready_since is not None]  # others are let go in any case
@@ -168,7 +170,7 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
         return min(keeps, max(0, ready - late)) if late else keeps, left_s
     is_raised = ours is not None and ours.min_available is not None and ours.min_available >= replicas
     if is_raised and sum(pod.available for pod in pods) < replicas:
-        return replicas, None  # the replacements are on their way
+        return replicas, None  # G5: the replacements are on their way
     if at_rest < replicas or this.observed.consolidates is None:
         return at_rest, None
     opened, left_s = _opens(this)
@@ -178,16 +180,16 @@ def _min_available(this: PlanInput, plan: Plan, ours: BudgetView | None) -> tupl
 def _opens(this: PlanInput) -> tuple[bool, float]:
     """Return whether this is the minute in ten in which Karpenter may find that it can have a node back.
 
-    It looks at budgets before it says which nodes it wants, and would never ask for one that they keep. What
-    it wants it taints first, which raises the budget again. Each workload has a minute of its own, by its UID
-    and the clock: nobody has to remember one (docs/adr/0040).
+    G10: Karpenter looks at budgets before it says which nodes it wants, and would never ask for one that they
+    keep. What it wants it taints first, which raises the budget again. Each workload has a minute of its own,
+    by its UID and the clock: nobody has to remember one (docs/adr/0040).
     """
     into_s = (this.observed.now.timestamp() + crc32(this.source.uid.encode())) % _OPENS_EVERY_S
     return (True, _OPEN_S - into_s) if into_s < _OPEN_S else (False, _OPENS_EVERY_S - into_s)
 
 
 def _stop(pod: PodView, state: RebalanceState | None) -> datetime | None:
-    """Return when a pod has to begin to end, so that it has ended when its machine goes."""
+    """Return when a pod has to begin to end, so that it has ended when its machine goes (G6)."""
     end = pod.deadline
     since = state.doomed_since if state is not None and pod.on_spot else None  # it is of spot alone
     if end is None and pod.notice_s is not None and since is not None:

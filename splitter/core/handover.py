@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from splitter.core.floor import is_rolling, kept_by_replica_set, kept_by_twin, may_roll, staying_pods
-from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, parse_ownership_mark
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER
+from splitter.core.labels_annotations.label import parse_ownership_mark
 from splitter.core.model import NodeStatus, PodView, ReplicaSetView, SourceView, TwinView
 
 
@@ -327,7 +328,7 @@ def make(holders: Sequence[Holder], space: int) -> dict[str, int]:
 
 
 def break_(holders: Sequence[Holder], floor: int, others_available: int = 0) -> dict[str, int]:
-    """Return the new spec of each holder that shrinks, without going below the floor.
+    """Return the new spec of each holder that shrinks, without going below the floor (H56).
 
     A holder gives its free replicas, and of those that serve as many as are above the floor, counted
     both in availability and in specs: a replica that became ready in between would be deleted, so

@@ -268,7 +268,7 @@ class TwinView:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """The user's original Deployment or StatefulSet."""
+    """The user's original Deployment or StatefulSet; a Deployment keeps its count while it is split (H1)."""
 
     key: Key
     uid: str

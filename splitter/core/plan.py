@@ -20,7 +20,7 @@ from splitter.core.actions import (
 )
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import Level
+from splitter.core.labels_annotations.policy import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State

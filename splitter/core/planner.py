@@ -3,7 +3,8 @@
 The reconciler calls `policy_in_force`, lets `render` make the twins, then calls `plan`. `plan` reads the
 columns of the state machine off the observation and lets the step of the first matching row act. It is
 pure: it never reads a clock or a cluster, and writes nothing but intents (`actions`) and sentences
-(`Note`). Afterwards `kube.apply` writes the actions in order, then `report` writes what people see.
+(`Note`). One step a reconcile, from what is there (H2). Afterwards `kube.apply` writes the actions in order,
+then `report` writes what people see.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,13 +23,10 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     STATE_FORMAT,
     USER_ANNOTATIONS,
-    Level,
-    defaults_for,
-    format_of,
     has_names,
-    parse_policy,
-    source_label_state,
 )
+from splitter.core.labels_annotations.label import format_of, source_label_state
+from splitter.core.labels_annotations.policy import Level, defaults_for, parse_policy
 from splitter.core.limits import too_large
 from splitter.core.model import (
     Attachment,
@@ -239,7 +237,7 @@ def _with_raises(this: PlanInput, step: Step, planned: Plan) -> Plan:
 def _drifted(
     observed: Observation, rendered: Mapping[Pool, Rendered] | Note
 ) -> tuple[Observation, Mapping[Pool, str]]:
-    """Call a twin out of date whose template somebody has edited; returns also what was edited."""
+    """Call a twin out of date whose template somebody has edited (H68); returns also what was edited."""
     if isinstance(rendered, Note):
         return observed, {}
     said = {}

@@ -21,10 +21,9 @@ from splitter.core.labels_annotations import (
     ANNOTATION_SPOT_PERCENT,
     LABEL_SPLIT,
     SPLIT_ENABLED,
-    defaults_for,
     name_problem,
-    parse_policy,
 )
+from splitter.core.labels_annotations.policy import defaults_for, parse_policy
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, Policy, SourceView
 from splitter.core.names import STATEFUL_SET, Key

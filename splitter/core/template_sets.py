@@ -12,14 +12,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
-from splitter.core.labels_annotations import (
-    ANNOTATION_NAMESPACES,
-    LABEL_TEMPLATE_SET,
-    TEMPLATE_SET,
-    TEMPLATE_SET_ENABLED,
-    nearest,
-    quoted,
-)
+from splitter.core.labels_annotations import ANNOTATION_NAMESPACES, LABEL_TEMPLATE_SET, TEMPLATE_SET_ENABLED
+from splitter.core.labels_annotations.words import TEMPLATE_SET, nearest, quoted
 from splitter.core.model import Pool
 
 SUFFIX: Final = ".yaml.j2"

@@ -13,7 +13,9 @@ from typing import Any
 from markupsafe import Markup
 
 from splitter.core.division import caps_conflict
-from splitter.core.labels_annotations import PREFIX, parse_duration, parse_policy
+from splitter.core.labels_annotations import PREFIX
+from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.savings import ASSUMED_SPOT_PRICE

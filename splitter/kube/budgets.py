@@ -210,7 +210,7 @@ def _selector(raw: Mapping[str, Any] | None) -> tuple[tuple[str, str, tuple[str,
 
 
 def budget(source: SourceView, split_uid: str, min_available: int) -> Json:
-    """Return the budget of a workload: of the pods of both twins, whoever made them; it goes with its Split.
+    """Return the one budget of a workload (G1): of the pods of both twins; it goes with its Split.
 
     An absolute number, since a percentage needs one controller behind all pods.
     """

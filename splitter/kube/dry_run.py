@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
-from splitter.core.labels_annotations import kept_name, quoted
+from splitter.core.labels_annotations import kept_name
+from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason
 from splitter.kube import paths

@@ -35,10 +35,10 @@ from splitter.core.labels_annotations import (
     LABEL_SOURCE,
     LABEL_SPLIT,
     SPLIT_PARKED,
-    saved_value,
     short_name,
     split_name,
 )
+from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Mode, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.kube.client import FIELD_MANAGER, Json

@@ -258,7 +258,7 @@ class Reconciler:
         return True
 
     async def _count_ends(self, observed: Observation, planned: Plan) -> None:
-        """Remember which pods are to end before that is asked for, here and in the Split.
+        """Remember which pods are to end before that is asked for, here and in the Split (P17).
 
         So every leader knows of all that were, whenever the last one stopped; and one that was overtaken ends
         nobody. Raises ApiError then.

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED, quoted
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce, Rules, begins

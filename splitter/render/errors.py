@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from splitter.core.errors import SplitterError
-from splitter.core.labels_annotations import ANNOTATION_NAMESPACES, ANNOTATION_TEMPLATE, nearest, quoted
+from splitter.core.labels_annotations import ANNOTATION_NAMESPACES, ANNOTATION_TEMPLATE
+from splitter.core.labels_annotations.words import nearest, quoted
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import TemplateSet
 

@@ -27,7 +27,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from splitter.core import desired
-from splitter.core.labels_annotations import quoted
+from splitter.core.labels_annotations.words import quoted
 from splitter.render.errors import Fault
 
 # etcd takes objects of 1.5 MiB at most; a twin needs room beside it for managedFields and status.

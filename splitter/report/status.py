@@ -23,8 +23,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_SPOT_MAX,
     ANNOTATION_SPOT_PERCENT,
     ANNOTATION_TEMPLATE,
-    Level,
 )
+from splitter.core.labels_annotations.policy import Level
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, TwinView
 from splitter.core.packed import unpacked
 from splitter.core.plan import Plan, PolicyInForce

@@ -5,7 +5,7 @@ people have ("what if spot is gone for ten minutes every two hours?"), and harde
 because nothing survives.
 """
 
-from splitter.core.labels_annotations import nearest, parse_duration
+from splitter.core.labels_annotations.words import nearest, parse_duration
 from splitter.simulate.trace import CHANGES_MAX, LENGTH_MAX_S, NODES_MAX, Change, Trace
 
 DAY_S = 86_400

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
-from splitter.core.labels_annotations import ownership_mark_value
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Policy, Pool
 from splitter.kube import parse, paths, payloads
 from splitter.kube.apply import Writer

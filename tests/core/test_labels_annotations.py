@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core import labels_annotations
-from splitter.core.labels_annotations import (
+from splitter.core.labels_annotations import name_problem, short_name, twin_name
+from splitter.core.labels_annotations.label import (
     LabelState,
-    Level,
     OwnershipMark,
-    name_problem,
     ownership_mark_value,
-    parse_duration,
     parse_ownership_mark,
-    parse_policy,
-    short_name,
     source_label_state,
-    twin_name,
 )
+from splitter.core.labels_annotations.policy import Level, parse_policy
+from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
 from splitter.core.reasons import Reason
 

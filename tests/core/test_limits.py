@@ -11,7 +11,8 @@ from splitter.core import limits
 from splitter.core.actions import Action, DeleteSplit, DeleteVanishedPod, HolderKind, SaveReplicas, Scale
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import ownership_mark_value, saved_value
+from splitter.core.labels_annotations.label import ownership_mark_value
+from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,

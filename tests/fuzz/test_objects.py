@@ -19,8 +19,10 @@ from kube.raw import Raw
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action
 from splitter.core.errors import SplitterError
-from splitter.core.labels_annotations import parse_ownership_mark, parse_policy, parse_saved
-from splitter.core.labels_annotations.keys import OWN_ANNOTATIONS, USER_ANNOTATIONS
+from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS
+from splitter.core.labels_annotations.label import parse_ownership_mark
+from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.saved import parse_saved
 from splitter.core.model import Policy, Pool
 from splitter.core.names import Key
 from splitter.core.nodes import assess

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from model.moves import TIME_MOVES, Judged, Move, concerns, labelled, moves, planned
 from model.world import POLICY, Config, World, key, normalise
 from splitter.core.division import base_replicas
-from splitter.core.labels_annotations import LABEL_SPLIT, parse_policy
+from splitter.core.labels_annotations import LABEL_SPLIT
+from splitter.core.labels_annotations.policy import parse_policy
 from stories.cluster import LostRaceError
 from stories.promises import BrokenPromiseError, traces, unsettled
 

@@ -10,12 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from splitter.core.actions import Action
-from splitter.core.labels_annotations import (
-    ANNOTATION_REPLICAS,
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    parse_ownership_mark,
-)
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS, ANNOTATION_TAKEN_OVER, LABEL_SPLIT
+from splitter.core.labels_annotations.label import parse_ownership_mark
 from splitter.core.model import Pool
 from stories.cluster import LostRaceError
 from stories.members import Splitter, unsettled

@@ -13,7 +13,7 @@ from http import HTTPStatus
 
 import pytest
 
-from splitter.report import scrapes
+from splitter.report import metrics, scrapes
 from splitter.report.health import Check, Health, serve
 from splitter.report.serving import Answer, Limits, Request, listen
 
@@ -191,7 +191,8 @@ class TestMetrics:
         port = scrapes.serve(0)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            assert b"\nsplitter_build_info{" in answer.read()
+            [build] = metrics.build_info.collect()
+            assert f"\n{build.name}{{".encode() in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=DEADLINE_S)
 

@@ -30,9 +30,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPOT_ORDINALS,
-    parse_saved,
-    saved_value,
 )
+from splitter.core.labels_annotations.saved import parse_saved, saved_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,

@@ -49,8 +49,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
-    saved_value,
 )
+from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Observation, Policy, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force

@@ -9,12 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from splitter.core.labels_annotations import (
-    ANNOTATION_TAKEN_OVER,
-    LABEL_SPLIT,
-    SPLIT_PARKED,
-    ownership_mark_value,
-)
+from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT, SPLIT_PARKED
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Pool
 from stories.cluster import TEMPLATE_HASH, Deployment, Split
 from stories.director import Story

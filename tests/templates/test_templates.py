@@ -13,7 +13,7 @@ import yaml
 
 from splitter.bundled import bundled_path
 from splitter.core.desired import NodePresets
-from splitter.core.labels_annotations import parse_policy
+from splitter.core.labels_annotations.policy import parse_policy
 from splitter.core.model import Policy, Pool
 from splitter.render import Renderer, read_template_sets
 

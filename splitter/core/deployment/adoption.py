@@ -3,7 +3,7 @@
 A ReplicaSet is deleted with its pods left running, and another one with the right selector adopts them. The
 planner calls one of these a reconcile. Everything is derived from what is there: labels on pods, ReplicaSets
 at 0 that keep a template, the twins' counts. So a crash between any two writes is harmless.
-Source: H40 to H51; each was seen on a real API server.
+Source: H40 to H51, each cited where it is decided; each was seen on a real API server.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from splitter.core.twins.onboard import not_calm, parked, under_way
 
 
 def onboard(this: PlanInput) -> Plan:
-    """Prepare the twins for the source's pods, then let the pods go (H26, H40 to H44)."""
+    """Park what is idle, prepare the twins for the source's pods, then let the pods go (H26, H40)."""
     attached = this.observed.attached_as(Attachment.ATTACHED)
     active = [rs for rs in attached if holds_replicas(rs)]
     if len(active) > 1:
@@ -67,7 +67,7 @@ def onboard(this: PlanInput) -> Plan:
 
 
 def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
-    """Return what has to be written before the pods are let go; None: nothing."""
+    """Return what has to be written before the pods are let go; None: nothing (H42, H43)."""
     pods = [pod for pod in home.pods if pod.counts]
     if max(len(pods), home.status_replicas) > home.spec_replicas or (
         len(pods) < home.spec_replicas and home.refusal is None
@@ -93,7 +93,7 @@ def _prepared(this: PlanInput, home: ReplicaSetView) -> Plan | None:
 
 
 def pool_of(pod: PodView) -> Pool:
-    """Return the twin that a running pod belongs to: by the node it is on; without one, on-demand."""
+    """Return the twin that a running pod belongs to: by the node it is on; without one, on-demand (H41)."""
     return Pool.SPOT if pod.on_spot else Pool.ON_DEMAND
 
 
@@ -133,7 +133,7 @@ def _parked_as(this: PlanInput, name: str) -> ReplicaSetView | None:
 
 
 def _without_rivals(this: PlanInput, going: Sequence[ReplicaSetView]) -> list[Action]:
-    """Return the end of parked ReplicaSets at 0 that select the same pods: they would adopt and end them."""
+    """Return the deletion of parked ReplicaSets at 0 that would adopt the pods and end them (H51)."""
     hashes = {pod.revision for rs in going for pod in rs.pods} | {one for rs in going for one in rs.hashes}
     rivals = [
         rs
@@ -162,7 +162,7 @@ def _own_revision(this: PlanInput) -> ReplicaSetView | None:
 
 
 def _let_go(step: Step, state: State, replica_sets: Sequence[ReplicaSetView]) -> Plan:
-    """Delete ReplicaSets and leave their pods running."""
+    """Delete ReplicaSets and leave their pods running (H44)."""
     count = sum(pod.counts for rs in replica_sets for pod in rs.pods)
     note = Note(
         Reason.HANDING_OVER if step is Step.ADOPT_PODS else Reason.GIVING_BACK,
@@ -242,7 +242,7 @@ def _has_template_of(this: PlanInput, twin: TwinView, kept: ReplicaSetView) -> b
 
 
 def _unbound(pods: Sequence[PodView]) -> list[Action]:
-    """Return the end of pods that wait for a node: their new owner makes them, for where they may stand."""
+    """Return the deletion of pods without a node: their new owner makes them for where they may run (H51)."""
     return [DeleteUnboundPod(pod.name, pod.uid) for pod in pods if pod.node is None]
 
 

@@ -55,7 +55,7 @@ def shrink_ours(this: PlanInput) -> Plan:
 
 
 def clean_up(this: PlanInput) -> Plan:
-    """Take every trace away (H35): same-template ReplicaSets, then the others back, twins, mark, Split."""
+    """Remove every trace (H35, H81): same-template ReplicaSets, then the others back, twins, mark, Split."""
     if this.observed.split is None and (
         this.observed.twins or ANNOTATION_TAKEN_OVER in this.source.annotations
     ):

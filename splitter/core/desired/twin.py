@@ -10,10 +10,10 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     SPLIT_TWIN,
     SPOT_ORDINALS,
-    quoted,
     short_name,
     twin_name,
 )
+from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Pool
 
 _NAME_MAX: Final = 253  # of Services too, whose names the API server does not check in a StatefulSet

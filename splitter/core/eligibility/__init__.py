@@ -51,7 +51,7 @@ def refusal(
 
 
 def objection_while_split(observed: Observation, source: SourceView, policy: Policy) -> Note | None:
-    """Return why a workload that is split would not be split today; it stays split, and is kept safe."""
+    """Return why a workload that is split would be refused today; it stays split, and is kept safe (H14)."""
     for check in _checks_while_split(observed, source):
         if (objection := check(observed, source, policy)) is not None:
             message = f"{objection.message}. It stays split and is kept safe until its label is removed"

@@ -70,7 +70,7 @@ def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Not
 
 
 def rollout_in_progress(_: Observation, source: SourceView, __: Policy) -> Note | None:
-    """Let a rollout end first: it passes by itself."""
+    """Let a rollout end first: it passes by itself (H13)."""
     if source.rollout_complete:
         return None
     return Note(

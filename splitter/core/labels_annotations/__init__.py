@@ -1,170 +1,204 @@
-"""Every label and annotation that users or splitter write, and how they are parsed.
+"""Every label and annotation that users or splitter write, and the names of what is ours.
 
-`kube.observe` calls `parse_policy` for each labelled source (with its namespace's annotations as
-defaults) and `source_label_state` for its label; the planner, the templates and the writers take
-the constants and names from here, so that a key is spelled once. What comes out is a valid
-`Policy` or sentences that say what to write instead; this module never decides what is done about
-them (the last good policy stays in force: `core.planner`) and never raises for a user's input.
+Each key is spelled once: the planner, the templates and the writers take it from here. `policy` parses what
+users write into a valid `Policy`, or into sentences that say what to write instead. `label` reads the label
+and the mark, `saved` the count of a StatefulSet, and `words` has the forms of values. Nothing here decides
+what is done about bad input (the last good policy stays in force: `core.planner`), and nothing raises for it.
 """
 
-from splitter.core.labels_annotations.keys import (
-    ANNOTATION_DRY_RUN,
-    ANNOTATION_EVICTIONS,
-    ANNOTATION_FREEZE,
-    ANNOTATION_GRACE,
-    ANNOTATION_HELD_FOR,
-    ANNOTATION_KEEP,
-    ANNOTATION_MADE_OF,
-    ANNOTATION_MODE,
-    ANNOTATION_NAMESPACES,
+import hashlib
+from typing import Final
+
+from splitter.core.labels_annotations.words import quoted
+from splitter.core.model import Mode, Note, Pool
+from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
+from splitter.core.reasons import Reason
+
+PREFIX: Final = "splitter.io/"
+
+# Labels. `splitter.io/split` is `enabled` on a source, and marks what is ours with the other two.
+LABEL_SPLIT: Final = "splitter.io/split"
+LABEL_POOL: Final = "splitter.io/pool"
+LABEL_SOURCE: Final = "splitter.io/source"
+SPLIT_ENABLED: Final = "enabled"
+SPLIT_TWIN: Final = "twin"
+SPLIT_PARKED: Final = "parked"
+# Users' own workloads, labelled whatever the value; not what splitter has labelled.
+SOURCES_SELECTOR: Final = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SPLIT_PARKED}),!{LABEL_POOL}"
+# Twins by their pool: `kubectl label deployment --all splitter.io/split-` reaches the twins' other label too.
+TWINS_SELECTOR: Final = LABEL_POOL
+
+# Annotations a user writes on a source, or on its namespace as a default.
+ANNOTATION_ON_DEMAND_BASE: Final = "splitter.io/on-demand-base"
+ANNOTATION_SPOT_PERCENT: Final = "splitter.io/spot-percent"
+ANNOTATION_ON_DEMAND_MAX: Final = "splitter.io/on-demand-max"
+ANNOTATION_SPOT_MAX: Final = "splitter.io/spot-max"
+ANNOTATION_SPOT_AFFINITY: Final = "splitter.io/spot-affinity"
+ANNOTATION_GRACE: Final = "splitter.io/grace"
+ANNOTATION_SOAK: Final = "splitter.io/soak"
+ANNOTATION_MODE: Final = "splitter.io/mode"
+ANNOTATION_FREEZE: Final = "splitter.io/freeze"
+ANNOTATION_DRY_RUN: Final = "splitter.io/dry-run"
+ANNOTATION_TEMPLATE: Final = "splitter.io/template"
+ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
+ANNOTATION_EVICTIONS: Final = "splitter.io/evictions"
+ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
+ANNOTATION_RANK: Final = "splitter.io/rank"
+ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
+ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
+
+# On ConfigMaps of splitter's own namespace that hold a template set: followed whatever the value, and read
+# where it is right, so that a wrong one is said.
+LABEL_TEMPLATE_SET: Final = "splitter.io/template-set"
+TEMPLATE_SET_ENABLED: Final = "enabled"
+ANNOTATION_NAMESPACES: Final = "splitter.io/namespaces"
+
+# On the CRD of the Splits: it must not be deleted (manifests/admission/keep-crd.yaml).
+CRD_NAME: Final = "splits.splitter.io"
+ANNOTATION_KEEP: Final = "splitter.io/keep"
+
+# On placeholders, in placement mode: which they are, and the move that they hold room for.
+LABEL_PLACEHOLDER: Final = "splitter.io/placeholder"
+ANNOTATION_HELD_FOR: Final = "splitter.io/held-for"
+
+# The form of what splitter writes down about a workload: in the mark, in the saved replicas, in the Split's
+# spec. A version that an older one would misread writes a higher number there (docs/adr/0044).
+STATE_FORMAT: Final = 1
+
+# Annotations of ours.
+ANNOTATION_TAKEN_OVER: Final = "splitter.io/taken-over"
+ANNOTATION_REPLICAS: Final = "splitter.io/replicas"
+ANNOTATION_RENDERED_HASH: Final = "splitter.io/rendered-hash"
+ANNOTATION_MADE_OF: Final = "splitter.io/made-of"
+# On a twin's ReplicaSet: when we had it try again to create the pods that it was refused.
+ANNOTATION_RETRIED: Final = "splitter.io/retried"
+# On a parked ReplicaSet: whose it is, even when it has lost its owner (an annotation: names may be long).
+ANNOTATION_SOURCE: Final = "splitter.io/source"
+
+USER_ANNOTATIONS: Final = (
     ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_ON_DEMAND_MAX,
-    ANNOTATION_RANK,
-    ANNOTATION_RENDERED_HASH,
-    ANNOTATION_REPLICAS,
-    ANNOTATION_RESTARTED_AT,
-    ANNOTATION_RETRIED,
-    ANNOTATION_ROLLOUT_AT,
-    ANNOTATION_ROLLOUT_ORDER,
-    ANNOTATION_SOAK,
-    ANNOTATION_SOURCE,
-    ANNOTATION_SPOT_AFFINITY,
-    ANNOTATION_SPOT_MAX,
     ANNOTATION_SPOT_PERCENT,
-    ANNOTATION_TAKEN_OVER,
+    ANNOTATION_ON_DEMAND_MAX,
+    ANNOTATION_SPOT_MAX,
+    ANNOTATION_SPOT_AFFINITY,
+    ANNOTATION_GRACE,
+    ANNOTATION_SOAK,
+    ANNOTATION_MODE,
+    ANNOTATION_FREEZE,
+    ANNOTATION_DRY_RUN,
     ANNOTATION_TEMPLATE,
+    ANNOTATION_ROLLOUT_ORDER,
+    ANNOTATION_EVICTIONS,
     ANNOTATION_VOLUMES,
-    CRD_NAME,
-    LABEL_PLACEHOLDER,
-    LABEL_POOL,
-    LABEL_SOURCE,
-    LABEL_SPLIT,
-    LABEL_TEMPLATE_SET,
-    LABEL_VALUE_MAX,
-    OWN_ANNOTATIONS,
-    PREFIX,
-    SOURCES_SELECTOR,
-    SPLIT_ENABLED,
-    SPLIT_PARKED,
-    SPLIT_TWIN,
-    SPOT_ORDINALS,
-    STATE_FORMAT,
-    TEMPLATE_SET_ENABLED,
-    TWINS_SELECTOR,
-    USER_ANNOTATIONS,
-    guard_name,
-    has_names,
-    kept_name,
-    name_problem,
-    short_name,
-    source_of_split,
-    split_name,
-    twin_name,
+    ANNOTATION_RANK,
+    ANNOTATION_RESTARTED_AT,
+    ANNOTATION_ROLLOUT_AT,
 )
-from splitter.core.labels_annotations.label import (
-    LabelState,
-    OwnershipMark,
-    SourceLabel,
-    checked_format,
-    format_of,
-    ownership_mark_value,
-    parse_ownership_mark,
-    source_label_state,
-)
-from splitter.core.labels_annotations.policy import (
-    Level,
-    ParsedPolicy,
-    defaults_for,
-    parse_policy,
-)
-from splitter.core.labels_annotations.saved import (
-    SavedReplicas,
-    parse_saved,
-    saved_value,
-)
-from splitter.core.labels_annotations.words import (
-    MAX_GRACE_S,
-    MAX_SOAK_S,
-    TEMPLATE_SET,
-    Form,
-    nearest,
-    parse_duration,
-    quoted,
+OWN_ANNOTATIONS: Final = (
+    ANNOTATION_TAKEN_OVER,
+    ANNOTATION_REPLICAS,
+    ANNOTATION_RENDERED_HASH,
+    ANNOTATION_MADE_OF,
+    ANNOTATION_SOURCE,
+    ANNOTATION_RETRIED,
 )
 
-__all__ = [
-    "ANNOTATION_DRY_RUN",
-    "ANNOTATION_EVICTIONS",
-    "ANNOTATION_FREEZE",
-    "ANNOTATION_GRACE",
-    "ANNOTATION_HELD_FOR",
-    "ANNOTATION_KEEP",
-    "ANNOTATION_MADE_OF",
-    "ANNOTATION_MODE",
-    "ANNOTATION_NAMESPACES",
-    "ANNOTATION_ON_DEMAND_BASE",
-    "ANNOTATION_ON_DEMAND_MAX",
-    "ANNOTATION_RANK",
-    "ANNOTATION_RENDERED_HASH",
-    "ANNOTATION_REPLICAS",
-    "ANNOTATION_RESTARTED_AT",
-    "ANNOTATION_RETRIED",
-    "ANNOTATION_ROLLOUT_AT",
-    "ANNOTATION_ROLLOUT_ORDER",
-    "ANNOTATION_SOAK",
-    "ANNOTATION_SOURCE",
-    "ANNOTATION_SPOT_AFFINITY",
-    "ANNOTATION_SPOT_MAX",
-    "ANNOTATION_SPOT_PERCENT",
-    "ANNOTATION_TAKEN_OVER",
-    "ANNOTATION_TEMPLATE",
-    "ANNOTATION_VOLUMES",
-    "CRD_NAME",
-    "LABEL_PLACEHOLDER",
-    "LABEL_POOL",
-    "LABEL_SOURCE",
-    "LABEL_SPLIT",
-    "LABEL_TEMPLATE_SET",
-    "LABEL_VALUE_MAX",
-    "MAX_GRACE_S",
-    "MAX_SOAK_S",
-    "OWN_ANNOTATIONS",
-    "PREFIX",
-    "SOURCES_SELECTOR",
-    "SPLIT_ENABLED",
-    "SPLIT_PARKED",
-    "SPLIT_TWIN",
-    "SPOT_ORDINALS",
-    "STATE_FORMAT",
-    "TEMPLATE_SET",
-    "TEMPLATE_SET_ENABLED",
-    "TWINS_SELECTOR",
-    "USER_ANNOTATIONS",
-    "Form",
-    "LabelState",
-    "Level",
-    "OwnershipMark",
-    "ParsedPolicy",
-    "SavedReplicas",
-    "SourceLabel",
-    "checked_format",
-    "defaults_for",
-    "format_of",
-    "guard_name",
-    "has_names",
-    "kept_name",
-    "name_problem",
-    "nearest",
-    "ownership_mark_value",
-    "parse_duration",
-    "parse_ownership_mark",
-    "parse_policy",
-    "parse_saved",
-    "quoted",
-    "saved_value",
-    "short_name",
-    "source_label_state",
-    "source_of_split",
-    "split_name",
-    "twin_name",
-]
+# What Kubernetes allows for a label's value.
+LABEL_VALUE_MAX: Final = 63
+_HASH_LENGTH: Final = 8
+# Kubernetes names a ReplicaSet `<deployment>-<hash of at most 10>`, within the 253 of a DNS
+# subdomain; and labels a StatefulSet's pods with `<statefulset>-<hash of 10>`, within 63. Twins of
+# 57 characters and more are accepted by the API and never get a pod (H73).
+_LONGEST_GUARD: Final = 253 - len("-guard")
+_LONGEST_TWIN_NAME: Final = {"Deployment": 253 - 11, "StatefulSet": 63 - 11}
+
+
+def short_name(name: str, max_len: int = LABEL_VALUE_MAX) -> str:
+    """Return `name`, or where it is longer than `max_len` its beginning and a hash of the whole.
+
+    Two long names with one beginning stay apart; the result is a valid label value, as the name
+    of an object is. `max_len` must leave room for the hash (at least 10).
+
+    >>> short_name("web"), len(short_name("w" * 253))
+    ('web', 63)
+    """
+    if len(name) <= max_len:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: max_len - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"
+
+
+# Where the ordinals of a StatefulSet's spot twin begin, above those of its source: no two pods of the twins
+# have the same, and scaling one never renames the other's.
+SPOT_ORDINALS: Final = 1000
+
+# What keeps the Splits of a Deployment and a StatefulSet of one name apart.
+_SPLIT_SUFFIX: Final = "-sts"
+
+
+def split_name(key: Key) -> str:
+    """Return the name of a source's Split: `web`, or of a StatefulSet `db` `db-sts`."""
+    return f"{key.name}{_SPLIT_SUFFIX}" if key.kind == STATEFUL_SET else key.name
+
+
+def guard_name(key: Key) -> str:
+    """Return the name of the PodDisruptionBudget that guards a source: `web-guard`, `db-sts-guard`."""
+    return f"{short_name(split_name(key), _LONGEST_GUARD)}-guard"
+
+
+def source_of_split(kind: str, namespace: str, name: str) -> Key:
+    """Return which source a Split of this name is about, given the kind that it says.
+
+    One that says StatefulSet under a name that no StatefulSet's Split has is a copy, and says nothing.
+
+    >>> source_of_split("StatefulSet", "shop", "db-sts").name
+    'db'
+    """
+    if kind == STATEFUL_SET and name.endswith(_SPLIT_SUFFIX):
+        return Key(kind, namespace, name.removesuffix(_SPLIT_SUFFIX))
+    return Key(DEPLOYMENT, namespace, name)
+
+
+def twin_name(source_name: str, pool: Pool) -> str:
+    """Return the name of a twin: `web` gives `web-on-demand` and `web-spot`.
+
+    Never shortened (people look for it by hand); `name_problem` refuses what would not fit.
+    """
+    return f"{source_name}-{pool.value}"
+
+
+def kept_name(source_name: str, template_hash: str) -> str:
+    """Return the name of the ReplicaSet at 0 that keeps the template of pods with this hash."""
+    return f"{source_name}-split{template_hash}"
+
+
+def has_names(key: Key) -> bool:
+    """Whether its Split and its twins could be called as they would be: a suffix may be too much.
+
+    >>> has_names(Key("StatefulSet", "shop", "d" * 250))
+    False
+    """
+    return is_name(split_name(key)) and all(is_name(twin_name(key.name, pool)) for pool in Pool)
+
+
+def name_problem(kind: str, name: str, mode: Mode = Mode.TWINS) -> Note | None:
+    """Return why a workload of this name cannot be split, or None; unknown kinds have no limit.
+
+    The limit is what leaves room for the longer suffix of the twins and for what Kubernetes itself appends: a
+    Deployment's name may have 232 characters, a StatefulSet's 42, and in placement mode 52.
+    """
+    longest = _LONGEST_TWIN_NAME.get(kind)
+    twins = mode is Mode.TWINS
+    suffix = max(len(twin_name("", pool)) for pool in Pool) if twins else 0
+    if longest is None or len(name) <= longest - suffix:
+        return None
+    because = (
+        f"its twins are called {twin_name('<name>', Pool.ON_DEMAND)} and {twin_name('<name>', Pool.SPOT)}"
+        if twins
+        else "Kubernetes labels its pods with the name and a hash, and makes none of a longer one"
+    )
+    message = (
+        f"the name {quoted(name)} has {len(name)} characters; a {kind} to be split may have at most "
+        f"{longest - suffix}, because {because}. Give it a shorter name, or remove the label {LABEL_SPLIT}."
+    )
+    return Note(Reason.NAME_TOO_LONG, message, warning=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum, unique
 
-from splitter.core.labels_annotations.keys import LABEL_SPLIT, SPLIT_ENABLED, SPLIT_PARKED, SPLIT_TWIN
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED, SPLIT_PARKED, SPLIT_TWIN
 from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Note
 from splitter.core.reasons import Reason

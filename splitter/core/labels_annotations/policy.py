@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
 from typing import Final, TypeVar
 
-from splitter.core.labels_annotations import keys
+from splitter.core import labels_annotations as keys
 from splitter.core.labels_annotations.words import (
     BASE,
     EVICTIONS,

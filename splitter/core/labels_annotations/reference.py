@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from splitter.core.labels_annotations import keys, words
+from splitter.core import labels_annotations as keys
+from splitter.core.labels_annotations import words
 from splitter.core.labels_annotations.policy import defaults_for
 from splitter.core.model import Policy
 from splitter.core.names import STATEFUL_SET

@@ -177,7 +177,7 @@ def parse_selector(selector: str) -> LabelMatch:
 def presets_with(
     spot: Iterable[str] = (), on_demand: Iterable[str] = (), presets: tuple[Preset, ...] = PRESETS
 ) -> tuple[Preset, ...]:
-    """Put the user's own selectors (row 0) above the presets; without selectors, nothing changes.
+    """Put the user's own selectors (row 0) above the presets; without selectors, nothing changes (R2).
 
     Raises ValueError as `parse_selector` does.
     """
@@ -193,7 +193,7 @@ def presets_with(
 def classify(
     labels: Mapping[str, str], taints: Iterable[Taint] = (), presets: tuple[Preset, ...] = PRESETS
 ) -> CapacityClass:
-    """Say how a node is paid for; unknown when nothing says so, or when two marks contradict each other.
+    """Say how a node is paid for; unknown when nothing says so, or when two marks contradict each other (R3).
 
     >>> classify({"karpenter.sh/capacity-type": "spot"})
     <CapacityClass.SPOT: 'spot'>

@@ -103,7 +103,7 @@ def slim(facts: NodeFacts) -> NodeFacts:
 
 
 def stale_at(event: NodeEvent) -> datetime | None:
-    """Return from when on an Event says nothing any more; None when it never said anything."""
+    """Return from when on an Event says nothing any more; None when it never said anything (R7)."""
     if event.reason in NOTICE_EVENTS:
         return event.at + timedelta(seconds=max(NOTICE_S.values()) + NOTICE_STALE_S)
     if event.reason in HINT_EVENTS:
@@ -112,7 +112,7 @@ def stale_at(event: NodeEvent) -> datetime | None:
 
 
 def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetime | None = None) -> NodeState:
-    """Say what a Node is and what becomes of its pods.
+    """Say what a Node is and what becomes of its pods (R4).
 
     The gravest signal is told; the deadline is the earliest that any notice names. Without `now`, Events
     never grow stale. Never raises: an unreadable deadline is no deadline.
@@ -158,7 +158,7 @@ def _is_noticed(facts: NodeFacts, health: Health, gravest: _Signal) -> bool:
 
 
 def _is_chosen(facts: NodeFacts) -> bool:
-    """Say whether Karpenter gives up one of its nodes by its own choice, before its NodeClaim says so.
+    """Say whether Karpenter gives up one of its nodes by its own choice, before its NodeClaim says so (R8).
 
     It taints what it wants to consolidate or replace, says why on the NodeClaim 40 ms later, and deletes
     the Node at last; a machine that is taken away is deleted first and tainted then (measured with 1.15:
@@ -188,7 +188,7 @@ def is_same_machine(one: NodeState, other: NodeState) -> bool:
 def _signals(facts: NodeFacts, capacity: CapacityClass, now: datetime | None) -> Iterator[_Signal]:
     yield from _from_readiness(facts)
     yield from _from_conditions(facts)
-    if capacity is CapacityClass.SPOT:  # whoever writes Events must not take the cover away (docs/adr/0035)
+    if capacity is CapacityClass.SPOT:  # R6: whoever writes Events must not take the cover away
         yield from _from_events(facts, now)
     yield from _from_marks(facts)
     yield from _from_taints(facts)

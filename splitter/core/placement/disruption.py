@@ -142,7 +142,7 @@ def doubled(seconds: float, times: int) -> float:
 
 
 def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
-    """Hold everybody while nothing would place the pod that comes after."""
+    """Hold everybody while nothing would place the pod that comes after (P18)."""
     if observed.unplaceable:
         message = f"{end.pod.name} is not moved, it would start anywhere: {observed.unplaceable}"
         return Hold(Note(Reason.PLACEMENT_UNSUPPORTED, message, warning=True), UNPLACEABLE_AGAIN_S)
@@ -160,7 +160,7 @@ def _unplaceable(observed: PlacementInput, end: End, state: RebalanceState, tuni
 
 
 def _without_majority(observed: PlacementInput, end: End) -> Hold | None:
-    """Hold where half of the members or fewer would be ready, those that are being scaled away among them."""
+    """Hold where half of the members or fewer would be ready, those being scaled away included (P11)."""
     # The StatefulSet's own update may take so many more in this very moment.
     leaving = int(end.serves) + (observed.update_at_once if observed.rolling else 0)
     if not end.serves or observed.keeps_majority_without(leaving):
@@ -203,7 +203,7 @@ def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -
 
 
 def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
-    """Hold a member that was ended as often as may be within an hour."""
+    """Hold a member that was ended as often as may be within an hour (P16)."""
     own = sorted(
         one for one in state.restarts if one.ordinal == end.ordinal and not _is_this_end(observed, end, one)
     )
@@ -250,7 +250,7 @@ def _refused(observed: PlacementInput, end: End) -> Hold | None:
 
 
 def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold | None:
-    """Hold a pod whose Node went while Ready: somebody deleted the object, and a kubelet may run it on."""
+    """Hold a pod whose Node went while Ready: somebody deleted it, and a kubelet may run the pod on (P14)."""
     pod = end.pod
     wait_s = left_s(observed.now, pod.vanished_since, tuning.vanished_s)
     if not wait_s:

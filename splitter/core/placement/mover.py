@@ -80,9 +80,10 @@ def _planned(  # noqa: PLR0917 - what every step of the mover is given, and its 
     state: RebalanceState,
     tuning: Tuning,
 ) -> Move:
-    """Move a member that stands in the wrong pool: slowly, when all are available and its room is held."""
+    """Move a member of the wrong pool (P20): slowly, when all are available and its room is held."""
     held = observed.placeholder
     if candidate.staged:
+        # P25
         message = f"{_name(observed, candidate)} stays on {_other(to)}: {candidate.staged}"
         return Move(Hold(Note(Reason.ROLLOUT_IN_PROGRESS, message)))
     if to is Pool.SPOT and (early := _too_early(observed, candidate, held, state, tuning)) is not None:
@@ -121,14 +122,14 @@ def _is_spent(
 def _urgent(
     observed: PlacementInput, where: Ordinals, policy: Policy, state: RebalanceState, tuning: Tuning
 ) -> Move:
-    """Move the doomed while their nodes live: one at a time, the one with the least time first."""
+    """Move the doomed while their nodes live: one at a time, the one with the least time first (P12)."""
     movable = [
         m
         for m in observed.members
         if m.is_doomed
         and m.ordinal in where.in_force
         and m.pod is not None
-        and not m.is_lost
+        and not m.is_lost  # P13
         and m.pod.counts
     ]
     if not movable:
@@ -248,7 +249,7 @@ def _too_early(
     state: RebalanceState,
     tuning: Tuning,
 ) -> Hold | None:
-    """Return why no room on spot is asked for yet: it was lost just now, or nobody can get a machine.
+    """Return why no room on spot is asked for yet: it was lost just now, or nobody can get a machine (P24).
 
     Room that is held already proves more than what an autoscaler says, and so do machines that have room.
     """
@@ -291,7 +292,7 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
     state: RebalanceState,
     tuning: Tuning,
 ) -> Hold | None:
-    """Return why spot is not trusted yet, with the soak and the back-off that twins know too."""
+    """Return why spot is not trusted yet, with the soak and the back-off that twins know too (P22)."""
     name = _name(observed, candidate)
     hinted = next((pod for pod in (*observed.on_spot, held.pod) if pod.hinted and pod.counts), None)
     if hinted is not None:
@@ -314,7 +315,7 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
 def _rests(
     observed: PlacementInput, candidate: Member, to: Pool, state: RebalanceState, tuning: Tuning
 ) -> Hold | None:
-    """Return why the next move has to wait: they are slow to spot, and ever slower where the last failed."""
+    """Return why the next move has to wait: moves to spot are slow, and slower after a failed one (P23)."""
     failed = state.failed_moves if to is Pool.SPOT else state.failed_covers
     rest_s = rest(state, tuning, to)
     if not (wait_s := left_s(observed.now, state.last_step, rest_s)):

@@ -27,11 +27,11 @@ class Ordinals:
 
 
 def base_ordinals(observed: PlacementInput, policy: Policy) -> frozenset[int]:
-    """Return the lowest ordinals that on-demand can have, as many as the policy wants there.
+    """Return the lowest ordinals that on-demand can have, as many as the policy wants there (P6).
 
     The lowest, because primaries mostly live there and a scale-down takes the highest first.
     """
-    able = [member.ordinal for member in observed.members if member.reach.on_demand]
+    able = [member.ordinal for member in observed.members if member.reach.on_demand]  # P8
     return frozenset(able[: base_replicas(observed.desired, policy)])
 
 
@@ -48,7 +48,7 @@ def ordinals(
     placeholder holds its room.
     """
     base = base_ordinals(observed, policy)
-    doomed = frozenset(m.ordinal for m in observed.members if m.is_doomed and m.reach.on_demand)
+    doomed = frozenset(m.ordinal for m in observed.members if m.is_doomed and m.reach.on_demand)  # P7
     stuck = frozenset(m.ordinal for m in observed.members if _has_no_headroom(m, observed, policy))
     yielded = frozenset(
         member.ordinal
@@ -72,7 +72,7 @@ def ordinals(
 
 
 def _has_no_headroom(member: Member, observed: PlacementInput, policy: Policy) -> bool:
-    """Whether it was born for on-demand, and no node has taken it for the whole grace."""
+    """Whether it was born for on-demand, and no node has taken it for the whole grace (P9)."""
     stuck = member.born is not Pool.SPOT and member.is_stuck(observed.now, policy.grace_s)
     return stuck and member.ordinal in observed.in_force
 

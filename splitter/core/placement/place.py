@@ -1,8 +1,8 @@
 """One reconcile of placement: ordinals, pods to remove, at most one to move, the room to hold, and why.
 
 The planner calls `place` in every reconcile of a workload in placement mode and turns the answer into writes.
-When the ordinals change, they are all that is written in that reconcile: a pod that ended in the same breath
-could be born by the old ones. It must never see a clock: the same input gives the same answer.
+When the ordinals change, they are all that is written in that reconcile (P5): a pod that ended in the same
+breath could be born by the old ones. It must never see a clock: the same input gives the same answer.
 """
 
 from collections.abc import Iterator
@@ -163,7 +163,7 @@ def _held(observed: PlacementInput, policy: Policy, state: RebalanceState, tunin
 
 
 def _vanished(observed: PlacementInput) -> Iterator[End]:
-    """Yield the pods whose Node objects are gone, and no other has their names.
+    """Yield the pods whose Node objects are gone, and no other has their names (P14, P15).
 
     Where one has, its kubelet starts the pods that are bound to it, and says how they are.
     """

@@ -30,8 +30,8 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     has_names,
     name_problem,
-    source_label_state,
 )
+from splitter.core.labels_annotations.label import source_label_state
 from splitter.core.mode import mode_of
 from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
 from splitter.core.names import ordinal_of

@@ -46,7 +46,7 @@ def decide(
 
     Counts in replicas; `requeue_after_s` in seconds. Never raises: inputs that contradict each other (more
     ready replicas than asked for, instants of the future) are read the safe way.
-    Source: R20 to R49; docs/adr/0010.
+    R20; its steps cite R21 to R49. See docs/adr/0010.
 
     Example: N = 20 at 80 % stands at 4 + 16. Six spot nodes with a replica each get a notice: on-demand
     goes to 10 in this very call; spot keeps its doomed replicas, and asks for one more as a probe when they
@@ -70,7 +70,7 @@ def decide(
 
 def _replicas(figures: Figures) -> tuple[int, int]:
     observed = figures.observed
-    if figures.policy.freeze:
+    if figures.policy.freeze:  # R49
         return observed.on_demand_spec, observed.spot_spec
     if observed.desired == 0:
         return 0, 0

@@ -45,7 +45,7 @@ def rebalance_input(
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
         spot_spec=spot.spec_replicas,
         spot_ready_since=ready_since,
-        # Ready, but not in the status yet: it has a place all the same.
+        # R23. Ready, but not in the status yet: it has a place all the same.
         spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
         - len(ready_since),
         spot_pending=sum(1 for pod in spot_pods if pod.node_status is NodeStatus.UNBOUND),
@@ -107,7 +107,7 @@ def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
 
 
 def _losing(spot: TwinView) -> list[PodView]:
-    """Return the pods under which a spot node goes or is gone, terminating ones included.
+    """Return the pods under which a spot node goes or is gone (R21), terminating ones included.
 
     A pod that we deleted from a vanished node is terminating at once; its loss must be charged all the same.
     """

@@ -77,7 +77,7 @@ class Figures:
 
     @property
     def keep(self) -> int:
-        """Return the doomed spot replicas still asked for: none once they have been covered for long."""
+        """Return the doomed spot replicas still asked for (R44): none once they were covered for long."""
         covered = self.observed.age_s(self.state.cover_since) >= self.release_s
         return 0 if covered else self.observed.spot_doomed
 
@@ -137,9 +137,9 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     want = observed.desired - base_replicas(observed.desired, policy)
     lost_nodes = set(observed.lost_node_uids)
     known = lost_nodes & set(state.charged)
-    unknown = lost_nodes - known
+    unknown = lost_nodes - known  # R22
     newly_lost = len(unknown) > state.uncharged
-    if newly_lost and not observed.view_broken:
+    if newly_lost and not observed.view_broken:  # R24
         state = replace(
             _barren(observed, state, tuning),
             soak_s=_backed_off(observed, policy, state, tuning),
@@ -189,7 +189,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
 def remembering(observed: RebalanceInput, state: RebalanceState) -> RebalanceState:
     """Take a raise of on-demand that nobody remembers for the cover of a loss: a crash has forgotten it.
 
-    Spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
+    R26: spot has to prove itself again; cover that came without a loss leaves a soak later than it could.
     """
     if state.decided is None or observed.on_demand_spec <= state.decided:
         return state
@@ -216,7 +216,7 @@ def credit(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     figures = Figures(observed, policy, tuning, state, base=base, up=up, need_up=base, need_down=base)
 
     def needed(spot: int) -> int:
-        cover = max(base, observed.desired - min(want, spot))
+        cover = max(base, observed.desired - min(want, spot))  # R35
         return cover if policy.on_demand_max is None else min(cover, policy.on_demand_max)
 
     need_up = needed(up)
@@ -227,14 +227,14 @@ def on_demand_replicas(figures: Figures) -> int:
     """Step 3 (R30 to R35): raise by what is missing at once, lower in steps, never below what N needs.
 
     What a policy change asks for beyond what is missing waits for room, so that planned moves never
-    hold more than N + S. What is held beyond N + S, after a scale-in for instance, goes without steps.
+    hold more than N + S (R32). What is held beyond N + S, after a scale-in for instance, goes without steps.
     """
     observed, tuning = figures.observed, figures.tuning
     spec, doomed = observed.on_demand_spec, figures.on_demand_doomed
     serving = spec - doomed
     target = figures.need_up + doomed
     if spec < target:
-        missing = observed.desired - figures.up - serving
+        missing = observed.desired - figures.up - serving  # R30
         spot_serving = observed.spot_spec - observed.spot_doomed
         headroom = observed.desired + observed.max_surge - serving - spot_serving - observed.surging
         return spec + min(target - spec, max(missing, headroom, 0))
@@ -287,12 +287,12 @@ def spot_replicas(figures: Figures, on_demand: int) -> int:
     unready = observed.on_demand_spec - observed.on_demand_ready - observed.on_demand_doomed
     on_demand_ready = observed.on_demand_ready - max(0, lowered - unready)
     free = spec - observed.spot_ready - (observed.spot_doomed if keep else 0)
-    spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)
+    spare = max(0, observed.spot_ready + on_demand_ready - observed.floor)  # R47
     return max(target, spec - free - spare)
 
 
 def spot_cap(figures: Figures, on_demand: int) -> int:
-    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room."""
+    """Return how many spot replicas keep the whole near N + S; stuck on-demand takes no room (R46)."""
     observed = figures.observed
     # What is lowered first is what was never bound, so the stuck leave before anything else does.
     stuck = max(0, observed.on_demand_stuck - max(0, observed.on_demand_spec - on_demand))
@@ -321,16 +321,16 @@ def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) ->
 def _ask(figures: Figures, top: int) -> int:
     """Return what is asked of spot before the cap: all while healthy, a window while it is not."""
     observed = figures.observed
-    # Both pools short: hedge everywhere, whichever has room first may serve.
+    # R40. R45, both pools short: whichever has room first may serve.
     if not figures.probing or observed.on_demand_stuck:
         return top
     last_loss = figures.state.last_loss
-    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s
+    settling = last_loss is not None and observed.age_s(last_loss) < figures.tuning.settle_s  # R42
     # No more nodes can be had, but what nobody covers may use the room of those that are there.
     uncovered = observed.desired - observed.spot_ready - figures.need_up > 0
     believed = 0 if settling or (observed.blocked and not uncovered) else observed.fit_spot
-    # Nobody buys a spot node while others are being taken: a blind probe waits until the doomed are gone or
-    # let go, a minute at most. Room that is there is used at once.
+    # R43: nobody buys a spot node while others are being taken. A blind probe waits until the doomed are gone
+    # or let go, a minute at most. Room that is there is used at once.
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
     blind = not figures.keep and not observed.on_demand_over_quota
     capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0

@@ -120,7 +120,7 @@ def show(this: PlanInput) -> Plan:
 
 
 def release(this: PlanInput) -> Plan:
-    """Take every trace away: mark and N first, for no watch selects them; then the twins, and the Split."""
+    """Remove every trace: mark and N first, since no watch selects them, then twins and Split (H76)."""
     marked = {ANNOTATION_TAKEN_OVER, ANNOTATION_REPLICAS} & this.source.annotations.keys()
     actions: list[Action] = [ReleaseSource()] if marked else []
     actions += [DeleteTwin(twin.name, twin.uid) for twin in this.observed.twins if not twin.deleting]

@@ -10,13 +10,8 @@ from datetime import datetime
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
-from splitter.core.labels_annotations import (
-    LABEL_SPLIT,
-    has_names,
-    name_problem,
-    ownership_mark_value,
-    source_label_state,
-)
+from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
+from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
 from splitter.core.model import (
     Attachment,
     Note,
@@ -196,7 +191,7 @@ def wait_controller(this: PlanInput) -> Plan:
 
 
 def not_calm(pods: Iterable[PodView]) -> Note | None:
-    """Say which node is about to go, or is gone, under one of the pods that are to change their owner.
+    """Say which node is about to go, or is gone, under one of the pods that are to change their owner (H49).
 
     While pods have no owner, a lost one is not replaced and a budget in percent does not count them. A node
     that goes by somebody's choice is no reason to wait, nor is one that is cordoned and nothing worse: it may

@@ -14,6 +14,6 @@ def spared(source: SourceView, scales: Sequence[Scale]) -> tuple[Scale, ...]:
 
 
 def with_own_volumes(observed: Observation, twin: TwinView, wanted: int) -> int:
-    """Return no raise to a member that would mount a claim of somebody else's, and delete it when it goes."""
+    """Raise no twin to a member that would mount a foreign claim, and delete it when it goes (H74)."""
     below, _ = observed.related.taken_claims.get(twin.pool, (wanted, ""))
     return min(wanted, max(below, twin.spec_replicas))

@@ -51,7 +51,7 @@ def towards_twins(observed: Observation, source: SourceView, policy: Policy, cov
 
     Doomed or lost replicas of any holder are replaced at once on on-demand. `cover` replicas stand there for
     spot that was lost, also when no pod tells of it any more. Spot that stays short for longer than the grace
-    has its missing share covered there too, so that on-boarding always ends.
+    has its missing share covered there too, so that on-boarding always ends (H58).
     """
     base = base_replicas(source.replicas, policy)
     spot = observed.spot.pods if observed.spot is not None else ()

@@ -79,7 +79,7 @@ def _serving(twin: TwinView) -> int:
 def next_roll(
     on_demand: TwinView, spot: TwinView, rendered: Mapping[Pool, Rendered], where: Circumstances
 ) -> Roll | Note | None:
-    """Return the roll to start now, a Note that says why one is held, or None when nothing is due."""
+    """Return the roll to start now, a Note that says why one is held, or None when nothing is due (H61)."""
     pair = {Pool.ON_DEMAND: on_demand, Pool.SPOT: spot}
     order = [Pool.ON_DEMAND, Pool.SPOT]
     if where.order is RolloutOrder.SPOT_FIRST:
@@ -111,7 +111,7 @@ def next_roll(
 
 
 def _awaits_rollout(twin: TwinView, rendered: Rendered) -> bool:
-    """Whether only the template set has changed: it comes with the source's next rollout, or when asked for.
+    """Whether only the template set has changed: the source's next rollout applies it, or a command (H66).
 
     Not for a twin whose last template was taken back or edited, or does not come up: that is mended now.
     """
@@ -171,14 +171,14 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     if is_rolling(twin) and (kept_surge or kept_unavailable):
         return _roll(pool, twin, kept_surge, kept_unavailable)
     unavailable = max(0, twin.spec_replicas - _serving(twin))
-    if source.max_surge == 0:
+    if source.max_surge == 0:  # H63
         share = max(1, source.max_unavailable * twin.spec_replicas // max(1, source.replicas))
         spare = where.available - floor_of(source.replicas, 0, source.max_unavailable)
         allowed = min(share, max(unavailable, spare))
         if allowed > 0:
             return _roll(pool, twin, 0, allowed)
     surge = min(source.max_surge, where.headroom)
-    if surge > 0:
+    if surge > 0:  # H62
         return _roll(pool, twin, surge, 0)
     # While spot soaks after an outage its cover fills the room; what serves beyond N is free to be replaced.
     allowed = max(unavailable, min(twin.spec_replicas, where.available - source.replicas))
@@ -190,7 +190,7 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
 
 
 def last_available(twin: TwinView) -> ReplicaSetView | None:
-    """Return the ReplicaSet whose template to put back before an emergency raises this twin, if any.
+    """Return the ReplicaSet whose template to put back before an emergency raises this twin, if any (H65).
 
     The new template has never become available, and an older one still serves: raised as it is, the
     Deployment controller would spread the raise over both (seen: 0 of 20 came up).
@@ -215,7 +215,7 @@ def kept_numbers(twin: TwinView) -> tuple[int, int]:
 
 
 def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circumstances) -> Roll | None:
-    """Fall back to what the source's own strategy allows when surge pods cannot be placed."""
+    """Fall back to what the source's own strategy allows when surge pods cannot be placed (H64)."""
     for pool in order:
         twin = pair[pool]
         share = where.source.max_unavailable * twin.spec_replicas // max(1, where.source.replicas)

@@ -39,7 +39,7 @@ from splitter.core.twins.write_order import ordered, until_removed
 
 
 def run(this: PlanInput) -> Plan:
-    """Twins exist, counts are right, templates are current: one batch towards the first that is not."""
+    """Twins exist, counts are right, templates are current: one batch towards the first that is not (H60)."""
     observed = this.observed
     missing = [pool for pool in Pool if observed.twin(pool) is None]
     if missing:
@@ -247,7 +247,7 @@ def _lowers(actions: Sequence[Action], twin: TwinView) -> bool:
 def _restored(
     this: PlanInput, on_demand: TwinView, spot: TwinView, scales: Sequence[Scale]
 ) -> tuple[Action, ...]:
-    """Put a twin's last available template back while spot is going or gone and replicas are missing.
+    """Put a twin's last available template back while spot is going or gone and replicas are missing (H65).
 
     Beside the raise, and again when that was written and this was refused.
     """
@@ -301,7 +301,7 @@ def _scales(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Twin
 def _majority(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> int:
     """Return what on-demand may be lowered to: spot goes first where more than half has to be on on-demand.
 
-    Lowered together, the members left on spot could be the majority for a while.
+    H75: lowered together, the members left on spot could be the majority for a while.
     """
     policy = this.policy
     if policy.on_demand_base != "majority" or policy.on_demand_max is not None or not this.source.replicas:

@@ -19,7 +19,7 @@ LOST_COST = "-1001"
 
 
 def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
-    """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes.
+    """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes (H8, H9).
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
     cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency

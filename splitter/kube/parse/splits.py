@@ -1,6 +1,7 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
-from splitter.core.labels_annotations import checked_format, source_of_split
+from splitter.core.labels_annotations import source_of_split
+from splitter.core.labels_annotations.label import checked_format
 from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name

@@ -5,7 +5,8 @@ from math import ceil
 
 import orjson
 
-from splitter.core.labels_annotations import ANNOTATION_REPLICAS, parse_saved
+from splitter.core.labels_annotations import ANNOTATION_REPLICAS
+from splitter.core.labels_annotations.saved import parse_saved
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.fields import Raw, count, instant

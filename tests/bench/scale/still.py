@@ -36,7 +36,7 @@ from bench.scale.rounds import (
 )
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
-from splitter.core.labels_annotations import ownership_mark_value
+from splitter.core.labels_annotations.label import ownership_mark_value
 from splitter.core.model import Policy, Pool
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads

@@ -17,6 +17,7 @@ from splitter.core.actions import (
     EnsureSplit,
     EvictPod,
     PlaceOrdinals,
+    SetBudget,
 )
 from splitter.core.desired import NodePresets
 from splitter.core.handover import Step
@@ -207,6 +208,14 @@ class TestTaking:
 
 class TestKeeping:
     """What a decision becomes."""
+
+    def test_writes_no_budget(self) -> None:
+        """Neither at rest nor for a doomed member, which is moved by eviction."""
+        doomed = members({4: one(4, on_spot=True, node_status=NodeStatus.DOOMED)})
+        for pods in (members(), doomed):
+            result = planned(seen(pods, published=(0, 1, 2), budgets=()))
+            assert result.guard == ""
+            assert SetBudget not in map(type, result.actions)
 
     def test_at_rest_nothing_is_written(self) -> None:
         """And the counts are those of the policy."""

@@ -14,7 +14,8 @@ from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
-from splitter.core.labels_annotations import parse_saved, saved_value, source_of_split, split_name
+from splitter.core.labels_annotations import source_of_split, split_name
+from splitter.core.labels_annotations.saved import parse_saved, saved_value
 from splitter.core.model import (
     Mode,
     NodeStatus,
