@@ -13,8 +13,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_GRACE,
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_SOAK,
-    Level,
 )
+from splitter.core.labels_annotations.policy import Level
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool
 from splitter.core.packed import packed
 from splitter.core.plan import Rules
