@@ -183,8 +183,8 @@ def with_learned(
         lives_s = _STARTS_SOAK * quantile(starts.spot.start_s, _MOST)
         soak_s = max(soak_s, min(LONGEST_SOAK_S, _stepped(lives_s, _SOAK_STEP_S)))
     longer = {ANNOTATION_GRACE: grace_s > policy.grace_s, ANNOTATION_SOAK: soak_s > policy.soak_s}
-    told = {name: Level.LEARNED for name, is_longer in longer.items() if is_longer}
-    return replace(policy, grace_s=grace_s, soak_s=soak_s), {**levels, **told}
+    grown = {name: Level.LEARNED for name, is_longer in longer.items() if is_longer}
+    return replace(policy, grace_s=grace_s, soak_s=soak_s), {**levels, **grown}
 
 
 def gap_note(replicas: int, on_demand: int, starts: StartTimes) -> Note | None:
