@@ -9,15 +9,37 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from builders import observation
 from splitter import __version__
 from splitter.cli import VERBS, app
 from splitter.cli.exits import Exit
-from splitter.cli.plan import fitted
+from splitter.cli.plan import fitted, lines_of
 from splitter.cli.target import Target, target_of
+from splitter.core.handover import Step
+from splitter.core.model import Note, Policy
 from splitter.core.names import Key
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason, State
+from splitter.reconciler.preview import Preview
 
 RUN = CliRunner()
 ROOT = Path(__file__).resolve().parent.parent
+
+
+class TestAPlanInWords:
+    """What `splitter plan` says of one workload."""
+
+    def test_has_its_advice(self) -> None:
+        """Marked as what people should know; it is nothing that would be written."""
+        advice = Note(Reason.NOTICE_TOO_SHORT, "pods need 300 s, the notice is 30 s")
+        planned = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"), advice=(advice,))
+        preview = Preview(observation(), PolicyInForce(Policy(), (), {}, valid=True), planned)
+        assert lines_of(preview) == [
+            "shop/web  Steady",
+            "  as wanted (Balanced)",
+            "  ! pods need 300 s, the notice is 30 s (NoticeTooShort)",
+            "  would write nothing",
+        ]
 
 
 class TestTheTarget:

@@ -212,6 +212,24 @@ class TestTheExplanation:
             "Policy in force",
         ]
 
+    def test_tells_the_starts_and_what_a_loss_leaves(self) -> None:
+        """By pool, and the gap where a start outlasts the notice."""
+        starts = {
+            "until": "2026-11-21T14:00:00Z",
+            "noticeSeconds": 120,
+            "onDemand": {"startSeconds": [280, 300, 290], "nodeSeconds": [0, 90, 60]},
+            "spot": {"startSeconds": [31]},
+        }
+        lines = explained(split(starts=starts))
+        at = lines.index("Starts")
+        assert lines[at + 1 : at + 6] == [
+            "  on-demand  half of the last 3 within 290 s, all within 300 s; a node took 60 to 90 s",
+            "  spot       half of the last 1 within 31 s, all within 31 s",
+            "  ! pods need 360 s, the notice is 120 s: a loss of all spot leaves 4 of 10 for",
+            "    240 s; splitter.io/on-demand-base 6 would leave 6 (NoticeTooShort)",
+            "",
+        ]
+
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
         """What is written now cannot be read."""
         bad = split(policyFrom={"onDemandBase": "LastGood"}, conditions=[condition("PolicyValid", "False")])

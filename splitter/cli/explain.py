@@ -26,6 +26,7 @@ from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.start_times import gap_note, quantile
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
@@ -108,6 +109,7 @@ def explained(split: Json) -> list[str]:
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
     lines += _section("Spot", _spot(status.rebalance))
+    lines += _section("Starts", _starts(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
 
@@ -154,6 +156,21 @@ def _spot(state: RebalanceState) -> Iterator[str]:
         yield f"  flapping: replicas are trusted after {state.soak_s:.0f} s instead of the policy's soak"
     if state.short_since is not None:
         yield f"  short since {_time(state.short_since)}"
+
+
+def _starts(status: SplitStatus) -> Iterator[str]:
+    """Say what was learned of its starts, and what that leaves of it when all of spot goes."""
+    starts = status.starts
+    for name, pool in (("on-demand", starts.on_demand), ("spot", starts.spot)):
+        if pool.start_s:
+            half, most = quantile(pool.start_s, 0.5), max(pool.start_s)
+            nodes = (
+                f"; a node took {quantile(pool.node_s, 0.5)} to {max(pool.node_s)} s" if pool.node_s else ""
+            )
+            seen = f"half of the last {len(pool.start_s)} within {half} s, all within {most} s"
+            yield f"  {name:<10} {seen}{nodes}"
+    if (gap := gap_note(status.desired, status.on_demand.wanted, starts)) is not None:
+        yield from _wrapped(f"{gap.message} ({gap.reason})", "  ! ", "    ")
 
 
 def _faults(status: SplitStatus) -> Iterator[str]:

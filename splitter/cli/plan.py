@@ -64,7 +64,9 @@ def plan(
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None  # what is piped is whole
     for one in previews:
-        typer.echo("\n".join(line for whole in map(printable, _lines(one)) for line in fitted(whole, width)))
+        typer.echo(
+            "\n".join(line for whole in map(printable, lines_of(one)) for line in fitted(whole, width))
+        )
     if not previews:
         typer.echo("no workload is labelled or split here")
 
@@ -73,7 +75,7 @@ async def lines_of_plan(cluster: Cluster, key: Key) -> list[str]:
     """Return what is said of one workload, printable. Raises ApiError, SplitterError."""
     target = Target(key.namespace, key.name, key.kind)
     previews = await _look(target, replace(cluster, selector=None))
-    return [printable(line) for one in previews for line in _lines(one)] or [f"{target.words} is not there"]
+    return [printable(line) for one in previews for line in lines_of(one)] or [f"{target.words} is not there"]
 
 
 async def _look(target: Target, cluster: Cluster) -> list[Preview]:
@@ -105,6 +107,7 @@ def _plain(one: Preview) -> dict[str, Any]:
         "reason": one.plan.verdict.reason.value,
         "message": one.plan.verdict.message,
         "wanted": {"onDemand": one.plan.wanted_on_demand, "spot": one.plan.wanted_spot},
+        "advice": [note.message for note in one.plan.advice],
         "objection": one.plan.objection.message if one.plan.objection else "",
         "unrehearsed": one.without_dry_run,
         "problems": [problem.message for problem in one.in_force.problems],
@@ -113,7 +116,8 @@ def _plain(one: Preview) -> dict[str, Any]:
     }
 
 
-def _lines(one: Preview) -> list[str]:
+def lines_of(one: Preview) -> list[str]:
+    """Return what is said of one workload, its advice included."""
     lines = [
         f"{one.observed.key}  {one.plan.state}{_SUPPOSED if one.supposed else ''}",
         f"  {one.plan.verdict.message} ({one.plan.verdict.reason})",
@@ -121,6 +125,7 @@ def _lines(one: Preview) -> list[str]:
     lines += [f"  ! {problem.message}" for problem in one.in_force.problems]
     if one.plan.objection is not None:
         lines.append(f"  ! {one.plan.objection.message} ({one.plan.objection.reason})")
+    lines += [f"  ! {note.message} ({note.reason})" for note in one.plan.advice]
     if one.without_dry_run:
         lines.append(f"  ? not tried in a dry run with these credentials: {one.without_dry_run}")
     lines += [f"  {member}" for member in one.plan.outlook]

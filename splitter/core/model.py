@@ -137,6 +137,7 @@ class PodView:
     hinted: bool = False  # its node may be about to go: the pod holds its place but earns no return
     ready_since: datetime | None = None
     unready_since: datetime | None = None  # bound, and not ready since
+    bound_since: datetime | None = None
     trouble: Trouble | None = None  # of a pod that is not ready: what kubelet or scheduler say
     created: datetime | None = None
     terminating: bool = False
@@ -146,6 +147,7 @@ class PodView:
     signal: str = ""
     deadline: datetime | None = None
     notice_s: float | None = None  # of a doomed node: from its notice to its end, where no deadline is told
+    usual_notice_s: float | None = None  # of any node: how long its provider's notice would last
     termination_s: int = 30  # terminationGracePeriodSeconds: what it is given to end
     ordinal: int | None = None  # of a StatefulSet's
     born: Pool | None = None  # for which pool the admission policy made it, in placement mode

@@ -25,7 +25,8 @@ from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Tuning
-from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.split_status import RebalanceState, SplitStatus, StartTimes
+from splitter.core.split_status.starts import NOTHING_LEARNED
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
@@ -58,6 +59,7 @@ class PolicyInForce:
     good_annotations: Mapping[str, str]
     valid: bool  # what is written now is what is in force
     levels: Mapping[str, Level] = field(default_factory=dict)  # by annotation: where its value comes from
+    starts: StartTimes = NOTHING_LEARNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from splitter.core.model import (
 from splitter.core.placement import table as placement_table
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State
+from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
@@ -52,8 +53,15 @@ from splitter.core.twins.retries import retried
 def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
     """Return the policy that counts now: what the annotations say, else the last good one, else the defaults.
 
-    Bad input never moves anything: a source that is split keeps its last good policy.
+    Bad input never moves anything: a source that is split keeps its last good policy. A grace or a soak that
+    nobody has written follows what was learned of its starts.
     """
+    in_force, starts = _policy_written(observed, defaults), learned(observed)
+    policy, levels = with_learned(in_force.policy, in_force.levels, starts)
+    return replace(in_force, policy=policy, levels=levels, starts=starts)
+
+
+def _policy_written(observed: Observation, defaults: Policy) -> PolicyInForce:
     annotations = observed.source.annotations if observed.source else {}
     defaults = defaults_for(observed.key.kind, defaults)
     parsed = parse_policy(annotations, defaults, observed.namespace_annotations)
@@ -134,7 +142,12 @@ def plan(
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)
     planned = in_part(planned if large is None else held_as_it_is(planned, large))
-    planned = with_troubles(observed, as_written(planned, observed, planned.actions), this.policy.grace_s)
+    planned = as_written(planned, observed, planned.actions)
+    planned = with_troubles(observed, planned, this.policy.grace_s, in_force.starts)
+    if step in {Step.RUN, Step.PLACE, Step.CONSIDER} and planned.state is not State.REFUSED:
+        base = base_replicas(source.replicas, this.policy)
+        gap = gap_note(source.replicas, base, in_force.starts)
+        planned = replace(planned, advice=(*planned.advice, *((gap,) if gap is not None else ())))
     if step in {Step.RUN, Step.PLACE}:
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))

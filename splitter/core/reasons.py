@@ -47,6 +47,7 @@ class Reason(StrEnum):
     ON_DEMAND_DOOMED = "OnDemandDoomed"
     ON_DEMAND_SHORT = "OnDemandShort"
     ON_DEMAND_CAPPED = "OnDemandCapped"
+    NOTICE_TOO_SHORT = "NoticeTooShort"
     CONTROL_PLANE_VIEW = "ControlPlaneView"
     QUORUM_HELD = "QuorumHeld"
     WAITING_FOR_ROOM = "WaitingForRoom"

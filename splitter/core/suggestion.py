@@ -30,9 +30,8 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules
 from splitter.core.planner import policy_in_force
-
-LONGEST_START_S = 3600.0
-"""A pod that was Ready later than this had become unready in between: that is no start."""
+from splitter.core.split_status.starts import LONGEST_START_S
+from splitter.core.start_times import gap_base
 
 _DIVISION = (
     ANNOTATION_ON_DEMAND_BASE,
@@ -200,19 +199,6 @@ def kept_by(budget: BudgetView, replicas: int) -> int:
     if (match := _PERCENT.fullmatch(budget.says)) is None:
         return 0
     return min(replicas, ceil(int(match[1]) * replicas / 100))
-
-
-def gap_base(replicas: int, start_s: float, notice_s: float) -> int:
-    """Return how many replicas on on-demand cover what the notice does not: its share of a start.
-
-    Never more than a majority: beyond that spot is hardly worth having.
-
-    >>> gap_base(6, 60.0, 30.0), gap_base(6, 30.0, 30.0), gap_base(6, 600.0, 30.0)
-    (3, 0, 4)
-    """
-    if start_s <= notice_s:
-        return 0
-    return min(replicas // 2 + 1, ceil(replicas * (start_s - notice_s) / start_s))
 
 
 def _choice(

@@ -6,7 +6,7 @@ changes, so that one trouble is one Event.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -23,6 +23,8 @@ from splitter.core.model import (
 )
 from splitter.core.plan import Plan
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status.starts import NOTHING_LEARNED, StartTimes
+from splitter.core.start_times import slowest_s
 
 # What replicas do, and what to do about it. In the order in which the gravest is named first.
 _SAID: Mapping[Reason, tuple[str, str]] = {
@@ -78,10 +80,19 @@ _OUTRANKED = frozenset(
 )
 
 
-def with_troubles(observed: Observation, plan: Plan, grace_s: float) -> Plan:
-    """Return the plan with what is wrong with the replicas; a verdict that writes nothing says so as well."""
-    notes = troubles(observed, grace_s)
-    due = [one for one in (_next_due_s(observed, grace_s), plan.requeue_after_s) if one is not None]
+def with_troubles(
+    observed: Observation, plan: Plan, grace_s: float, starts: StartTimes = NOTHING_LEARNED
+) -> Plan:
+    """Return the plan with what is wrong with the replicas; a verdict that writes nothing says so as well.
+
+    Who has a node is not called stuck before it takes longer than any replica there that was seen to start.
+    """
+    notes = troubles(observed, grace_s, starts)
+    due = [
+        one
+        for one in (_next_due_s(observed, _Limits(grace_s, starts)), plan.requeue_after_s)
+        if one is not None
+    ]
     plan = replace(plan, troubles=notes, requeue_after_s=min(due, default=None))
     if not notes or plan.actions or plan.verdict.reason is notes[0].reason:
         return plan
@@ -94,18 +105,33 @@ def with_troubles(observed: Observation, plan: Plan, grace_s: float) -> Plan:
     return replace(plan, verdict=verdict, state=state)
 
 
-def troubles(observed: Observation, grace_s: float) -> tuple[Note, ...]:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How long a replica may wait before that is a trouble."""
+
+    grace_s: float
+    starts: StartTimes
+
+    def of(self, pod: PodView) -> float:
+        """Return the seconds: for a node the grace, then at least the longest start that was seen."""
+        if pod.node_status is NodeStatus.UNBOUND:
+            return self.grace_s
+        return max(self.grace_s, slowest_s(self.starts, on_spot=pod.on_spot))
+
+
+def troubles(observed: Observation, grace_s: float, starts: StartTimes = NOTHING_LEARNED) -> tuple[Note, ...]:
     """Return one sentence a holder and cause, the gravest first; empty when only nodes are missing."""
+    limits = _Limits(grace_s, starts)
     notes: list[tuple[int, Note]] = []
     for twin in observed.twins:
-        notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, grace_s)
+        notes += _of_holder(twin.name, twin.replica_sets, twin.excluded, observed.now, limits)
     for parked in observed.attached_as(Attachment.PARKED):
-        notes += _of_holder(parked.name, [parked], None, observed.now, grace_s)
+        notes += _of_holder(parked.name, [parked], None, observed.now, limits)
     return tuple(note for _, note in sorted(notes, key=lambda one: one[0]))
 
 
 def _of_holder(
-    name: str, sets: Sequence[ReplicaSetView], excluded: Trouble | None, now: datetime, grace_s: float
+    name: str, sets: Sequence[ReplicaSetView], excluded: Trouble | None, now: datetime, limits: _Limits
 ) -> Iterator[tuple[int, Note]]:
     pods = [pod for rs in sets for pod in rs.pods if pod.counts]
     refused = sum(rs.refused for rs in sets)
@@ -113,7 +139,7 @@ def _of_holder(
     for rs in sets:
         if rs.refused and rs.refusal is not None:
             yield _rank(rs.refusal), _note(name, rs.refusal, f"{refused} of {total}", "")
-    ill = [(trouble, pod.name) for pod in pods if (trouble := _trouble(pod, excluded, now, grace_s))]
+    ill = [(trouble, pod.name) for pod in pods if (trouble := _trouble(pod, excluded, now, limits.of(pod)))]
     ill.sort(key=lambda one: (_rank(one[0]), one[1]))
     for _, group in groupby(ill, key=lambda one: one[0].reason):
         same = list(group)
@@ -131,29 +157,29 @@ def _note(holder: str, trouble: Trouble, count: str, example: str) -> Note:
     return Note(trouble.reason, message, warning=True, about=f"{holder}: {trouble.detail}")
 
 
-def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, grace_s: float) -> Trouble | None:
-    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the grace."""
+def _trouble(pod: PodView, excluded: Trouble | None, now: datetime, limit_s: float) -> Trouble | None:
+    """Return what is wrong with one replica: what the kubelet says at once, what may pass after the limit."""
     if pod.node_status is NodeStatus.SOUND and pod.ready_since is None:
         if pod.trouble is not None:
             return pod.trouble
         since = pod.unready_since
-        if since is not None and seconds_between(since, now) > grace_s:
+        if since is not None and seconds_between(since, now) > limit_s:
             return Trouble(Reason.NOT_READY, f"since {since.astimezone(UTC):%H:%M:%SZ}")
     if pod.node_status is NodeStatus.UNBOUND:
         waits_since = pod.unschedulable_since or (pod.created if is_hindered(pod) else None)
-        if waits_since is not None and seconds_between(waits_since, now) > grace_s:
+        if waits_since is not None and seconds_between(waits_since, now) > limit_s:
             return pod.trouble or excluded
     return None
 
 
-def _next_due_s(observed: Observation, grace_s: float) -> float | None:
-    """Return when a replica that has no trouble yet will have waited for the grace: no event tells us."""
-    waited = [
-        seconds_between(since, observed.now)
+def _next_due_s(observed: Observation, limits: _Limits) -> float | None:
+    """Return when a replica that has no trouble yet will have waited for its limit: no event tells us."""
+    left = [
+        limits.of(pod) - seconds_between(since, observed.now)
         for twin in observed.twins
         for pod in twin.pods
         if pod.counts and pod.ready_since is None
         for since in (pod.unready_since, pod.created if is_hindered(pod) else None)
         if since is not None
     ]
-    return min((grace_s - one + 1.0 for one in waited if one <= grace_s), default=None)
+    return min((one + 1.0 for one in left if one >= 0), default=None)

@@ -5,6 +5,7 @@ differs. Everything is decided elsewhere: here pods are counted, and what is sai
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from splitter.core.conditions import conditions
@@ -12,7 +13,15 @@ from splitter.core.labels_annotations.reported import levels_of, values_of
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, TwinView
 from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
-from splitter.core.split_status import DECISIONS_MAX, TEXT_MAX, PastDecision, PoolCounts, SplitStatus, Usage
+from splitter.core.split_status import (
+    DECISIONS_MAX,
+    TEXT_MAX,
+    PastDecision,
+    PoolCounts,
+    SplitStatus,
+    Usage,
+)
+from splitter.core.split_status.starts import NOTHING_LEARNED
 from splitter.core.split_status.usage import begun
 from splitter.core.twins import write_conflicts
 from splitter.core.usage import held
@@ -28,7 +37,8 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     policy = values_of(in_force.policy)
     stateful = source if source is not None and source.stateful is not None else None
     decided = plan.rebalance if written else None
-    return SplitStatus(
+    taken = observed.split is not None and observed.split.takes_over
+    status = SplitStatus(
         observed_generation=observed.split.generation if observed.split else 0,
         source_generation=source.generation if source else 0,
         state=plan.state.value,
@@ -46,6 +56,9 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         ),
         decisions=_decisions(before.decisions, plan.notes if written else (), observed.now),
         usage=_usage(observed, plan),
+        starts=in_force.starts
+        if observed.split is not None and observed.split.takes_over
+        else NOTHING_LEARNED,
         guard=plan.guard or (before.guard if observed.twins else ""),
         nodes=going(observed),
         rebalance=decided or remembered(plan, observed).rebalance,
@@ -56,6 +69,10 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         conflicting_writer=writer,
         conflict=conflict,
     )
+    # A start that was seen is alone no reason for a write.
+    if status.starts != before.starts and replace(status, starts=before.starts).to_json() == before.to_json():
+        return before
+    return status
 
 
 def _usage(observed: Observation, plan: Plan) -> Usage | None:

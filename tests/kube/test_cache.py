@@ -169,6 +169,22 @@ class TestNamesUsedAgain:
         view = self.seen("2026-01-05T08:00:00Z")
         assert (view.node_status, view.vanished, view.successor) == (NodeStatus.SOUND, False, "")
 
+    @pytest.mark.parametrize(("provider", "notice_s"), [("aws:///eu/i-1", 120.0), ("", 30.0)])
+    def test_a_pod_tells_when_it_was_bound_and_how_long_a_notice_lasts(
+        self, provider: str, notice_s: float
+    ) -> None:
+        """For what is learned of starts, while nothing is wrong with its node."""
+        result = cache()
+        result.nodes.upsert({**spot_node("spot-a", 10), "spec": {"providerID": provider}})
+        raw = pod_on("spot-a", "a", 9)
+        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-05T08:00:00Z"}
+        raw["status"] = {"conditions": [bound]}
+        result.pods.upsert(raw)
+        [record] = result.pods.values()
+        view = Observer(None, result)._pod(record, NOW)  # type: ignore[arg-type] # noqa: SLF001
+        assert view.bound_since == datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+        assert (view.usual_notice_s, view.notice_s) == (notice_s, None)
+
 
 class TestNodesThatRegisterAnew:
     """`kubectl delete node`, then a kubelet that is started again: the same machine, or another one."""

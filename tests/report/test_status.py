@@ -13,7 +13,7 @@ from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, 
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import RebalanceState, SplitStatus
+from splitter.core.split_status import PoolStarts, RebalanceState, SplitStatus, StartTimes
 from splitter.core.stateful import StatefulView
 from splitter.report.status import build
 
@@ -369,7 +369,8 @@ class TestPolicy:
             rebalance=RebalanceState(lost=True),
             guard="web-guard",
         )
-        status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}))
+        starts = StartTimes(NOW, 30, PoolStarts((1,), (2,)), PoolStarts((3,), (4,)))
+        status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}, starts=starts))
 
         def unknown(value: object, known: dict[str, Any], path: str) -> list[str]:
             if isinstance(value, list):
@@ -435,3 +436,38 @@ class TestPlacement:
         assert result["spot"] == {"wanted": 3, "spec": 2, "ready": 1, "doomed": 0, "pending": 1}
         assert (result["ready"], result["cover"]) == (4, 1)
         assert conditions(result)["SpotAvailable"]["message"] == "1 of 3 wanted spot replicas are available"
+
+
+class TestStarts:
+    """How long its pods take to start: kept, and never the reason for a write."""
+
+    STARTED = pod("a", bound_since=ago(500), created=ago(500), ready_since=ago(470))
+
+    def shown(self, status: dict[str, Any], *, ready: int = 4, takes_over: bool = True) -> dict[str, Any]:
+        """Build the status that follows on one, when a pod was seen to start."""
+        on_demand = twin(Pool.ON_DEMAND, [self.STARTED, *pods(ready)])
+        kept = replace(split(takes_over=takes_over), status=SplitStatus.from_json(status))
+        seen = observation(source(10), split=kept, on_demand=on_demand)
+        return show(None, seen, policy_in_force(seen, Policy()))
+
+    def test_are_written_beside_what_is_written_anyway(self) -> None:
+        """As the Split keeps them."""
+        assert self.shown({})["starts"] == {
+            "until": "2026-01-05T09:51:40Z",
+            "onDemand": {"startSeconds": [30], "nodeSeconds": [0]},
+        }
+
+    def test_alone_are_not_written(self) -> None:
+        """What else is to be said is said already: the status stays as it is, until that changes."""
+        status = self.shown({})
+        before = {**status, "starts": {"until": "2026-01-05T08:00:00Z", "spot": {"startSeconds": [7]}}}
+        assert self.shown(before) == before
+        without = {field: value for field, value in status.items() if field != "starts"}
+        assert "starts" not in self.shown(without)
+        after_more = self.shown(before, ready=5)
+        assert after_more["starts"]["onDemand"] == {"startSeconds": [30], "nodeSeconds": [0]}
+        assert after_more["starts"]["spot"] == {"startSeconds": [7]}
+
+    def test_of_what_is_only_refused_are_not_kept(self) -> None:
+        """Its Split reports, and counts nothing."""
+        assert "starts" not in self.shown({}, takes_over=False)

@@ -45,6 +45,8 @@ class Level(StrEnum):
     SOURCE = "Source"
     NAMESPACE = "Namespace"
     DEFAULT = "Default"
+    LEARNED = "Learned"
+    """A default that follows what was seen of this workload's starts."""
     LAST_GOOD = "LastGood"
     """What is written now cannot be read: as it was written before."""
 

@@ -58,13 +58,14 @@ ROWS: Final = (
         keys.ANNOTATION_GRACE,
         words.GRACE,
         "how long a shortage of spot may last before on-demand covers it (a notice or a loss is covered at"
-        " once)",
+        " once); the default is longer, 10m at most, where its spot nodes were seen to take longer",
         f"{_DEFAULT.grace_s:.0f}s",
     ),
     _Row(
         keys.ANNOTATION_SOAK,
         words.SOAK,
-        "how long spot must have been ready before cover goes; doubles to one hour while spot flaps",
+        "how long spot must have been ready before cover goes; doubles to one hour while spot flaps;"
+        " the default is longer, 1h at most, where three starts of its pods take longer",
         f"{_DEFAULT.soak_s / 60:.0f}m",
     ),
     _Row(

@@ -31,6 +31,7 @@ _ORIGINS: Final = {
     Level.SOURCE: "on the workload",
     Level.NAMESPACE: "on the Namespace",
     Level.DEFAULT: "default",
+    Level.LEARNED: "default, as learned from its starts",
     Level.LAST_GOOD: "last good annotation",
 }
 

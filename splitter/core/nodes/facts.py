@@ -122,6 +122,8 @@ class NodeState:
     """When it goes at the latest, where somebody said so."""
     notice_s: float | None = None
     """Of a doomed node: how long its provider's notice lasts; None while nobody takes the machine away."""
+    usual_notice_s: float | None = None
+    """How long its provider's notice would last, whether it goes or not."""
     voluntary: bool = False
     """Somebody's choice, not a reclaim: replaced all the same, but no reason to distrust spot."""
     machine: str = ""

@@ -128,6 +128,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         name=facts.name,
         uid=facts.uid,
         machine=facts.machine,
+        usual_notice_s=_notice_s(facts),
         capacity=capacity,
         spot_labels=spot_labels(facts.labels, presets) if capacity is CapacityClass.SPOT else (),
         contradiction=contradiction(facts.labels, facts.taints, presets),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from splitter.core.split_status.rebalance_state import RebalanceState, Restart
+from splitter.core.split_status.starts import PoolStarts, StartTimes
 from splitter.core.split_status.usage import Usage
 from splitter.core.split_status.values import (
     NEVER,
@@ -40,10 +41,12 @@ __all__ = [
     "GoingNode",
     "PastDecision",
     "PoolCounts",
+    "PoolStarts",
     "RebalanceState",
     "Restart",
     "Scalar",
     "SplitStatus",
+    "StartTimes",
     "Usage",
 ]
 
@@ -144,6 +147,8 @@ class SplitStatus(Kept):
     conditions: tuple[Condition, ...] = kept("conditions", listed(_condition, _CONDITIONS_MAX), always=True)
     decisions: tuple[PastDecision, ...] = kept("decisions", listed(_decision, DECISIONS_MAX), always=True)
     usage: Usage | None = kept("usage", Usage.from_json, Usage.to_json)
+    starts: StartTimes = kept("starts", StartTimes.from_json)
+    """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", text)
     nodes: tuple[GoingNode, ...] = kept("nodes", listed(_going_node, NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)

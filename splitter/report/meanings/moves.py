@@ -163,6 +163,14 @@ REBALANCING: Final = {
         "`splitter.io/on-demand-max` keeps on-demand from replacing all missing spot replicas.",
         "Raise it, if the service needs all its replicas.",
     ),
+    Reason.NOTICE_TOO_SHORT: Meaning(
+        "Normal",
+        (
+            "Its pods take longer to start than the notice of spot nodes lasts: when all of spot goes at "
+            "once, so many replicas are missing for so long."
+        ),
+        "A larger `splitter.io/on-demand-base`, or pods that start faster; nothing where it is harmless.",
+    ),
     Reason.CONTROL_PLANE_VIEW: Meaning(
         "Warning",
         (

@@ -18,9 +18,11 @@ from splitter.core.split_status import (
     GoingNode,
     PastDecision,
     PoolCounts,
+    PoolStarts,
     RebalanceState,
     Restart,
     SplitStatus,
+    StartTimes,
 )
 from splitter.core.split_status.usage import begun
 
@@ -42,6 +44,7 @@ FULL = SplitStatus(
     conditions=(Condition("Ready", "False", "SpotInterrupted", "7 of 10", NOON, 3),),
     decisions=(PastDecision(NOON, "SpotInterrupted", "scale on-demand 4 -> 7 (+3): why"),),
     usage=begun(NOON),
+    starts=StartTimes(NOON, 120, PoolStarts((30, 40), (0, 90)), PoolStarts((31,), ())),
     guard="web: 7 pods",
     nodes=(GoingNode("a", "Doomed", 3, "taint x", NOON), GoingNode("b", "Lost", 1, "condition Ready=False")),
     rebalance=RebalanceState(
