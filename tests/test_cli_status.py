@@ -89,7 +89,7 @@ def split(name: str = "web", namespace: str = "shop", **status: object) -> dict[
     return values
 
 
-def told(one: dict[str, Any]) -> list[str]:
+def lines_of(one: dict[str, Any]) -> list[str]:
     """Explain a Split."""
     return explained(key_of(one), status_of(one))
 
@@ -171,7 +171,7 @@ class TestTheExplanation:
 
     def test_is_told_from_what_is_to_why(self) -> None:
         """State, counts, policy with its levels, what is wrong, what was decided."""
-        assert told(split()) == [
+        assert lines_of(split()) == [
             "shop/web  Moving  SpotInterrupted",
             "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas are on doomed nodes",
             "",
@@ -211,7 +211,7 @@ class TestTheExplanation:
     def test_leaves_out_what_is_as_it_should_be(self) -> None:
         """No loss, no fault, no decision: no such section."""
         calm = split(conditions=[condition("Eligible", "True")], nodes=[], rebalance={}, decisions=[])
-        assert [line for line in told(calm) if line and not line.startswith(" ")] == [
+        assert [line for line in lines_of(calm) if line and not line.startswith(" ")] == [
             "shop/web  Moving  SpotInterrupted",
             "Replicas",
             "Policy in force",
@@ -220,14 +220,14 @@ class TestTheExplanation:
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
         """What is written now cannot be read."""
         bad = split(policyFrom={"onDemandBase": "LastGood"}, conditions=[condition("PolicyValid", "False")])
-        lines = told(bad)
+        lines = lines_of(bad)
         assert "  on-demand-base  2      last good annotation" in lines
         assert "  PolicyValid is False since 2026-11-21 14:10:00: SpotInterrupted" in lines
 
     def test_says_what_to_do(self) -> None:
         """The remedy of the reference beside what is not as it should be."""
         image = {**condition("PodsHealthy", "False", "1 replica"), "reason": "ImagePullFailed"}
-        assert told(split(conditions=[image]))[-7:-3] == [
+        assert lines_of(split(conditions=[image]))[-7:-3] == [
             "  PodsHealthy is False since 2026-11-21 14:10:00: ImagePullFailed",
             "    1 replica",
             "    -> Correct the image, or the pull secret.",
@@ -237,13 +237,13 @@ class TestTheExplanation:
     def test_wraps_long_sentences(self) -> None:
         """80 columns, indented; a long word stays whole, to be copied."""
         word = "x" * 90
-        lines = told(split(message=f"{'word ' * 40}{word}"))
+        lines = lines_of(split(message=f"{'word ' * 40}{word}"))
         assert f"  {word}" in lines
         assert max(len(line) for line in lines if word not in line) <= 80
 
     def test_of_a_split_without_a_report_says_so(self) -> None:
         """A Split just created."""
-        assert told({"metadata": {"name": "web", "namespace": "shop"}}) == [
+        assert lines_of({"metadata": {"name": "web", "namespace": "shop"}}) == [
             "shop/web: nothing is reported yet; is the controller running?"
         ]
 
@@ -252,7 +252,7 @@ class TestTheExplanation:
     )
     def test_survives_a_broken_status(self, broken: dict[str, Any]) -> None:
         """Anyone may have edited it."""
-        assert told(split(**broken))[0] == "shop/web  Moving  SpotInterrupted"
+        assert lines_of(split(**broken))[0] == "shop/web  Moving  SpotInterrupted"
 
 
 _NAMED = {"cluster": "c", "user": "u"}
@@ -413,7 +413,7 @@ class TestWithACluster:
         """The Split and the source's own annotations."""
         invoked = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
         assert invoked.exit_code == 0
-        assert invoked.stdout.splitlines() == told(SPLIT)
+        assert invoked.stdout.splitlines() == lines_of(SPLIT)
 
     def test_explain_says_why_there_is_nothing(self) -> None:
         """Not labelled, or not there: exit code 3."""
