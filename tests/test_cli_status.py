@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.cli.explain import explained
-from splitter.cli.splits import cells, key_of, table
+from splitter.cli.splits import cells, key_of, status_of, table
 from splitter.cli.status import fitted
 from splitter.core.names import Key
 
@@ -87,6 +87,11 @@ def split(name: str = "web", namespace: str = "shop", **status: object) -> dict[
     values["spec"]["source"]["name"] = name
     values["status"].update(status)
     return values
+
+
+def lines_of(one: dict[str, Any]) -> list[str]:
+    """Explain a Split."""
+    return explained(key_of(one), status_of(one))
 
 
 class TestTheTable:
@@ -166,7 +171,7 @@ class TestTheExplanation:
 
     def test_is_told_from_what_is_to_why(self) -> None:
         """State, counts, policy with its levels, what is wrong, what was decided."""
-        assert explained(split()) == [
+        assert lines_of(split()) == [
             "shop/web  Moving  SpotInterrupted",
             "  scale on-demand 4 -> 7 (+3): 3 of 6 spot replicas are on doomed nodes",
             "",
@@ -206,7 +211,7 @@ class TestTheExplanation:
     def test_leaves_out_what_is_as_it_should_be(self) -> None:
         """No loss, no fault, no decision: no such section."""
         calm = split(conditions=[condition("Eligible", "True")], nodes=[], rebalance={}, decisions=[])
-        assert [line for line in explained(calm) if line and not line.startswith(" ")] == [
+        assert [line for line in lines_of(calm) if line and not line.startswith(" ")] == [
             "shop/web  Moving  SpotInterrupted",
             "Replicas",
             "Policy in force",
@@ -233,14 +238,14 @@ class TestTheExplanation:
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
         """What is written now cannot be read."""
         bad = split(policyFrom={"onDemandBase": "LastGood"}, conditions=[condition("PolicyValid", "False")])
-        lines = explained(bad)
+        lines = lines_of(bad)
         assert "  on-demand-base  2      last good annotation" in lines
         assert "  PolicyValid is False since 2026-11-21 14:10:00: SpotInterrupted" in lines
 
     def test_says_what_to_do(self) -> None:
         """The remedy of the reference beside what is not as it should be."""
         image = {**condition("PodsHealthy", "False", "1 replica"), "reason": "ImagePullFailed"}
-        assert explained(split(conditions=[image]))[-7:-3] == [
+        assert lines_of(split(conditions=[image]))[-7:-3] == [
             "  PodsHealthy is False since 2026-11-21 14:10:00: ImagePullFailed",
             "    1 replica",
             "    -> Correct the image, or the pull secret.",
@@ -250,13 +255,13 @@ class TestTheExplanation:
     def test_wraps_long_sentences(self) -> None:
         """80 columns, indented; a long word stays whole, to be copied."""
         word = "x" * 90
-        lines = explained(split(message=f"{'word ' * 40}{word}"))
+        lines = lines_of(split(message=f"{'word ' * 40}{word}"))
         assert f"  {word}" in lines
         assert max(len(line) for line in lines if word not in line) <= 80
 
     def test_of_a_split_without_a_report_says_so(self) -> None:
         """A Split just created."""
-        assert explained({"metadata": {"name": "web", "namespace": "shop"}}) == [
+        assert lines_of({"metadata": {"name": "web", "namespace": "shop"}}) == [
             "shop/web: nothing is reported yet; is the controller running?"
         ]
 
@@ -265,7 +270,7 @@ class TestTheExplanation:
     )
     def test_survives_a_broken_status(self, broken: dict[str, Any]) -> None:
         """Anyone may have edited it."""
-        assert explained(split(**broken))[0] == "shop/web  Moving  SpotInterrupted"
+        assert lines_of(split(**broken))[0] == "shop/web  Moving  SpotInterrupted"
 
 
 _NAMED = {"cluster": "c", "user": "u"}
@@ -426,7 +431,7 @@ class TestWithACluster:
         """The Split and the source's own annotations."""
         invoked = RUN.invoke(app, ["explain", "deploy/web", "-n", "shop"])
         assert invoked.exit_code == 0
-        assert invoked.stdout.splitlines() == explained(SPLIT)
+        assert invoked.stdout.splitlines() == lines_of(SPLIT)
 
     def test_explain_says_why_there_is_nothing(self) -> None:
         """Not labelled, or not there: exit code 3."""

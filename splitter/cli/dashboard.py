@@ -21,7 +21,6 @@ from splitter.cli.plan import lines_of_plan
 from splitter.core.errors import SplitterError
 from splitter.core.names import Key
 from splitter.kube.client import ApiError
-from splitter.kube.packed import unpacked
 from splitter.kube.records import SplitRecord
 from splitter.simulate import Trace, read_trace
 
@@ -84,12 +83,7 @@ async def _run(cluster: Cluster, port: int, trace: Trace | None, *, open_: bool)
 
 def explain_record(record: SplitRecord) -> list[str]:
     """Return what `splitter explain` says of a Split."""
-    key = record.source
-    spec: dict[str, object] = {"source": {"kind": key.kind, "name": key.name}}
-    if record.spec.ordinals is not None:
-        spec["onDemandOrdinals"] = list(record.spec.ordinals)
-    metadata = {"name": record.name, "namespace": record.namespace}
-    return explained({"metadata": metadata, "spec": spec, "status": unpacked(record.status)})
+    return explained(record.source, record.view.status, record.spec.ordinals)
 
 
 async def _plan(cluster: Cluster, key: Key) -> list[str]:

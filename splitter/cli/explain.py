@@ -1,14 +1,14 @@
 """`splitter explain`: shows why a workload is in its state: policy, conditions, last decisions.
 
 Everything comes from the Split; the source is only asked for where there is none.
-`explained` is pure: the JSON of a Split in, lines of text out.
+`explained` is pure: the status of a Split in, lines of text out.
 """
 
 import asyncio
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from itertools import groupby
@@ -23,6 +23,7 @@ from splitter.cli.splits import key_of, read_splits, status_of
 from splitter.cli.target import Target
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.labels_annotations.reported import policy_in_words
+from splitter.core.names import Key
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
@@ -66,7 +67,8 @@ def explain(
     if split is None:
         sys.stderr.write(f"{target.words} {_why_not(target, source)}\n")
         raise typer.Exit(Exit.NOT_SPLIT)
-    typer.echo("\n".join(map(printable, explained(split))))
+    ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
+    typer.echo("\n".join(map(printable, explained(key_of(split), status_of(split), ordinals))))
 
 
 async def _look(target: Target, cluster: Cluster) -> tuple[Json | None, Json | None]:
@@ -95,15 +97,13 @@ def _why_not(target: Target, source: Json | None) -> str:
     return f"is labelled {LABEL_SPLIT}={label}, but no controller has reported on it; is one running?"
 
 
-def explained(split: Json) -> list[str]:
+def explained(key: Key, status: SplitStatus, ordinals: Sequence[int] | None = None) -> list[str]:
     """Return the whole story of one Split, in lines of at most 80 columns where words allow it."""
-    key, status = key_of(split), status_of(split)
     if not status.state:
         return [f"{key}: nothing is reported yet; is the controller running?"]
     lines = [f"{key}  {status.state}  {status.reason or '-'}", *_wrapped(status.message, "  ")]
     lines += _section("Replicas", _replicas(status))
     lines += _section("Nodes that go (UTC)", _nodes(status))
-    ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
     if ordinals is not None:
         born = f"  {spoken(ordinals)} are born on on-demand, the others on spot where they can"
         lines += _section("Ordinals", iter([born]))

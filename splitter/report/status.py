@@ -4,9 +4,10 @@ The reconciler builds it after each reconcile from what was observed and planned
 differs. Everything is decided elsewhere: here pods are counted, and what is said is put together. Pure.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from splitter.core.conditions import conditions
 from splitter.core.labels_annotations.reported import levels_of, values_of
@@ -15,7 +16,9 @@ from splitter.core.plan import Plan, PolicyInForce, remembered
 from splitter.core.reasons import State
 from splitter.core.split_status import (
     DECISIONS_MAX,
+    NODES_MAX,
     TEXT_MAX,
+    GoingNode,
     PastDecision,
     PoolCounts,
     SplitStatus,
@@ -25,7 +28,9 @@ from splitter.core.split_status.starts import NOTHING_LEARNED
 from splitter.core.split_status.usage import begun
 from splitter.core.twins import write_conflicts
 from splitter.core.usage import held
-from splitter.report.nodes import going
+
+_LAST = datetime.max.replace(tzinfo=UTC)
+_STATES = {NodeStatus.DOOMED: "Doomed", NodeStatus.LOST: "Lost"}
 
 
 def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written: bool) -> SplitStatus:
@@ -37,6 +42,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     policy = values_of(in_force.policy)
     stateful = source if source is not None and source.stateful is not None else None
     decided = plan.rebalance if written else None
+    taken = observed.split is not None and observed.split.takes_over
     taken = observed.split is not None and observed.split.takes_over
     status = SplitStatus(
         observed_generation=observed.split.generation if observed.split else 0,
@@ -56,11 +62,9 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         ),
         decisions=_decisions(before.decisions, plan.notes if written else (), observed.now),
         usage=_usage(observed, plan),
-        starts=in_force.starts
-        if observed.split is not None and observed.split.takes_over
-        else NOTHING_LEARNED,
+        starts=in_force.starts if taken else NOTHING_LEARNED,
         guard=plan.guard or (before.guard if observed.twins else ""),
-        nodes=going(observed),
+        nodes=_going(observed),
         rebalance=decided or remembered(plan, observed).rebalance,
         good_annotations=in_force.good_annotations,
         replicas=_counted(observed) if stateful is not None else None,
@@ -141,6 +145,23 @@ def _pool(spec: int, of_pool: Sequence[PodView], wanted: int) -> PoolCounts:
         doomed=sum(1 for pod in pods if pod.node_status is NodeStatus.DOOMED),
         pending=sum(1 for pod in pods if pod.node_status is NodeStatus.UNBOUND),
     )
+
+
+def _going(observed: Observation) -> tuple[GoingNode, ...]:
+    """Return the nodes that are doomed or lost under replicas, the earliest deadline first."""
+    node_status: dict[str, list[PodView]] = defaultdict(list)
+    for replica_set in observed.holders:
+        for pod in replica_set.pods:
+            if pod.counts and pod.node_status in _STATES and pod.node is not None:
+                node_status[pod.node].append(pod)
+    nodes = [_node(name, pods) for name, pods in node_status.items()]
+    return tuple(sorted(nodes, key=lambda node: (node.deadline or _LAST, node.name))[:NODES_MAX])
+
+
+def _node(name: str, pods: list[PodView]) -> GoingNode:
+    first = pods[0]
+    deadline = first.deadline.replace(microsecond=0) if first.deadline is not None else None
+    return GoingNode(name, _STATES[first.node_status], len(pods), first.signal[:TEXT_MAX], deadline)
 
 
 def _decisions(

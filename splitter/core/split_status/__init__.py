@@ -13,15 +13,16 @@ from splitter.core.split_status.rebalance_state import RebalanceState, Restart
 from splitter.core.split_status.starts import PoolStarts, StartTimes
 from splitter.core.split_status.usage import Usage
 from splitter.core.split_status.values import (
-    NEVER,
     TEXT_MAX,
     Kept,
     Scalar,
     instant,
     is_true,
+    items,
     kept,
     listed,
     mapped,
+    maybe_word,
     moment,
     number,
     ordinal,
@@ -53,7 +54,7 @@ __all__ = [
 DECISIONS_MAX = 20
 NODES_MAX = 10
 """So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
-_CONDITIONS_MAX, _WRITE_CONFLICTS_MAX, _POLICY_MAX = 20, 10, 40
+_WRITE_CONFLICTS_MAX, _POLICY_MAX = 10, 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +100,8 @@ class GoingNode(Kept):
     deadline: datetime | None = kept("deadline", instant, whole_seconds)
 
 
-def _going_node(value: object) -> GoingNode | None:
-    node = GoingNode.from_json(value)
-    return node if node.name else None
-
-
-def _decision(value: object) -> PastDecision | None:
-    decision = PastDecision.from_json(value)
-    return decision if decision.at > NEVER else None
-
-
-def _condition(value: object) -> Condition | None:
-    condition = Condition.from_json(value)
-    return condition if condition.type else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+_CONDITIONS = items(Condition, "type", 20)
+_DECISIONS = items(PastDecision, "at", DECISIONS_MAX)
 
 
 def _times(value: tuple[datetime, ...]) -> list[str | None]:
@@ -142,17 +128,17 @@ class SplitStatus(Kept):
     spot: PoolCounts = kept("spot", PoolCounts.from_json, always=True)
     policy: Mapping[str, Scalar] = kept("policy", mapped(scalar, _POLICY_MAX), always=True)
     """The values in force, by field (`labels_annotations.reported`)."""
-    policy_from: Mapping[str, str] = kept("policyFrom", mapped(_text, _POLICY_MAX), always=True)
+    policy_from: Mapping[str, str] = kept("policyFrom", mapped(maybe_word, _POLICY_MAX), always=True)
     """Where each comes from: a `labels_annotations.Level`."""
-    conditions: tuple[Condition, ...] = kept("conditions", listed(_condition, _CONDITIONS_MAX), always=True)
-    decisions: tuple[PastDecision, ...] = kept("decisions", listed(_decision, DECISIONS_MAX), always=True)
+    conditions: tuple[Condition, ...] = kept("conditions", _CONDITIONS, always=True)
+    decisions: tuple[PastDecision, ...] = kept("decisions", _DECISIONS, always=True)
     usage: Usage | None = kept("usage", Usage.from_json, Usage.to_json)
     starts: StartTimes = kept("starts", StartTimes.from_json)
     """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", text)
-    nodes: tuple[GoingNode, ...] = kept("nodes", listed(_going_node, NODES_MAX))
+    nodes: tuple[GoingNode, ...] = kept("nodes", items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
-    good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(_text))
+    good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(maybe_word))
     """The last good policy, as it was written."""
     replicas: int | None = kept("replicas", ordinal)
     """Of a StatefulSet: the pods of all holders, for an autoscaler."""

@@ -11,6 +11,7 @@ from splitter.core.split_status.values import (
     is_true,
     kept,
     listed,
+    maybe_word,
     number,
     ordinal,
     seconds,
@@ -38,10 +39,6 @@ def _restart(value: object) -> Restart | None:
 
 def _from_one(value: object) -> int:
     return count(value) or 1
-
-
-def _word(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class RebalanceState(Kept):
     """Since when everything doomed has been covered."""
     doomed_since: datetime | None = kept("doomedSince", instant)
     """Since when there have been doomed replicas: the first notice was no earlier for us."""
-    charged: tuple[str, ...] = kept("chargedNodes", listed(_word))
+    charged: tuple[str, ...] = kept("chargedNodes", listed(maybe_word))
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     uncharged: int = kept("unchargedNodes", number)
     """How many more were counted than have room in `charged`."""

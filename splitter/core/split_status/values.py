@@ -12,6 +12,7 @@ from sys import intern
 from typing import Any, Final, Self, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound="Kept")
 Read = Callable[[object], Any]
 Write = Callable[[Any], object]
 Scalar = str | int | float | bool
@@ -143,9 +144,14 @@ def is_true(value: object) -> bool:
     return value is True
 
 
+def maybe_word(value: object) -> str | None:
+    """Read a text of any length, where what is none is left out."""
+    return value if isinstance(value, str) else None
+
+
 def word(value: object) -> str:
     """Read a text of any length."""
-    return value if isinstance(value, str) else ""
+    return maybe_word(value) or ""
 
 
 def text(value: object) -> str:
@@ -162,6 +168,17 @@ def listed(read: Callable[[object], T | None], most: int | None = None) -> Calla
         return tuple(one for one in map(read, value[-most:] if most else value) if one is not None)
 
     return read_all
+
+
+def items(of: type[K], needs: str, most: int) -> Callable[[object], tuple[K, ...]]:
+    """Return how a list of objects is read: the last ones, at most `most`, that have the field `needs`."""
+    nothing = getattr(of(), needs)
+
+    def read(value: object) -> K | None:
+        item = of.from_json(value)
+        return item if getattr(item, needs) != nothing else None
+
+    return listed(read, most)
 
 
 def mapped(
