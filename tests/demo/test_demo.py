@@ -404,7 +404,7 @@ class TestMoney:
 class TestRecording:
     """A picture of a run, drawn by the demo itself."""
 
-    PICTURE = Path(__file__).resolve().parent.parent / "docs" / "assets" / "demo.svg"
+    PICTURE = Path(__file__).resolve().parents[2] / "docs" / "assets" / "demo.svg"
 
     def test_a_frame_is_what_the_screen_showed(self) -> None:
         """Heading, what was said, the table; of many decisions the first and how many there were."""

@@ -17,7 +17,7 @@ from splitter.cli.target import Target, target_of
 from splitter.core.names import Key
 
 RUN = CliRunner()
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class TestTheTarget:
