@@ -39,6 +39,7 @@ class Reason(StrEnum):
     SPOT_LOST = "SpotLost"
     SPOT_SHORT = "SpotShort"
     SPOT_BLOCKED = "SpotBlocked"
+    SPOT_UNPROFITABLE = "SpotUnprofitable"
     SOAKING = "Soaking"
     RETURNING = "Returning"
     COVERED = "Covered"

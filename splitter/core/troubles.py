@@ -71,6 +71,7 @@ _OUTRANKED = frozenset(
         Reason.ROLLING,
         Reason.SPOT_SHORT,
         Reason.SPOT_BLOCKED,
+        Reason.SPOT_UNPROFITABLE,
         Reason.SPOT_LOST,
         Reason.SPOT_INTERRUPTED,
     }

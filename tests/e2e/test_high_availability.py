@@ -6,6 +6,7 @@ promises are judged by recorded pods.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from e2e.support.controller import SHORT, Controller
 from e2e.support.gateway import Gateway, Write
 from e2e.support.namespaces import open_shop
+from e2e.support.placed import POLICY, Placed, needs_placement
 from e2e.support.shop import Shop
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
@@ -83,6 +85,19 @@ class Pair:
         """Wait until it leads."""
         wait_until(lambda: self.leader is replica, what="the other one to lead", deadline_s=DEADLINE_S)
         self.tell("the other leads", since)
+
+    def ended(self, since: Instant) -> list[str]:
+        """Return the members that the two have ended since then, by eviction or deletion."""
+        return [
+            write.name
+            for replica in self.replicas
+            for write in replica.gateway.writes
+            if write.kind == "pods"
+            and (write.rest.endswith("/eviction") or write.method == "DELETE")
+            and not write.name.endswith("placeholder")
+            and write.status < HTTPStatus.BAD_REQUEST
+            and write.sent.monotonic_s > since.monotonic_s
+        ]
 
     def tell(self, what: str, since: Instant) -> None:
         """Note how long something took: a figure, and no claim."""
@@ -294,6 +309,45 @@ def refusing(gateway: Gateway) -> Callable[[], None]:
     """Refuse connections, and return what ends that."""
     gateway.refuse()
     return lambda: gateway.refuse(refused=False)
+
+
+@needs_placement
+class TestPlaced:
+    """A StatefulSet whose members move where they are."""
+
+    @pytest.fixture(autouse=True)
+    def policy(self, sandbox: Sandbox) -> Iterator[None]:
+        """Have the API server place pods."""
+        sandbox.kubectl("apply", "-f", POLICY)
+        yield
+        sandbox.kubectl("delete", "-f", POLICY)
+
+    def test_pauses_at_an_end(self, pair: Pair, shop: Shop, fleet: Fleet) -> None:
+        """The leader stops in its tracks when it has ended a member, and wakes when another leads.
+
+        That one waits for the member before it ends the next; each is ended once, whoever leads.
+        """
+        leader, standby = pair.roles()
+        db = Placed(shop)
+        db.create(5)
+        db.label()
+        db.wait_placed([0, 1, 2], [3, 4])
+        before = db.uids()
+        with db.watch() as watched:
+            fleet.notice(fleet.names("spot"), Notice.TAINT)
+            shop.until(lambda: pair.ended(watched.since), "the first member to be ended")
+            leader.controller.pause()
+            pair.wait_led_by(standby, Instant.now())
+            asked = len(leader.asked)
+            leader.controller.resume()
+            db.wait_placed([0, 1, 2, 3, 4], [])
+            wait_until(
+                lambda: "not leading any more" in leader.said, what="it to stand by", deadline_s=DEADLINE_S
+            )
+            assert watched.lowest() >= 4
+        assert sorted(pair.ended(watched.since)) == ["db-3", "db-4"]
+        assert leader.asked[asked:] == []
+        assert {name for name, uid in db.uids().items() if before[name] != uid} == {"db-3", "db-4"}
 
 
 class TestCutOff:

@@ -15,6 +15,8 @@ from splitter.kube.watch import Reflector
 
 Lines = Callable[[], AsyncIterator[bytes]]
 HOUR_S = 3600.0
+# More than any bad state takes. Time stands still for who asks on and on, and a test would never end.
+MOST = 2000
 
 
 async def _nothing() -> AsyncIterator[bytes]:
@@ -63,9 +65,14 @@ class Server:
         self.lists: list[float] = []
         self.watches: list[float] = []
 
+    def _note(self, asked: list[float]) -> None:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) > MOST:
+            raise AssertionError(f"asked {MOST} times in {asked[-1] - asked[0]:.0f} s")
+
     async def pages(self, *_: object, **__: str) -> AsyncIterator[object]:
         """List."""
-        self.lists.append(asyncio.get_running_loop().time())
+        self._note(self.lists)
         if self._lasting_s:
             await passing(self._lasting_s)
         if self.refusals:
@@ -75,7 +82,7 @@ class Server:
     @asynccontextmanager
     async def stream(self, *_: object) -> AsyncIterator[AsyncIterator[bytes]]:
         """Watch."""
-        self.watches.append(asyncio.get_running_loop().time())
+        self._note(self.watches)
         lines = self._watches.pop(0) if len(self._watches) > 1 else self._watches[0]
         yield lines()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from splitter.core.model import Policy
-from splitter.core.rebalance import RebalanceInput
+from splitter.core.rebalance import RebalanceInput, Tuning
 from splitter.simulate import (
     Assumptions,
     Rebalancing,
@@ -17,6 +17,7 @@ from splitter.simulate import (
     draw,
     format_table,
     from_counts,
+    outage_trace,
     parse_trace,
     read_trace,
     simulate,
@@ -163,6 +164,26 @@ class TestPublicTraces:
         given = Assumptions(desired=16, max_surge=4, notice_s=notice_s)
         result = simulate(trace, NoMachines("splitter", Policy(on_demand_max=2)), given)
         assert result.availability > floor
+
+
+class TestSpotThatEarnsNothing:
+    """What R27 is worth."""
+
+    @pytest.mark.parametrize("last_s", [10, 600])
+    def test_costs_no_more_than_on_demand(self, last_s: int) -> None:
+        """All of spot gone every hour for 17 days: 1.00 of all on-demand; 1.07 by probing on and on."""
+        trace = outage_trace(3600, last_s, 16, 17)
+        without = Rebalancing("probes on", tuning=Tuning(barren_losses=1_000_000))
+        results = [simulate(trace, one) for one in (Rebalancing("splitter"), without)]
+        assert results[0].cost < 1.001
+        assert results[1].cost > 1.05
+        assert results[0].availability == results[1].availability
+
+    @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace.name)
+    def test_changes_nothing_where_spot_earns(self, trace: Trace) -> None:
+        """Not on a real trace."""
+        without = Rebalancing("splitter", tuning=Tuning(barren_losses=1_000_000))
+        assert simulate(trace, Rebalancing("splitter")) == simulate(trace, without)
 
 
 class TestReport:

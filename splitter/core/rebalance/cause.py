@@ -19,6 +19,7 @@ class Cause(Enum):
     AFTER_NOTICE = auto()  # and have gone with them, after a notice
     AFTER_LOSS = auto()  # or without one
     SPOT_BLOCKED = auto()  # nobody can get a spot node now
+    SPOT_BARREN = auto()  # spot goes each time before it has earned anything, and rests
     SPOT_UNPLACED = auto()  # spot replicas have had no node for the grace
     ON_DEMAND_DOOMED = auto()
     RETURNING = auto()  # spot has soaked, on-demand gives up cover
@@ -36,6 +37,8 @@ def shortage(figures: Figures) -> Cause:
         return Cause.ON_DEMAND_DOOMED if figures.on_demand_doomed else Cause.DIVIDED
     if state.lost and observed.spot_doomed:
         return Cause.SPOT_DOOMED
+    if figures.tried_again is not None:
+        return Cause.SPOT_BARREN
     if state.lost:
         return Cause.AFTER_NOTICE if state.interrupted else Cause.AFTER_LOSS
     return Cause.SPOT_BLOCKED if observed.blocked else Cause.SPOT_UNPLACED
@@ -63,7 +66,7 @@ def of_spot(figures: Figures, spot: int) -> Cause | None:
     if figures.releasing:
         return Cause.RELEASED
     if figures.probing:
-        return Cause.WITHDRAWN
+        return Cause.WITHDRAWN if figures.tried_again is None else Cause.SPOT_BARREN
     return shortage(figures) if figures.short else Cause.DIVIDED
 
 

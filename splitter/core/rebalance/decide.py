@@ -93,6 +93,8 @@ def _requeue_after_s(figures: Figures, on_demand: int) -> float | None:
     if on_demand > figures.need_down + figures.on_demand_doomed and state.last_step is not None:
         timers.append((state.last_step, tuning.step_interval_s))
     left_s = [after_s - observed.age_s(since) for since, after_s in timers]
+    if figures.tried_again is not None:
+        left_s.append((figures.tried_again - observed.now).total_seconds())
     if on_demand > figures.base + figures.on_demand_doomed and figures.next_soaked_s is not None:
         left_s.append(figures.next_soaked_s)
     return min((seconds for seconds in left_s if seconds > 0), default=None)

@@ -71,10 +71,16 @@ def _said(figures: Figures, cause: Cause) -> tuple[Reason, str]:
             return Reason.SPOT_INTERRUPTED, f"{stand} and are replaced on spot"
         case Cause.RELEASED:
             return Reason.COVERED, _released(figures)
-        case Cause.WITHDRAWN:
-            return Reason.PROBING, "no spot capacity is available now"
+        case Cause.WITHDRAWN | Cause.SPOT_BARREN:
+            return _said_unasked(figures, cause)
         case _:
             return _said_of_shortage(figures, cause)
+
+
+def _said_unasked(figures: Figures, cause: Cause) -> tuple[Reason, str]:
+    if cause is Cause.WITHDRAWN:
+        return Reason.PROBING, "no spot capacity is available now"
+    return Reason.SPOT_UNPROFITABLE, _barren(figures)
 
 
 def _said_of_shortage(figures: Figures, cause: Cause) -> tuple[Reason, str]:
@@ -188,6 +194,8 @@ def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
             f"{hold}: {on_demand} on on-demand and {observed.desired} + surge"
             f" {max(1, observed.max_surge)} leave no room for more",
         )
+    elif figures.tried_again is not None:
+        yield Note(Reason.SPOT_UNPROFITABLE, f"{hold}: {_barren(figures)}")
     else:
         yield Note(Reason.PROBING, f"{hold}: {_window(figures, spot)}")
 
@@ -255,6 +263,16 @@ def _window(figures: Figures, spot: int) -> str:
     if not asked and observed.on_demand_over_quota:
         return f"{observed.spot_ready} ready; spot is probed again when the quota lets on-demand cover"
     return f"{observed.spot_ready} ready and {asked} more pending to probe for capacity"
+
+
+def _barren(figures: Figures) -> str:
+    """Say why spot rests, and until when: a day ahead at most, so the day is told too."""
+    state, again = figures.state, figures.tried_again or figures.observed.now
+    return (
+        f"spot was lost {state.barren} times in a row before it had earned anything (soak"
+        f" {_s(state.soak(figures.policy))}): it costs more than it saves, and is tried again at"
+        f" {again.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
+    )
 
 
 def _soaked(figures: Figures) -> str:

@@ -35,6 +35,10 @@ class Tuning:
     """So long after a loss, free spot nodes are not believed: the next notice may be theirs."""
     capacity_probe_replicas: int = 1
     """w0: replicas asked of spot beyond what runs, while nobody knows whether spot can be had."""
+    barren_losses: int = 10
+    """Spot rests after so many losses in a row that each came before it had earned anything (R27)."""
+    barren_max_s: float = 86_400.0
+    """The longest rest."""
     step_fraction: float = 0.25
     """On-demand goes down by at most this share of N in one step, but for what is above N + S."""
     step_interval_s: float = 60.0
@@ -199,6 +203,10 @@ class RebalanceState:
     """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
     uncharged: int = 0
     """How many more were counted than have room in `charged`."""
+    barren: int = 0
+    """Losses in a row that each came before on-demand had given up anything for spot."""
+    barren_since: datetime | None = None
+    """The loss before those."""
     decided: int | None = None
     """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
     moved: int | None = None
@@ -276,7 +284,7 @@ class RebalanceState:
             last_loss=_instant(status.get(_WIRE["last_loss"])),
             lost=status.get(_WIRE["lost"]) is True,
             interrupted=status.get(_WIRE["interrupted"]) is True,
-            window=_count(status.get(_WIRE["window"])) or RebalanceState().window,
+            window=_count(status.get(_WIRE["window"])) or 1,
             asked=_count(status.get(_WIRE["asked"])),
             up_since=_instant(status.get(_WIRE["up_since"])),
             proven=status.get(_WIRE["proven"]) is True,
@@ -286,6 +294,8 @@ class RebalanceState:
             doomed_since=_instant(status.get(_WIRE["doomed_since"])),
             charged=_words(status.get(_WIRE["charged"])),
             uncharged=_count(status.get(_WIRE["uncharged"])) or 0,
+            barren=_count(status.get(_WIRE["barren"])) or 0,
+            barren_since=_instant(status.get(_WIRE["barren_since"])),
             decided=_ordinal(status.get(_WIRE["decided"])),
             moved=_ordinal(status.get(_WIRE["moved"])),
             moved_uid=_word(status.get(_WIRE["moved_uid"])),
@@ -316,6 +326,8 @@ _WIRE = {
     "doomed_since": "doomedSince",
     "charged": "chargedNodes",
     "uncharged": "unchargedNodes",
+    "barren": "barrenLosses",
+    "barren_since": "barrenSince",
     "decided": "onDemandDecided",
     "moved": "movedOrdinal",
     "moved_uid": "movedUid",
@@ -375,9 +387,7 @@ def _restarts(value: object) -> Iterator[Restart]:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(word for word in value if isinstance(word, str))
+    return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list | tuple) else ()
 
 
 def _ordinal(value: object) -> int | None:
@@ -385,6 +395,5 @@ def _ordinal(value: object) -> int | None:
 
 
 def _ordinals(value: object) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(ordinal for ordinal in map(_ordinal, value) if ordinal is not None)
+    ordinals = map(_ordinal, value if isinstance(value, list | tuple) else ())
+    return tuple(ordinal for ordinal in ordinals if ordinal is not None)

@@ -103,6 +103,26 @@ class Figures:
             yield since + timedelta(seconds=observed.spot_stop_after_s)
 
     @property
+    def doubted(self) -> bool:
+        """Say whether spot has to prove itself before more than a probe of it is paid for (R27).
+
+        Only while on-demand serves all by itself: else spot is needed, whatever it earns.
+        """
+        observed = self.observed
+        serves_alone = observed.on_demand_ready >= observed.desired
+        return is_barren(self.state, self.tuning) and self.probing and serves_alone
+
+    @property
+    def tried_again(self) -> datetime | None:
+        """Return when spot that rests is asked for again; None when it may be asked for now (R27)."""
+        observed, state = self.observed, self.state
+        if not self.doubted or state.last_loss is None or state.barren_since is None:
+            return None
+        barren_s = (state.last_loss - state.barren_since).total_seconds()
+        until = state.last_loss + timedelta(seconds=min(barren_s, self.tuning.barren_max_s))
+        return until if until > observed.now else None
+
+    @property
     def probing(self) -> bool:
         """Say whether spot is asked for a few replicas only, because nobody knows if it can be had."""
         return self.observed.cover and (self.state.lost or bool(self.observed.blocked))
@@ -121,14 +141,18 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
     newly_lost = len(unknown) > state.uncharged
     if newly_lost and not observed.view_broken:  # R24
         state = replace(
-            state,
+            _barren(observed, state, tuning),
             soak_s=_backed_off(observed, policy, state, tuning),
             last_loss=observed.now,
             up_since=observed.now if observed.spot_ready else None,
             proven=False,
         )
     elif not newly_lost:
+        if state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)):
+            state = replace(state, barren=0, barren_since=None)
         quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
+        # What is not asked for cannot be lost: that time proves nothing.
+        quiet = quiet and not is_barren(state, tuning)
         state = replace(
             state,
             soak_s=None if quiet else state.soak_s,
@@ -284,6 +308,11 @@ def step_replicas(desired: int, tuning: Tuning) -> int:
     return max(1, ceil(desired * tuning.step_fraction))
 
 
+def is_barren(state: RebalanceState, tuning: Tuning) -> bool:
+    """Say whether spot was lost so often before it had earned anything that it costs more than it saves."""
+    return state.barren >= tuning.barren_losses
+
+
 def is_short(observed: RebalanceInput, policy: Policy, state: RebalanceState) -> bool:
     """Say whether spot has placed less than is wanted there for the whole grace."""
     return state.short_since is not None and observed.age_s(state.short_since) >= policy.grace_s
@@ -305,6 +334,9 @@ def _ask(figures: Figures, top: int) -> int:
     # Nor while a quota keeps on-demand from covering: a probe would wait in the place of one that can serve.
     blind = not figures.keep and not observed.on_demand_over_quota
     capacity_probe = figures.tuning.capacity_probe_replicas if blind else 0
+    if figures.doubted:
+        proving = capacity_probe if figures.tried_again is None else 0
+        return min(top, max(observed.spot_ready, proving) + figures.keep)
     window = max(capacity_probe, believed)
     if blind and not (observed.blocked or settling):
         window = max(window, figures.state.window)
@@ -320,6 +352,15 @@ def _has_proven_itself(observed: RebalanceInput, last_loss: datetime | None, soa
     if last_loss is not None and observed.age_s(last_loss) < soak_s:
         return False
     return any(observed.age_s(since) >= soak_s for since in observed.spot_ready_since)
+
+
+def _barren(observed: RebalanceInput, state: RebalanceState, tuning: Tuning) -> RebalanceState:
+    """Count a loss of spot for which on-demand had given up nothing; after any other, count anew (R27)."""
+    if state.last_loss is not None and observed.age_s(state.last_loss) <= tuning.burst_s:
+        return state
+    if state.last_loss is None or state.proven or observed.on_demand_spec < observed.desired:
+        return replace(state, barren=0, barren_since=None)
+    return replace(state, barren=state.barren + 1, barren_since=state.barren_since or state.last_loss)
 
 
 def _backed_off(

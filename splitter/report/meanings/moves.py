@@ -127,6 +127,14 @@ REBALANCING: Final = {
         ),
         "More instance types or zones make this rarer.",
     ),
+    Reason.SPOT_UNPROFITABLE: Meaning(
+        "Normal",
+        (
+            "Spot was lost many times in a row before on-demand could be lowered, so it only added to the "
+            "cost: on-demand serves alone, and spot is tried again with one replica at the time that is said."
+        ),
+        "Other instance types or zones for spot; a shorter `splitter.io/soak` where brief gaps do no harm.",
+    ),
     Reason.SOAKING: Meaning(
         "Normal",
         ("Spot replicas are ready. On-demand replicas stay until these have been ready for the soak."),

@@ -54,6 +54,8 @@ STATES = st.builds(
     cover_since=MAYBE,
     doomed_since=MAYBE,
     charged=NODES,
+    barren=st.integers(0, 12),
+    barren_since=MAYBE,
 )
 
 

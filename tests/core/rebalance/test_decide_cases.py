@@ -338,6 +338,83 @@ class TestFlapping:
         assert took_s <= 3600 + 400
 
 
+class TestSpotThatEarnsNothing:
+    """All of spot goes every hour, which is as long as the longest soak: it is paid for and never trusted."""
+
+    def hourly(self, barren: int, policy: Policy = Policy()) -> World:  # noqa: B008 - frozen
+        """Return a world of four after so many losses, once four have brought the soak to its longest.
+
+        Nodes are back at once, and stay for an hour.
+        """
+        world = World(4, policy, max_surge=2).settle()
+        world.run(7200)
+        for _ in range(4 + barren):
+            self.lose(world)
+        return world
+
+    def lose(self, world: World) -> None:
+        """Take all spot nodes away, bring as many back, and let the rest of the hour pass."""
+        world.remove_spot_nodes(100)
+        world.step()
+        world.add_spot_nodes(4)
+        world.run(3600 - STEP_S)
+
+    def test_is_asked_for_while_nobody_knows(self) -> None:
+        """After nine losses that brought nothing spot is still probed, as after the first."""
+        world = self.hourly(9)
+        assert (world.state.barren, world.spot_spec) == (9, 2)
+
+    def test_rests_as_long_as_it_has_earned_nothing(self) -> None:
+        """After the tenth on-demand serves alone for ten hours, and says until when; spot has no replica."""
+        world = self.hourly(10)
+        assert world.specs == (4, 0)
+        why = (
+            "spot was lost 10 times in a row before it had earned anything (soak 3600 s): it costs more than"
+            " it saves, and is tried again at 2026-01-06 11:00:05Z"
+        )
+        assert [(note.reason, note.message) for note in world.history[-1].notes] == [
+            (Reason.SPOT_UNPROFITABLE, f"hold on-demand at 4, 0 wanted: {why}"),
+            (Reason.SPOT_UNPROFITABLE, f"hold spot at 0, 4 wanted: {why}"),
+        ]
+        assert world.run(36_000, until=lambda: world.spot_spec > 0) == pytest.approx(32_400, abs=STEP_S)
+
+    def test_is_tried_again_with_one_replica(self) -> None:
+        """Whatever room there is, one has to stand for the soak. If it is lost, spot rests as long again."""
+        world = self.hourly(10)
+        world.run(36_000, until=lambda: world.spot_spec > 0)
+        world.run(3000)
+        assert world.specs == (4, 1)
+        self.lose(world)
+        assert world.state.barren == 11
+        rest_s = world.run(200_000, until=lambda: world.spot_spec > 0)
+        assert rest_s == pytest.approx(75_000 - 3600, abs=3 * STEP_S)
+
+    def test_comes_back_when_it_stays(self) -> None:
+        """One soak of the one replica, and all return within minutes; the count begins anew."""
+        world = self.hourly(10)
+        world.run(36_000, until=lambda: world.spot_spec > 0)
+        took_s = world.run(7200, until=lambda: world.specs == (0, 4))
+        assert took_s <= 3600 + 600
+        assert world.state.barren == 0
+
+    def test_is_asked_for_at_once_where_on_demand_does_not_serve_alone(self) -> None:
+        """Four replicas of which on-demand may hold two: spot earns its keep, whatever it costs."""
+        world = self.hourly(12, Policy(on_demand_max=2))
+        assert world.state.barren == 0
+        assert world.spot_spec >= 2
+
+    def test_a_part_that_stays_is_kept(self) -> None:
+        """Losses of one node beside three that stay count for nothing: on-demand holds one replica for it."""
+        world = World(4, Policy(), max_surge=2).settle()
+        world.run(7200)
+        for _ in range(12):
+            world.remove_spot_nodes(1)
+            world.step()
+            world.add_spot_nodes(1)
+            world.run(3600 - STEP_S)
+        assert world.state.barren == 0
+
+
 class TestThreeOutages:
     """The bar: all of spot gone for 60 s, three times, 120 s apart (16 of 20, a pod ready after 5 s)."""
 
