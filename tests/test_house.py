@@ -248,8 +248,8 @@ class TestMirror:
     """The tests of a module are found by its name: those of kube/lease.py are tests/kube/test_lease.py."""
 
     # Suites, whose files are promises and not modules.
-    SUITES = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model", "monitoring")
-    SUITES += ("release", "soak", "stories", "templates", "upgrade")
+    SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model")
+    SUITES += ("monitoring", "release", "soak", "stories", "templates", "upgrade")
     ALLOWED: Mapping[str, str] = {
         "tests/dashboard/test_browser.py": "the page, as a browser shows it",
         "tests/dashboard/test_reading.py": "what is asked of a whole cluster, over all modules",

@@ -16,11 +16,12 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
-from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name, split_name
+from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
+from splitter.kube.payloads import owned_by_split
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
@@ -216,14 +217,6 @@ def budget(source: SourceView, split_uid: str, min_available: int) -> Json:
     """
     selector = orjson.loads(source.manifest_json)["spec"]["selector"]
     name = short_name(source.key.name)
-    owner = {
-        "apiVersion": "splitter.io/v1alpha1",
-        "kind": "Split",
-        "name": split_name(source.key),
-        "uid": split_uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
     labels = {**(selector.get("matchLabels") or {}), LABEL_SOURCE: name}
     return {
         "apiVersion": "policy/v1",
@@ -232,7 +225,7 @@ def budget(source: SourceView, split_uid: str, min_available: int) -> Json:
             "name": guard_name(source.key),
             "namespace": source.key.namespace,
             "labels": {LABEL_SOURCE: name},
-            "ownerReferences": [owner],
+            "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": {
             "minAvailable": min_available,

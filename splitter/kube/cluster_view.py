@@ -6,7 +6,7 @@ change names the workloads that it concerns. Nothing is written.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -113,10 +113,6 @@ class ClusterView:
     def sees(self, plural: str) -> bool:
         """Whether objects of this kind may be read, as far as is known."""
         return not any(one.path.plural == plural and one.left_out for one in self._reflectors)
-
-    def wanted_splits(self) -> Iterator[SplitRecord]:
-        """Yield the Splits that were asked for, in no order."""
-        return (record for record in self.splits.values() if self._wanted(record.source))
 
     def split(self, key: Key) -> SplitRecord | None:
         """Return the Split of a workload, if it was asked for."""
