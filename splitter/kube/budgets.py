@@ -53,7 +53,7 @@ async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitabl
 
 @dataclass(frozen=True, slots=True)
 class BudgetRecord:
-    """One PodDisruptionBudget, of anybody's."""
+    """One PodDisruptionBudget, splitter's or a user's."""
 
     namespace: str
     uid: str
@@ -114,14 +114,14 @@ class Budgets:
         return self._refused[key][0] if key in self._refused else None
 
     def _follows(self, namespace: str) -> bool:
-        """Whether it is known which there are; a watch that breaks goes on in a moment."""
+        """Whether the budgets of a namespace are known; a broken watch is resumed at once."""
         followed = self._reflectors.get(namespace) or self._reflectors.get("")
         return followed is not None and followed.synced.is_set() and not followed.left_out
 
     async def write(
         self, client: Client, observed: Observation, source: SourceView, action: SetBudget
     ) -> None:
-        """Write or delete our budget. Whatever is answered is remembered and said, and stops nothing else.
+        """Write or delete our budget. A failure is remembered and reported, and stops nothing else.
 
         Raises ApiError only where this process may not write at all.
         """

@@ -184,7 +184,7 @@ class ClusterView:
 
 
 def _complain(task: "asyncio.Task[None]") -> None:
-    """Say that a kind is no longer followed: a reflector never ends by itself."""
+    """Log that a kind is no longer followed: a reflector never ends by itself."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("what is shown is no longer up to date, this is a bug of splitter's", exc_info=error)
 

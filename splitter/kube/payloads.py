@@ -58,7 +58,7 @@ _UNLABELLED: Mapping[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
 
 
 def split_identity(key: Key) -> Json:
-    """Return the part of a Split that says which one it is."""
+    """Return kind, name and namespace of a Split."""
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
@@ -162,7 +162,7 @@ def annotating(action: StripOwnershipMark | RetryPods) -> Json:
 
 
 def saved_replicas(action: SaveReplicas) -> Json:
-    """Return the patch that writes N down, and only if nobody has written since it was read."""
+    """Return the patch that saves N, valid only while nobody has written since it was read."""
     annotations = {ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
     return {"metadata": {"annotations": annotations, "resourceVersion": action.resource_version}}
 

@@ -32,7 +32,7 @@ from splitter.core.template_sets import TemplateSet
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """One pod: where it is, whose it is, whether it is ready, what it asks for."""
+    """One pod: its node, owner, readiness and requests."""
 
     namespace: str
     name: str
@@ -74,7 +74,7 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetRecord:
-    """One ReplicaSet, of anybody's."""
+    """One ReplicaSet, splitter's or a user's."""
 
     namespace: str
     name: str
