@@ -312,7 +312,7 @@ class _Operator:
             rules=rules,
             resync_s=self._settings.resync_s,
             views=self._views,
-            moving=[one.source for one in self._cache.splits.values() if one.view.state in _ON_THE_MOVE],
+            moving=[one.source for one in self._cache.splits.values() if one.state in _ON_THE_MOVE],
         )
         for record in list(self._cache.template_sets.store.values()):
             reconciler.validate_template_set(record)

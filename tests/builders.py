@@ -5,6 +5,7 @@ nodes, controllers have seen everything.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -24,8 +25,8 @@ from splitter.core.model import (
     TwinView,
 )
 from splitter.core.names import Key
-from splitter.core.packed import packed
 from splitter.core.placeable import runs
+from splitter.core.split_status import RebalanceState, SplitStatus
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 KEY = Key("Deployment", "shop", "web")
@@ -172,21 +173,23 @@ def free_source(replicas: int = 10, **fields: object) -> SourceView:
     return replace(untouched, annotations=annotations, **fields)  # type: ignore[arg-type]
 
 
+# Fields of a Split's status that its spec has not.
+STATUS = frozenset(one.name for one in fields_of(SplitStatus)) - {"replicas"}
+
+
 def split(**fields: object) -> SplitView:
-    """Return a Split that takes over, with nothing to remember."""
+    """Return a Split that takes over, with nothing to remember; fields of its status are given as its own."""
     made = SplitView(
         uid="uid-split",
         owner_uids=("uid-web",),
         takes_over=True,
-        state="",
-        conflict=False,
-        write_conflicts=(),
-        rebalance={},
-        good_annotations=None,
-        status=packed({}),
         generation=3,
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    if isinstance(remembered := fields.get("rebalance"), dict):
+        fields["rebalance"] = RebalanceState.from_json(remembered)
+    reported = {name: fields.pop(name) for name in STATUS & fields.keys()}
+    status = replace(made.status, **reported)  # type: ignore[arg-type]
+    return replace(made, **{"status": status, **fields})  # type: ignore[arg-type]
 
 
 def observation(

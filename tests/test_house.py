@@ -329,28 +329,16 @@ class TestReasons:
 class TestDecisions:
     """A decision has a cause; reasons and sentences are made of it, and never the other way."""
 
-    # Module: how often it compares a plan's or a note's reason, and why that is no decision, or not yet.
+    # Module: how often it compares a plan's or a note's reason, and why that is no decision.
     ALLOWED: Mapping[str, tuple[int, str]] = {
         "splitter/core/causes.py": (
             2,
             "a Trouble is a cause: what the kubelet or the API server said",
         ),
-        "splitter/core/placement/table.py": (
-            2,
-            "whom a refusal is reported to; which of two verdicts is shown",
-        ),
+        "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),
         "splitter/core/troubles.py": (2, "which of two sentences is shown"),
-        "splitter/core/twins/move_limit.py": (1, "to be a cause: who is on the way keeps its turn"),
-        "splitter/core/twins/onboard.py": (
-            2,
-            "to be a cause: who mends a refusal, and whom it is reported to",
-        ),
         "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),
-        "splitter/core/twins/steps.py": (2, "to be a cause: why a roll waits"),
-        "splitter/reconciler/__init__.py": (
-            4,
-            "an API error; a log line's level; to be causes: a turn, a new set",
-        ),
+        "splitter/reconciler/__init__.py": (2, "an API error; a log line's level"),
     }
 
     @staticmethod

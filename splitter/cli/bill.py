@@ -15,7 +15,7 @@ from splitter.cli.splits import called, key_of, status_of
 from splitter.core.names import Key
 from splitter.core.reasons import State
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Prices, Saving, UnitPrice, together
-from splitter.core.usage import Usage, Use
+from splitter.core.split_status.usage import Use
 from splitter.kube.client import Json
 from splitter.report.printable import printable
 
@@ -36,9 +36,9 @@ def counted(splits: Sequence[Json], now: datetime, window_s: int | None) -> tupl
     """Return a row for each workload, and those of which nothing is counted."""
     rows, uncounted = [], []
     for split in splits:
-        key, usage = key_of(split), Usage.from_json(status_of(split).get("usage"))
-        if usage is None:
-            if status_of(split).get("state") != State.REFUSED.value:
+        key, status = key_of(split), status_of(split)
+        if (usage := status.usage) is None:
+            if status.state != State.REFUSED:
                 uncounted.append(key)
             continue
         begin = max(usage.since, now - timedelta(seconds=window_s)) if window_s else usage.since

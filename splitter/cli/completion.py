@@ -98,7 +98,7 @@ def workloads(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         kind, slash, _ = incomplete.rpartition("/")
         name = f"sts/{key.name}" if key.kind == "StatefulSet" else f"{kind}{slash}{key.name}"
         if name.startswith(incomplete):
-            names.append((name, f"{status.get('state', '-')} {status.get('reason', '-')}"))
+            names.append((name, f"{status.state or '-'} {status.reason or '-'}"))
     return names
 
 

@@ -20,8 +20,8 @@ from splitter.cli.explain import explained
 from splitter.cli.plan import lines_of_plan
 from splitter.core.errors import SplitterError
 from splitter.core.names import Key
-from splitter.core.packed import unpacked
 from splitter.kube.client import ApiError
+from splitter.kube.packed import unpacked
 from splitter.kube.records import SplitRecord
 from splitter.simulate import Trace, read_trace
 
@@ -86,10 +86,10 @@ def explain_record(record: SplitRecord) -> list[str]:
     """Return what `splitter explain` says of a Split."""
     key = record.source
     spec: dict[str, object] = {"source": {"kind": key.kind, "name": key.name}}
-    if record.view.ordinals is not None:
-        spec["onDemandOrdinals"] = list(record.view.ordinals)
+    if record.spec.ordinals is not None:
+        spec["onDemandOrdinals"] = list(record.spec.ordinals)
     metadata = {"name": record.name, "namespace": record.namespace}
-    return explained({"metadata": metadata, "spec": spec, "status": unpacked(record.view.status)})
+    return explained({"metadata": metadata, "spec": spec, "status": unpacked(record.status)})
 
 
 async def _plan(cluster: Cluster, key: Key) -> list[str]:

@@ -8,7 +8,8 @@ import asyncio
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from datetime import datetime
 from http import HTTPStatus
 from itertools import groupby
 
@@ -18,27 +19,20 @@ from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
 from splitter.cli.completion import workloads
 from splitter.cli.exits import Exit
-from splitter.cli.splits import condition, key_of, read_splits, status_of
+from splitter.cli.splits import key_of, read_splits, status_of
 from splitter.cli.target import Target
-from splitter.core.labels_annotations import LABEL_SPLIT, PREFIX, SPLIT_ENABLED
+from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
+from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.placement import spoken
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import workload
 from splitter.report.meanings import MEANINGS
 from splitter.report.printable import printable
-from splitter.report.status import POLICY_FIELDS
 
 _COLUMNS = 80
-_NAMES = {field: annotation.removeprefix(PREFIX) for field, annotation in POLICY_FIELDS.items()}
 _OF_TWINS = frozenset({"spot-affinity", "template", "rollout-order"})  # they mean nothing to placement
-_LEVELS = {
-    "Source": "on the workload",
-    "Namespace": "on the Namespace",
-    "Default": "default",
-    "LastGood": "last good annotation",
-}
 _EXPECTED = {
     "Eligible": "True",
     "PolicyValid": "True",
@@ -103,10 +97,9 @@ def _why_not(target: Target, source: Json | None) -> str:
 def explained(split: Json) -> list[str]:
     """Return the whole story of one Split, in lines of at most 80 columns where words allow it."""
     key, status = key_of(split), status_of(split)
-    if not status:
+    if not status.state:
         return [f"{key}: nothing is reported yet; is the controller running?"]
-    lines = [f"{key}  {status.get('state', '-')}  {status.get('reason', '-')}"]
-    lines += _wrapped(str(status.get("message", "")), "  ")
+    lines = [f"{key}  {status.state}  {status.reason or '-'}", *_wrapped(status.message, "  ")]
     lines += _section("Replicas", _replicas(status))
     lines += _section("Nodes that go (UTC)", _nodes(status))
     ordinals = (split.get("spec") or {}).get("onDemandOrdinals")
@@ -114,7 +107,7 @@ def explained(split: Json) -> list[str]:
         born = f"  {spoken(ordinals)} are born on on-demand, the others on spot where they can"
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
-    lines += _section("Spot", _spot(status))
+    lines += _section("Spot", _spot(status.rebalance))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
 
@@ -124,64 +117,52 @@ def _section(title: str, lines: Iterator[str]) -> list[str]:
     return ["", title, *section] if section else []
 
 
-def _replicas(status: Json) -> Iterator[str]:
-    cover = status.get("cover", 0)
-    yield f"  {'all':<10} {status.get('ready', '-')} ready of {status.get('desired', '-')} wanted"
-    for name, field in (("on-demand", "onDemand"), ("spot", "spot")):
-        counts = status.get(field) or {}
-        text = f"  {name:<10} {counts.get('ready', '-')} ready of {counts.get('wanted', '-')} wanted"
-        more = [f"{counts[extra]} {extra}" for extra in ("doomed", "pending") if counts.get(extra)]
-        if counts.get("spec") != counts.get("wanted"):
-            more.insert(0, f"{counts.get('spec', '-')} asked for now")
-        if name == "on-demand" and cover:
-            more.append(f"{cover} cover for spot")
-        yield ", ".join([text, *more])
-    if guard := status.get("guard"):
-        yield f"  {'guard':<10} {guard}"
+def _replicas(status: SplitStatus) -> Iterator[str]:
+    yield f"  {'all':<10} {status.ready} ready of {status.desired} wanted"
+    for name, pool in (("on-demand", status.on_demand), ("spot", status.spot)):
+        said = [f"  {name:<10} {pool.ready} ready of {pool.wanted} wanted"]
+        said += [f"{pool.spec} asked for now"] if pool.spec != pool.wanted else []
+        said += [f"{pool.doomed} doomed"] if pool.doomed else []
+        said += [f"{pool.pending} pending"] if pool.pending else []
+        said += [f"{status.cover} cover for spot"] if name == "on-demand" and status.cover else []
+        yield ", ".join(said)
+    if status.guard:
+        yield f"  {'guard':<10} {status.guard}"
 
 
-def _nodes(status: Json) -> Iterator[str]:
-    for node in status.get("nodes") or ():
-        replicas = "1 replica" if node.get("replicas") == 1 else f"{node.get('replicas', '-')} replicas"
-        when = "gone" if node.get("state") == "Lost" else "going"
-        if node.get("deadline"):
-            when = f"by {_time(node['deadline'])}"
-        yield f"  {node.get('name', '-')}: {replicas}, {when}: {node.get('signal', '-')}"
+def _nodes(status: SplitStatus) -> Iterator[str]:
+    for node in status.nodes:
+        replicas = "1 replica" if node.replicas == 1 else f"{node.replicas} replicas"
+        when = "gone" if node.state == "Lost" else "going"
+        if node.deadline is not None:
+            when = f"by {_time(node.deadline)}"
+        yield f"  {node.name}: {replicas}, {when}: {node.signal or '-'}"
 
 
-def _policy(status: Json, *, placed: bool) -> Iterator[str]:
-    policy, levels = status.get("policy") or {}, status.get("policyFrom") or {}
-    shown = [
-        (name, _word(policy[field]), levels.get(field))
-        for field, name in _NAMES.items()
-        if field in policy and not (placed and name in _OF_TWINS)
-    ]
+def _policy(status: SplitStatus, *, placed: bool) -> Iterator[str]:
+    shown = [one for one in policy_in_words(status) if not (placed and one[0] in _OF_TWINS)]
     width = max((len(value) for _, value, _ in shown), default=0)
-    for name, value, level in shown:
-        yield f"  {name:<15} {value:<{width}}  {_LEVELS.get(str(level), '-')}"
+    for name, value, origin in shown:
+        yield f"  {name:<15} {value:<{width}}  {origin or '-'}"
 
 
-def _spot(status: Json) -> Iterator[str]:
+def _spot(state: RebalanceState) -> Iterator[str]:
     """Say what the rebalancing remembers, in so far as it explains why on-demand still covers."""
-    state = RebalanceState.from_json(status.get("rebalance"))
     if state.last_loss is not None:
-        yield f"  lost last at {state.last_loss:%Y-%m-%d %H:%M:%S}" + (
-            ", and not made good yet" if state.lost else ""
-        )
+        yield f"  lost last at {_time(state.last_loss)}" + (", and not made good yet" if state.lost else "")
     if state.soak_s is not None:
         yield f"  flapping: replicas are trusted after {state.soak_s:.0f} s instead of the policy's soak"
     if state.short_since is not None:
-        yield f"  short since {state.short_since:%Y-%m-%d %H:%M:%S}"
+        yield f"  short since {_time(state.short_since)}"
 
 
-def _faults(status: Json) -> Iterator[str]:
+def _faults(status: SplitStatus) -> Iterator[str]:
     for kind, expected in _EXPECTED.items():
-        stated = condition(status, kind)
-        if stated and stated.get("status") != expected:
-            since = _time(stated.get("lastTransitionTime"))
-            yield f"  {kind} is {stated.get('status')} since {since}: {stated.get('reason')}"
-            yield from _wrapped(str(stated.get("message", "")), "    ")
-            yield from _wrapped(_remedy(str(stated.get("reason"))), "    -> ", "       ")
+        stated = next((one for one in status.conditions if one.type == kind), None)
+        if stated is not None and stated.status != expected:
+            yield f"  {kind} is {stated.status} since {_time(stated.since)}: {stated.reason}"
+            yield from _wrapped(stated.message, "    ")
+            yield from _wrapped(_remedy(stated.reason), "    -> ", "       ")
 
 
 def _remedy(reason: str) -> str:
@@ -190,27 +171,22 @@ def _remedy(reason: str) -> str:
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", meaning.remedy) if meaning else ""
 
 
-def _decisions(status: Json) -> Iterator[str]:
+def _decisions(status: SplitStatus) -> Iterator[str]:
     """Say each decision once, with how often it was repeated in a row."""
-    decisions: list[Mapping[str, object]] = status.get("decisions") or []
-    for (reason, message), group in groupby(decisions, lambda one: (one.get("reason"), one.get("message"))):
+    for (reason, message), group in groupby(status.decisions, lambda one: (one.reason, one.message)):
         same = list(group)
-        again = f", {len(same)} times, last at {_time(same[-1].get('time'))}" if len(same) > 1 else ""
-        head = f"  {_time(same[0].get('time'))}  {reason}{again}"
+        again = f", {len(same)} times, last at {_time(same[-1].at)}" if len(same) > 1 else ""
+        head = f"  {_time(same[0].at)}  {reason}{again}"
         if len(whole := f"{head}: {message}") <= _COLUMNS:
             yield whole
             continue
         yield head
-        yield from _wrapped(str(message), "    ")
+        yield from _wrapped(message, "    ")
 
 
-def _time(written: object) -> str:
+def _time(at: datetime) -> str:
     """Return an instant as people read it; the seconds are exact."""
-    return str(written or "-").replace("T", " ").removesuffix("Z")
-
-
-def _word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def _wrapped(text: str, indent: str, further: str | None = None) -> list[str]:

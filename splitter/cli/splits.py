@@ -1,10 +1,9 @@
 """Reads Splits and formats them as a table, for `status` and `explain`.
 
-`cells` and `table` are pure: the JSON of Splits in, text out. A field that is missing is shown as `-`: a
-Split may be newer or older than this command, or not reported on yet.
+`cells` and `table` are pure: the JSON of Splits in, text out. A Split that is not reported on yet has dashes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from rich.text import Text
@@ -13,6 +12,7 @@ from splitter.cli.target import Target
 from splitter.core.errors import SplitterError
 from splitter.core.names import DEPLOYMENT, Key, is_name
 from splitter.core.reasons import Reason, State
+from splitter.core.split_status import SplitStatus
 from splitter.kube.client import ApiError, Client, Json
 from splitter.kube.paths import splits
 from splitter.report.printable import printable
@@ -69,31 +69,27 @@ def called(key: Key, *, namespaced: bool) -> str:
     return f"{key.namespace}/{name}" if namespaced else name
 
 
-def status_of(split: Json) -> Json:
-    """Return the status; empty before the first report."""
-    return split.get("status") or {}
+def status_of(split: Json) -> SplitStatus:
+    """Return the status; its state is empty before the first report."""
+    return SplitStatus.from_json(split.get("status"))
 
 
 def cells(split: Json, *, namespaced: bool) -> tuple[str, ...]:
     """Return one row: ready of desired; each pool ready of wanted.
 
-    >>> cells({"metadata": {"name": "web"}, "status": {"state": "Steady"}}, namespaced=False)
-    ('web', '-/-', '-/-', '-/-', '-', 'Steady', '-')
+    >>> cells({"metadata": {"name": "web"}}, namespaced=False)
+    ('web', '-/-', '-/-', '-/-', '-', '-', '-')
     """
-    key, status = key_of(split), status_of(split)
-
-    def pool(field: str) -> str:
-        counts = status.get(field) or {}
-        return f"{counts.get('ready', '-')}/{counts.get('wanted', '-')}"
-
+    name, status = called(key_of(split), namespaced=namespaced), status_of(split)
+    if not status.state:
+        return (printable(name), "-/-", "-/-", "-/-", "-", "-", "-")
     row = (
-        called(key, namespaced=namespaced),
-        f"{status.get('ready', '-')}/{status.get('desired', '-')}",
-        pool("onDemand"),
-        pool("spot"),
-        str(status.get("cover", "-")),
-        str(status.get("state", "-")),
-        str(status.get("reason", "-")),
+        name,
+        f"{status.ready}/{status.desired}",
+        *(f"{pool.ready}/{pool.wanted}" for pool in (status.on_demand, status.spot)),
+        str(status.cover),
+        status.state,
+        status.reason or "-",
     )
     return tuple(map(printable, row))
 
@@ -107,7 +103,7 @@ def table(
     if width is not None and not wide:
         left = max(NAME_MIN, width - sum(widths[1:]) - 2 * len(widths[1:]))
         widths[0] = min(widths[0], left)
-    messages = [printable(str(status_of(split).get("message", "-"))) for split in splits]
+    messages = [printable(status_of(split).message or "-") for split in splits]
     lines = [_line(_HEADINGS, widths, "MESSAGE" if wide else "")]
     lines += [
         _line(row, widths, message if wide else "") for row, message in zip(rows, messages, strict=True)
@@ -140,10 +136,3 @@ def shortened(text: str, width: int) -> str:
         return text
     head = (width - 3) // 2
     return f"{text[:head]}...{text[len(text) - (width - 3 - head) :]}"
-
-
-def condition(status: Mapping[str, object], kind: str) -> Mapping[str, object]:
-    """Return one condition of a status; empty when it is not there."""
-    conditions = status.get("conditions")
-    every = conditions if isinstance(conditions, list) else []
-    return next((one for one in every if isinstance(one, dict) and one.get("type") == kind), {})

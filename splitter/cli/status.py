@@ -148,7 +148,7 @@ def fitted(splits: list[Json], height: int) -> tuple[list[Json], str]:
     if len(splits) < height:
         return splits, ""
     lines = max(1, height - 2)  # the heading, and the line about the rest
-    urgent = sorted(splits, key=lambda split: status_of(split).get("state") == State.STEADY)
-    left = Counter(str(status_of(split).get("state", "-")) for split in urgent[lines:])
+    urgent = sorted(splits, key=lambda split: status_of(split).state == State.STEADY)
+    left = Counter(status_of(split).state or "-" for split in urgent[lines:])
     states = ", ".join(f"{count} {state}" for state, count in left.most_common())
     return urgent[:lines], f"... and {left.total()} more: {states}"

@@ -21,7 +21,7 @@ from splitter.core.labels_annotations import guard_name
 from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 # Its pods go home, and still are the twins': the budget follows them, and none is made any more.
 _LEAVING = frozenset({Step.OFFBOARD, Step.SHRINK_OURS, Step.HAND_BACK})

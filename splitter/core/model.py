@@ -8,8 +8,9 @@ from typing import Literal
 
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Reach, Restart, Runs
-from splitter.core.reasons import Reason
+from splitter.core.placeable import EvictionRefusal, Reach, Runs
+from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.split_status import UNREPORTED, RebalanceState, Restart, SplitStatus
 from splitter.core.stateful import StatefulView
 
 
@@ -91,6 +92,7 @@ class Note:
     quiet: bool = False  # a step of many: logged and listed, but no Event of its own
     about: str = ""  # the same news whatever the numbers in it: said once, by this word and the reason
     move: Move | None = None  # what the sentence begins with: said only when it is written
+    cause: VerdictCause | None = field(default=None, compare=False)  # not said: the reason says it to people
 
 
 def seconds_between(earlier: datetime, later: datetime) -> float:
@@ -305,18 +307,10 @@ class SplitView:
     uid: str
     owner_uids: tuple[str, ...]
     takes_over: bool  # False: it only reports a refusal
-    state: str
-    conflict: bool
-    write_conflicts: tuple[datetime, ...]
-    conflicting_writer: str = field(
-        default="", kw_only=True
-    )  # who wrote spec.replicas in them; of a Deployment, nobody
-    ordinals: tuple[int, ...] | None = field(default=None, kw_only=True)  # in placement mode
-    replicas: int | None = field(default=None, kw_only=True)  # of a StatefulSet: what an autoscaler may write
-    format: int = field(default=1, kw_only=True)  # the form in which it is written (surface.STATE_FORMAT)
-    rebalance: Mapping[str, object]  # rebalance.RebalanceState.from_json reads it
-    good_annotations: Mapping[str, str] | None  # the last good policy
-    status: bytes  # the whole status, packed: to write only on change
+    status: SplitStatus = UNREPORTED
+    ordinals: tuple[int, ...] | None = None  # in placement mode
+    replicas: int | None = None  # of a StatefulSet: what an autoscaler may write
+    format: int = 1  # the form in which it is written (labels_annotations.STATE_FORMAT)
     generation: int = 0  # of its spec, to say which one the status is about
     resource_version: str = field(default="", compare=False)
 
@@ -376,6 +370,16 @@ class Observation:
     unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
+
+    @property
+    def reported(self) -> SplitStatus:
+        """What its Split says; nothing where there is none."""
+        return self.split.status if self.split is not None else UNREPORTED
+
+    @property
+    def rebalance(self) -> RebalanceState:
+        """What is remembered of spot."""
+        return self.reported.rebalance
 
     def twin(self, pool: Pool) -> TwinView | None:
         """Return the twin of a pool, if it exists."""

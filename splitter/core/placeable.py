@@ -6,7 +6,7 @@ Plain data on the Observation; `kube` finds it out, `placement` reads it. Nothin
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 # With fewer members than this, one that restarts leaves no majority.
 FEWEST: Final = 3
@@ -42,15 +42,6 @@ class Reach:
     spot: bool = True
     why: str = ""  # what keeps it, where something does
     terms_json: str = ""  # the nodeSelectorTerms of its volumes: what holds its room has to heed them
-
-
-class Restart(NamedTuple):
-    """A member that splitter has ended, to be made anew."""
-
-    ordinal: int
-    at: datetime
-    planned: bool = False
-    """It stood in the wrong pool: any other time would have done."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from splitter.core.labels_annotations.policy import Level
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState, SplitStatus
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
 POLL_S = 1.0
@@ -110,7 +111,7 @@ def as_written(plan: Plan, observed: Observation, written: Sequence[Action]) -> 
         why = note.message.removeprefix(str(move))
         if count is None:
             held = f"hold {move.pool} at {move.was}, {move.replicas} wanted{why}"
-            return Note(note.reason, held, quiet=True)
+            return Note(note.reason, held, quiet=True, cause=note.cause)
         done = replace(move, replicas=count)
         return replace(note, message=f"{done}{why}", move=done)
 
@@ -160,11 +161,19 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     return replace(kept, state=State.HELD, verdict=note, notes=notes, guard="")
 
 
+def remembered(plan: Plan, observed: Observation) -> SplitStatus:
+    """Return the status with what a reconcile has seen, when what it decided is not written (yet)."""
+    before = observed.reported
+    if plan.rebalance is None:
+        return before
+    return replace(before, rebalance=plan.rebalance.unwritten(before.rebalance))
+
+
 def _undone(plan: Plan, observed: Observation) -> RebalanceState | None:
     """Return what is remembered of a plan whose raises alone are written: no step, no move, no pod's end."""
     if plan.rebalance is None:
         return None
-    known = RebalanceState.from_json(observed.split.rebalance if observed.split is not None else {})
+    known = observed.rebalance
     ended = tuple(one for one in plan.rebalance.restarts if one.at < observed.now)
     on_demand = observed.on_demand.name if observed.on_demand is not None else ""
     raised = (one.replicas for one in plan.raises if one.name == on_demand)

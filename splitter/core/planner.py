@@ -66,10 +66,10 @@ def policy_in_force(observed: Observation, defaults: Policy) -> PolicyInForce:
         if not caps_conflict(observed.source.replicas, parsed.policy):
             return PolicyInForce(parsed.policy, problems, written, valid=True, levels=dict(parsed.levels))
         problems = (_caps_note(parsed.policy, observed.source.replicas), *problems)
-    good = observed.split.good_annotations if observed.split else None
-    last = parse_policy(good or {}, defaults, None).policy or defaults
-    levels = {name: Level.LAST_GOOD if name in (good or {}) else Level.DEFAULT for name in USER_ANNOTATIONS}
-    return PolicyInForce(last, problems, good or {}, valid=False, levels=levels)
+    good = observed.reported.good_annotations
+    last = parse_policy(good, defaults, None).policy or defaults
+    levels = {name: Level.LAST_GOOD if name in good else Level.DEFAULT for name in USER_ANNOTATIONS}
+    return PolicyInForce(last, problems, good, valid=False, levels=levels)
 
 
 def _caps_note(policy: Policy, replicas: int) -> Note:
@@ -87,7 +87,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     orphans = any(pod.counts for pod in observed.orphans)
     return Columns(
         label=LABEL_SPLIT in source.labels,
-        conflict=split is not None and split.conflict,
+        conflict=observed.reported.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
         mark=ownership_of(source),

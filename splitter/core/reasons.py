@@ -4,7 +4,7 @@ Renaming one is a breaking change: people grep for them and alert on them. `docs
 lists them with what to do.
 """
 
-from enum import StrEnum, unique
+from enum import Enum, StrEnum, auto, unique
 
 
 @unique
@@ -126,3 +126,16 @@ class State(StrEnum):
     HELD = "Held"
     GIVING_BACK = "GivingBack"
     CONFLICT = "Conflict"
+
+
+@unique
+class VerdictCause(Enum):
+    """What a verdict rests on, where something else is decided by it: nobody branches on a reason."""
+
+    ON_THE_WAY = auto()  # replicas are moved, or waited for
+    TURN = auto()  # others are being moved, and it waits for its turn
+    NEXT_ROLLOUT = auto()  # a changed template set waits for the source's next rollout
+    HELD_ROLL = auto()  # a roll waits for the other twin, or for room
+    ANOTHER_OBJECT = auto()  # refused for what another object says: no watch tells when that is mended
+    NAME_TAKEN = auto()  # the same, and the other object is a Split of the name that this one's would have
+    EXCLUDED = auto()  # refused with its whole namespace

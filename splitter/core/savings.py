@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from splitter.core.nodes import NodeState
-from splitter.core.usage import Amount, Amounts, Use
+from splitter.core.split_status.usage import Amount, Amounts, Use
 
 ASSUMED_SPOT_PRICE = 0.3
 """Of on-demand's price: what clouds' price lists show most of the time."""

@@ -11,10 +11,12 @@ from heapq import nlargest
 
 from splitter.core.names import Key
 from splitter.core.nodes import Health, NodeState
+from splitter.core.reasons import State
 from splitter.core.savings import Saving
+from splitter.core.split_status import PastDecision, SplitStatus
 from splitter.dashboard.history import KEPT, Moment
 from splitter.dashboard.model import Model
-from splitter.dashboard.workload_status import Decision, WorkloadStatus
+from splitter.dashboard.workload_status import asked as asked_of
 
 LATEST = 6
 _TOGETHER = KEPT / 900
@@ -59,7 +61,7 @@ class WorkloadDecision:
     """A decision about a workload."""
 
     key: Key
-    decision: Decision
+    decision: PastDecision
 
 
 def element_id(key: Key) -> str:
@@ -74,7 +76,7 @@ def figures(model: Model) -> Figures:
     usages = [one.usage for one in statuses if one.usage is not None]
     return Figures(
         workloads=len(statuses),
-        at_rest=sum(one.at_rest for one in statuses),
+        at_rest=sum(one.state == State.STEADY for one in statuses),
         desired=sum(one.desired for one in statuses),
         ready=sum(one.ready for one in statuses),
         cover=sum(one.cover for one in statuses),
@@ -84,7 +86,7 @@ def figures(model: Model) -> Figures:
     )
 
 
-def saved(status: WorkloadStatus, now: datetime) -> float | None:
+def saved(status: SplitStatus, now: datetime) -> float | None:
     """Return the share that a workload has saved since it is counted; None where nothing is."""
     return Saving(status.usage.at(now)).ratio(None) if status.usage is not None else None
 
@@ -128,7 +130,7 @@ def _reported(model: Model) -> dict[str, Going]:
                 "",
                 "",
                 on_it[node.name],
-                gone=node.lost,
+                gone=node.state == "Lost",
                 signal=node.signal,
                 deadline=node.deadline,
             )
@@ -181,7 +183,7 @@ def asked(model: Model) -> list[Moment]:
     steps: list[tuple[datetime, int, int]] = []
     for one in model.statuses.values():
         on_demand = spot = 0
-        for moment in one.asked:
+        for moment in asked_of(one):
             steps.append((moment.at, moment.on_demand - on_demand, moment.spot - spot))
             on_demand, spot = moment.on_demand, moment.spot
     begin, result = model.now - KEPT, list[Moment]()

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 from splitter.core.names import Key
-from splitter.core.packed import unpacked
 from splitter.core.savings import Saving, together
+from splitter.core.split_status import SplitStatus
 from splitter.dashboard.history import Moment, Series, fleet_series
-from splitter.dashboard.workload_status import WorkloadStatus, read_status
+from splitter.dashboard.workload_status import shown
 from splitter.kube.cluster_view import ClusterView
 
 _SAVED_EVERY = timedelta(seconds=10)
@@ -36,7 +36,7 @@ class Model:
         self._sums = [0, 0, 0]
         self._saved: tuple[datetime, Saving] | None = None
         self.opened = now()
-        self.statuses: dict[Key, WorkloadStatus] = {}
+        self.statuses: dict[Key, SplitStatus] = {}
         self.changes: dict[Key, int] = {}
         """When each workload changed last, as the number of the change."""
         self.series: dict[Key, Series] = {}
@@ -115,8 +115,7 @@ class Model:
         if self._versions.get(key) == record.version:
             return  # one of its pods, or its node
         self._versions[key] = record.version
-        placed = record.view.ordinals is not None
-        status = read_status(key, unpacked(record.view.status), placed=placed)
+        status = shown(record.view.status)
         self.membership += before is None
         self.statuses[key] = status
         self._add(before, -1)
@@ -126,7 +125,7 @@ class Model:
         )
         self._count()
 
-    def _add(self, status: WorkloadStatus | None, sign: int) -> None:
+    def _add(self, status: SplitStatus | None, sign: int) -> None:
         if status is not None:
             counts = (status.desired, status.on_demand.ready, status.spot.ready)
             self._sums = [total + sign * one for total, one in zip(self._sums, counts, strict=True)]

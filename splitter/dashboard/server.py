@@ -140,7 +140,7 @@ class _Page:
         key = _named(request.query.get("workload", ""))
         status = self._model.statuses.get(key) if key is not None else None
         form = self._simulator.form(status, request.query)
-        return _html(self._views.page("simulator", base="", title="Simulator", **form))
+        return _html(self._views.page("simulator", base="", title="Simulator", key=key, **form))
 
     async def _replay(self, request: web.Request) -> web.Response:
         key = _named(request.query.get("workload", ""))

@@ -15,11 +15,12 @@ from markupsafe import Markup
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
 from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.savings import ASSUMED_SPOT_PRICE
-from splitter.dashboard.workload_status import WorkloadStatus
+from splitter.core.split_status import SplitStatus
 from splitter.simulate import (
     Assumptions,
     Rebalancing,
@@ -72,7 +73,7 @@ class Simulator:
         self._file = file
         self._turn = asyncio.Lock()
 
-    def form(self, status: WorkloadStatus | None, query: Mapping[str, str]) -> dict[str, Any]:
+    def form(self, status: SplitStatus | None, query: Mapping[str, str]) -> dict[str, Any]:
         """Return what the form is filled with: the workload's own values, where nothing else is asked for."""
         in_force = _annotations(status)
         replicas = status.desired if status is not None and status.desired else 10
@@ -94,7 +95,7 @@ class Simulator:
             "file": self._file.name if self._file is not None else "",
         }
 
-    async def replay(self, status: WorkloadStatus | None, query: Mapping[str, str]) -> dict[str, Any]:
+    async def replay(self, status: SplitStatus | None, query: Mapping[str, str]) -> dict[str, Any]:
         """Return the figures and the picture of both policies, or what is wrong, in sentences."""
         try:
             asked = self._asked(query)
@@ -147,11 +148,11 @@ class Simulator:
         return _Asked(given, replace(trace, name=f"all spot gone every {query.get('every', '12h')[:_TEXT]}"))
 
 
-def _annotations(status: WorkloadStatus | None) -> dict[str, str]:
+def _annotations(status: SplitStatus | None) -> dict[str, str]:
     """Return the policy in force as annotations; without a workload the defaults, which need none."""
     if status is None:
         return {}
-    return {PREFIX + one.name: one.value for one in status.policy if one.name in _FIELDS}
+    return {PREFIX + name: value for name, value, _ in policy_in_words(status) if name in _FIELDS}
 
 
 def _number(query: Mapping[str, str], field: str, usual: int, least: int, most: int) -> int:

@@ -12,8 +12,8 @@ from enum import StrEnum, unique
 from markupsafe import Markup, escape
 
 from splitter.core.reasons import Reason
+from splitter.core.split_status import PastDecision
 from splitter.dashboard.history import Moment
-from splitter.dashboard.workload_status import Decision
 from splitter.report.meanings import SECTIONS
 
 _WIDTH, _LEFT, _RIGHT = 960, 34, 12
@@ -65,7 +65,7 @@ _BY_REASON = {reason.value: _SORTS[title] for title, section in SECTIONS.items()
 }
 
 
-def sort_of(decision: Decision) -> Sort:
+def sort_of(decision: PastDecision) -> Sort:
     """Return what a decision is about."""
     return _BY_REASON.get(decision.reason, Sort.MOVE)
 
@@ -89,7 +89,7 @@ def span_of(begin: datetime, end: datetime) -> Span:
 
 
 def fleet_picture(
-    span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Iterable[Decision]
+    span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Iterable[PastDecision]
 ) -> Markup:
     """Return ready replicas of all workloads, and below them how many decisions there were, by sort."""
     height, lanes = 128, 18
@@ -109,7 +109,7 @@ def fleet_picture(
 
 
 def workload_picture(
-    span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Sequence[Decision]
+    span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Sequence[PastDecision]
 ) -> Markup:
     """Return the replicas of one workload over time, each decision with its number and its sentence."""
     top, bottom, lane = 10, 128, 188
@@ -152,7 +152,7 @@ def _bin_x(place: int) -> float:
     return round(_LEFT + _BIN * (place + 0.5), 1)
 
 
-def _binned(span: Span, decisions: Iterable[Decision]) -> dict[Sort, list[int]]:
+def _binned(span: Span, decisions: Iterable[PastDecision]) -> dict[Sort, list[int]]:
     result = {sort: [0] * _BINS for sort in Sort}
     width = (span.end - span.begin) / _BINS
     for one in decisions:

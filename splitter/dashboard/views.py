@@ -12,13 +12,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.reasons import State
 from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.dashboard import fleet, timeline, workload
 from splitter.dashboard.history import KEPT
 from splitter.dashboard.model import Model
-from splitter.dashboard.workload_status import WorkloadStatus
+from splitter.dashboard.workload_status import asked
 from splitter.kube.records import SplitRecord
 
 FILES = Path(__file__).resolve().parent
@@ -136,15 +137,16 @@ class Views:
 
     def row(self, key: Key) -> Markup:
         """Return the row of a workload; rendered once a change, and now and then for what it saves."""
-        status, model = self._model.statuses[key], self._model
+        model = self._model
         state = model.changes.get(key, 0), int(model.now.timestamp() // _ROW_LIVES_S)
         known = self._rows.get(key)
         if known is None or known[0] != state:
-            self._rows[key] = known = state, self._row(status)
+            self._rows[key] = known = state, self._row(key)
         return known[1]
 
-    def _row(self, status: WorkloadStatus) -> Markup:
-        return self._part("row", it=status, saved=fleet.saved(status, self._model.now))
+    def _row(self, key: Key) -> Markup:
+        status = self._model.statuses[key]
+        return self._part("row", key=key, it=status, saved=fleet.saved(status, self._model.now))
 
     def workload_page(self, key: Key) -> str:
         """Return the second view. Raises KeyError for a workload that is not shown."""
@@ -163,17 +165,17 @@ class Views:
         span = timeline.span_of(max(first, model.now - KEPT), model.now)
         return {
             "notices": self._part("notices", missing=model.view.missing),
-            "head": self._part("head", it=status, saved=fleet.saved(status, model.now)),
+            "head": self._part("head", key=key, it=status, saved=fleet.saved(status, model.now)),
             "nodes": self._part(
                 "nodes", pools=pools, left_out=left_out, it=status, sees_pods=model.view.sees("pods")
             ),
             "timeline": self._part(
                 "workload_timeline",
-                drawn=timeline.workload_picture(span, seen, status.asked, decisions),
+                drawn=timeline.workload_picture(span, seen, asked(status), decisions),
                 decisions=list(enumerate(decisions, 1))[::-1],
                 opened=model.opened,
             ),
-            "policy": self._part("policy", it=status),
+            "policy": self._part("policy", policy=list(policy_in_words(status))),
             "explain": self._part("explain", lines=self._tellers.explain(split)[:_LINES]),
         }
 

@@ -217,7 +217,7 @@ class Journey:
 
         def settled() -> bool:
             return all(map(self._stage.steady, self._stage.replicas)) and all(
-                self._stage.on_spot(name, available=True) == self._stage.status(name)["spot"]["wanted"]
+                self._stage.on_spot(name, available=True) == self._stage.status(name).spot.wanted
                 for name in self._stage.replicas
             )
 

@@ -11,7 +11,8 @@ from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import parse_policy
 from splitter.core.model import Policy
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Saving, together
-from splitter.core.usage import Amount, Usage, Use
+from splitter.core.split_status import SplitStatus
+from splitter.core.split_status.usage import Amount, Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +31,7 @@ def would_save(replicas: Mapping[str, int], policies: Mapping[str, Mapping[str, 
 
 def has_saved(splits: Iterable[Mapping[str, Any]], now: datetime) -> str:
     """Say what was saved until now, the outage and the surge of all moves included."""
-    usages = (Usage.from_json((split.get("status") or {}).get("usage")) for split in splits)
+    usages = (SplitStatus.from_json(split.get("status")).usage for split in splits)
     saving = together(Saving(usage.at(now)) for usage in usages if usage is not None)
     ratio = saving.ratio(None)
     if ratio is None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import yaml
 
 from splitter.bundled import bundled_path
+from splitter.core.reasons import State
+from splitter.core.split_status import SplitStatus
 from splitter.demo.controller import Controller
 from splitter.demo.page import Page
 from splitter.demo.restored import Portrait
@@ -232,20 +234,19 @@ class Stage:
         counted = timeline.available if available else timeline.total_without_terminating
         return counted.at(at or timeline.whole.end)
 
-    def status(self, name: str) -> JsonObject:
-        """Return the status of a workload's Split, empty when there is none."""
-        split: JsonObject = self.splits.objects.get(name, {}).get("status") or {}
-        return split
+    def status(self, name: str) -> SplitStatus:
+        """Return the status of a workload's Split; its state is empty when there is none."""
+        return SplitStatus.from_json(self.splits.objects.get(name, {}).get("status"))
 
     def steady(self, name: str) -> bool:
         """Say whether splitter calls a workload at rest, for its present spec, and its pods agree."""
         status = self.status(name)
         source = self.deployments.objects.get(name, {}).get("metadata", {})
         return (
-            status.get("state") == "Steady"
-            and status.get("sourceGeneration") == source.get("generation")
-            and status.get("cover") == 0
-            and status.get("ready") == self.replicas[name]
+            status.state == State.STEADY
+            and status.source_generation == source.get("generation")
+            and status.cover == 0
+            and status.ready == self.replicas[name]
             and self.at_rest(name)
         )
 
@@ -279,19 +280,12 @@ class Stage:
 
     def _row(self, name: str, count: int) -> Row:
         status = self.status(name)
-        if not status:
+        if not status.state:
             deployment = self.deployments.objects.get(name, {})
             ready = deployment.get("status", {}).get("availableReplicas", 0)
             return (name, str(count), "", "", str(ready), "not split", "")
-        pools = (f"{status[pool]['ready']}/{status[pool]['spec']}" for pool in ("onDemand", "spot"))
-        return (
-            name,
-            str(status["desired"]),
-            *pools,
-            str(status["ready"]),
-            str(status["state"]),
-            str(status["reason"]),
-        )
+        pools = (f"{pool.ready}/{pool.spec}" for pool in (status.on_demand, status.spot))
+        return (name, str(status.desired), *pools, str(status.ready), status.state, status.reason)
 
     def _event(self, _at: Instant, raw: JsonObject, deleted: bool) -> None:  # noqa: FBT001 - a Watch calls it
         if deleted or raw.get("reportingController") != _SPEAKER:

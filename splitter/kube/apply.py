@@ -54,6 +54,7 @@ from splitter.core.actions import (
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
+from splitter.core.split_status import SplitStatus
 from splitter.kube import paths
 from splitter.kube.adoption import LOST_RACE, adopt, patch_pod
 from splitter.kube.budgets import beside
@@ -141,12 +142,11 @@ class Writer:
         """Send both twins as a dry run; returns why one would be refused. Raises ApiError."""
         return await dry_run_roll(self._client, observed, rendered)
 
-    async def write_status(self, observed: Observation, status: Json, *, as_seen: bool = False) -> None:
-        """Replace the Split's status. Raises ApiError; 404: it is gone, 409: it changed in between.
-
-        `as_seen`: since it was observed; else since it was heard of last.
-        """
-        body = {**split_identity(observed.key), "status": status}
+    async def write_status(
+        self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
+    ) -> None:
+        """Replace the Split's status as last heard of (or seen). ApiError 404: it is gone, 409: changed."""
+        body = {**split_identity(observed.key), "status": status.to_json()}
         known = self._cache.splits.get(observed.key.namespace, observed.split.uid) if observed.split else None
         if known is None:
             raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"the Split of {observed.key} is gone")
@@ -154,7 +154,7 @@ class Writer:
         seen = observed.split.resource_version if observed.split is not None and as_seen else ""
         body["metadata"]["resourceVersion"] = seen or str(known.version)
         path = paths.splits(observed.key.namespace).of(split_name(observed.key), "status")
-        self._cache.statuses.decided(known.uid, status)
+        self._cache.statuses.decided(known.uid, body["status"])
         self._cache.splits.upsert(await self._client.send("PATCH", path, body, patch="apply", query=_FORCED))
 
     async def post_event(self, namespace: str, body: Json) -> None:

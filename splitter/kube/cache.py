@@ -316,7 +316,7 @@ class Cache:
             if twin.pool is Pool.SPOT and twin.available_replicas < twin.spec_replicas:
                 self._enqueue(twin.source, urgent=False)
         for split in self.splits.values():
-            if split.view.ordinals is not None and split.view.state != State.STEADY:
+            if split.spec.ordinals is not None and split.state != State.STEADY:
                 self._enqueue(split.source, urgent=False)
 
     def enqueue_owners_on(self, node_name: str) -> None:
@@ -327,7 +327,7 @@ class Cache:
 
     def _is_split(self, key: Key) -> bool:
         """Whether there is anything to raise: a twin, or in placement mode ordinals."""
-        placed = any(split.view.ordinals is not None for split in self.splits.find("source", key))
+        placed = any(split.spec.ordinals is not None for split in self.splits.find("source", key))
         return placed or bool(self.twins.find("source", key))
 
     def _namespace_changed(self, old: NamespaceRecord | None, new: NamespaceRecord | None) -> None:
@@ -353,12 +353,9 @@ class Cache:
     def _template_sets_of(self, source: SourceRecord) -> Iterable[str]:
         namespace = self.namespaces.one("name", source.namespace)
         split = self.splits.one("source", source.view.key)
-        written = (
-            source.view.annotations,
-            namespace.annotations if namespace else {},
-            (split.view.good_annotations or {}) if split else {},
-        )
-        return (annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written)
+        written = (source.view.annotations, namespace.annotations if namespace else {})
+        last_good = split.template_set if split else ""
+        return (last_good, *(annotations.get(ANNOTATION_TEMPLATE, "") for annotations in written))
 
     def _source_of_pod(self, pod: PodRecord) -> Key | None:
         """Return the source that a pod belongs to, if it may be ours: of a ReplicaSet, or a StatefulSet."""

@@ -196,9 +196,9 @@ def _labelled(split: SplitRecord) -> tuple[str, str]:
 
 def _owner(split: SplitRecord) -> tuple[str, str] | None:
     """Return by which owner the pods of a set in placement mode are known: the source owns both."""
-    if split.view.ordinals is None or not split.view.owner_uids:
+    if split.spec.ordinals is None or not split.spec.owner_uids:
         return None
-    return split.namespace, split.view.owner_uids[0]
+    return split.namespace, split.spec.owner_uids[0]
 
 
 def _missing(reflector: Reflector) -> str:

@@ -14,7 +14,7 @@ from splitter.core.actions import ApplyTwin, LabelPod, Park, SaveReplicas
 from splitter.core.labels_annotations import kept_name
 from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.kube import paths
 from splitter.kube.client import FIELD_MANAGER, ApiError, Client, Json
 from splitter.kube.payloads import keeping, labelling, parking, saved_replicas, twin
@@ -98,7 +98,7 @@ def refused(error: ApiError, what: str, template_set: str) -> Note | None:
         f"the API server would refuse to {what}: {why} Nothing was changed;"
         " mend the policy, the quota or the right, and it is tried again"
     )
-    return Note(Reason.WRITE_DENIED, message, warning=True)
+    return Note(Reason.WRITE_DENIED, message, warning=True, cause=VerdictCause.ANOTHER_OBJECT)
 
 
 def lacks_rights(denied: Note) -> bool:

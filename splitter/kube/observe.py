@@ -69,6 +69,7 @@ class Observer:
         """
         cache = self._cache
         split = cache.splits.one("source", key)
+        view = split.view if split else None
         source = _of_mode(await self._source(key), split)
         records = {
             record.pool: record
@@ -86,10 +87,10 @@ class Observer:
         members = [pod for holder in own if holder.first_ordinal is not None for pod in holder.pods]
         hinted = _hinted([*(spot.pods if spot else ()), *(pod for pod in members if pod.on_spot)])
         blocked = hinted or (refused.why if refused is not None else "")
-        fits = request if _fit_matters(split.view if split else None, spot, blocked) else None
+        fits = request if _fit_matters(view, spot, blocked) else None
         around = RelatedObjects()
         if source is not None:
-            around = await self._related(source, split.view if split else None, twins.values(), now)
+            around = await self._related(source, view, twins.values(), now)
             if split is None and (other := cache.splits.one("name", (key.namespace, split_name(key)))):
                 around = replace(around, split_of=f"{other.source.kind}/{other.source.name}")
         else:
@@ -98,7 +99,7 @@ class Observer:
             key=key,
             now=now,
             source=source,
-            split=split.view if split else None,
+            split=view,
             replica_sets=own,
             on_demand=twins.get(Pool.ON_DEMAND),
             spot=spot,
@@ -150,7 +151,7 @@ class Observer:
         placed = split.ordinals is not None
         # A placed member waits for what only a look around tells: that the policy is there again.
         at_rest = {State.STEADY, State.HELD} if placed else {State.STEADY}
-        calm = split.state in at_rest and not any(twin.is_losing for twin in twins)
+        calm = split.status.state in at_rest and not any(twin.is_losing for twin in twins)
         # What placement must know from the beginning: who cannot be moved, because of its volumes.
         claims = source.stateful is not None and source.stateful.claim_templates
         volumes = placed and claims
@@ -318,7 +319,7 @@ class Observer:
 
     def _held_request(self, source: SourceView | None, split: SplitRecord | None) -> PodRequest | None:
         """Return what a placeholder on spot asks for; None of a workload that is not in placement mode."""
-        placed = split is not None and split.view.ordinals is not None
+        placed = split is not None and split.spec.ordinals is not None
         if source is None or self._reservations is None or not placed:
             return None
         manifest = json.loads(source.manifest_json)
@@ -341,7 +342,7 @@ def _of_mode(source: SourceView | None, split: SplitRecord | None) -> SourceView
 
     An old export, a clone or a backup may bring the annotation of its days as twins.
     """
-    placed = split is not None and split.view.ordinals is not None
+    placed = split is not None and split.spec.ordinals is not None
     if source is None or source.stateful is None or source.stateful.saved is None or not placed:
         return source
     stateful = replace(source.stateful, saved=None, left=0)
@@ -386,5 +387,5 @@ def _attachment(record: ReplicaSetRecord, source: SourceView) -> Attachment:
 
 def _fit_matters(split: SplitView | None, spot: TwinView | None, blocked: str) -> bool:
     """Whether `decide` may look at the room: the count walks all spot nodes, so not in each reconcile."""
-    lost = split is not None and bool(split.rebalance.get("lost"))
+    lost = split is not None and split.status.rebalance.lost
     return bool(blocked) or (spot is not None and (lost or spot.is_losing))

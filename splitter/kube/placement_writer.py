@@ -84,10 +84,10 @@ class PlacementWriter:
         asked = self._asked[namespace]
         by_uid: dict[str, tuple[str, Runs]] = {}
         for record in self._cache.splits.values():
-            if record.namespace != namespace or record.source in asked or record.view.ordinals is None:
+            if record.namespace != namespace or record.source in asked or record.spec.ordinals is None:
                 continue
-            ranges = runs(record.view.ordinals)
-            owners = record.view.owner_uids
+            ranges = runs(record.spec.ordinals)
+            owners = record.spec.owner_uids
             named = [uid for uid in owners if uid in known or self._is_there(record, uid)]
             by_uid.update((uid, (record.source.name, ranges)) for uid in named)
         for sets in asked.values():

@@ -9,7 +9,7 @@ resourceVersion of today; only the reconcile that would find nothing is left out
 from dataclasses import replace
 from typing import Any
 
-from splitter.core.packed import packed
+from splitter.kube.packed import packed
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
 
 
@@ -56,11 +56,5 @@ class OwnStatuses:
             self._decided.pop(old.uid, None)
         if old is None or new is None:
             return True
-        before, after = old.view, new.view
-        if (before.generation, before.owner_uids, before.state) != (
-            after.generation,
-            after.owner_uids,
-            after.state,
-        ):
-            return True
-        return self._decided.get(new.uid) != hash(after.status)
+        before, after = ((one.spec.generation, one.spec.owner_uids, one.state) for one in (old, new))
+        return before != after or self._decided.get(new.uid) != hash(new.status)

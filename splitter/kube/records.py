@@ -5,7 +5,7 @@ Interned strings and tuples: ten thousand pods must fit (docs/adr/0003).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from splitter.core.limits import MAX_REPLICA_SETS
@@ -27,7 +27,9 @@ from splitter.core.nodes import (
     Refusal,
 )
 from splitter.core.placeable import Runs
+from splitter.core.split_status import SplitStatus
 from splitter.core.template_sets import TemplateSet
+from splitter.kube.packed import unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,15 @@ class SplitRecord:
     version: int
     name: str
     source: Key
-    view: SplitView
+    spec: SplitView  # without its status
+    status: bytes = field(repr=False)  # packed: there are many, and a reconcile reads one
+    state: str = ""
+    template_set: str = ""  # that its last good policy names
+
+    @property
+    def view(self) -> SplitView:
+        """The whole of it: its status is parsed here, and nowhere else in a reconcile."""
+        return replace(self.spec, status=SplitStatus.from_json(unpacked(self.status)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ class _Look:
         for place, view in enumerate(chosen):
             self._tell(f"looking at {place + 1} of {len(chosen)} workloads")
             split = cache.splits.one("source", view.key)
-            if view.deleting or (split is not None and split.view.takes_over):
+            if view.deleting or (split is not None and split.spec.takes_over):
                 continue  # it is on its way out, or still on its way back
             aimed = await scaling.of(view.key.namespace, now, _ANY_AGE_S, resources=False)
             who = (one.who for one in aimed if (one.kind, one.aim) == (view.key.kind, view.key.name))

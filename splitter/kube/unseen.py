@@ -47,6 +47,6 @@ def _was_for_spot(pod: PodRecord, indexers: Shelves) -> bool:
     source = indexers.sources.get(pod.namespace, owner_uid)
     split = indexers.splits.one("source", source.view.key) if source is not None else None
     ordinal = ordinal_of(pod.name.rpartition("-")[2])
-    if split is None or split.view.ordinals is None or ordinal is None:
+    if split is None or split.spec.ordinals is None or ordinal is None:
         return False
-    return pod.born is Pool.SPOT or ordinal not in split.view.ordinals
+    return pod.born is Pool.SPOT or ordinal not in split.spec.ordinals

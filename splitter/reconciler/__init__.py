@@ -15,17 +15,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import (
-    Action,
-    DeleteUnboundPod,
-    DeleteVanishedPod,
-    EvictPod,
-    SetDeletionCost,
-)
+from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod, SetDeletionCost
+from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
-from splitter.core.placeable import EvictionRefusal, Restart
+from splitter.core.placeable import EvictionRefusal
 from splitter.core.plan import (
     Plan,
     PolicyInForce,
@@ -34,12 +29,13 @@ from splitter.core.plan import (
     begins,
     half_rolled,
     held_back,
+    remembered,
     rolls,
     unseen,
 )
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
+from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.split_status import Restart
 from splitter.core.twins.move_limit import keeps_turn
 from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
@@ -54,7 +50,7 @@ from splitter.reconciler.template_validation import TemplateValidation
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import metrics
 from splitter.report.log import reconcile_fields
-from splitter.report.status import build, remembered
+from splitter.report.status import build
 
 logger = logging.getLogger("splitter.reconciler")
 
@@ -105,7 +101,7 @@ class Reconciler:
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
-        self._restarts: dict[Key, tuple[Restart, ...]] = {}  # as last decided: a Split may not be writable
+        self._restarts = dict[Key, tuple[Restart, ...]]()  # as last decided: a Split may not be writable
 
     async def run(self, workers: int, emergency_workers: int) -> None:
         """Work until cancelled; statuses still posted are written at the end."""
@@ -161,7 +157,7 @@ class Reconciler:
         observed, planned = decided
         self._take_note(key, planned)
         if self._can_wait(planned) and self._queue.hurried():
-            self._status_writer.post(observed, remembered(observed, planned))
+            self._status_writer.post(observed, remembered(planned, observed))
             self._queue.add_after(key, _CALMER_S)
             return
         written: list[Action] = []
@@ -172,7 +168,7 @@ class Reconciler:
             planned = self._uncounted(observed, planned, error)
             self._tell_moves(observed, planned, written)
             if self._is_refused_eviction(observed, planned, error):
-                self._status_writer.post(observed, remembered(observed, planned))
+                self._status_writer.post(observed, remembered(planned, observed))
                 self._queue.add_after(key, 0.0)  # the next reconcile says what it waits for
                 return
             if begins(planned):
@@ -199,7 +195,7 @@ class Reconciler:
     def _take_note(self, key: Key, planned: Plan) -> None:
         """Remember whether a workload is moved or waits for that, and wake those whose turn it is."""
         still = keeps_turn(planned, had=self._others.has_turn(key))
-        self._others.moves(key, still=still, waits=planned.verdict.reason is Reason.WAITING_FOR_TURN)
+        self._others.moves(key, still=still, waits=planned.verdict.cause is VerdictCause.TURN)
         self._enqueue_others()
 
     def _enqueue_others(self) -> None:
@@ -244,7 +240,7 @@ class Reconciler:
         known = self._acceptable.get(observed.key) == _hashes(twins)
         if rolls(planned):
             return not (known and half_rolled(observed, twins))
-        return planned.verdict.reason is Reason.TEMPLATE_SET_CHANGED and not known
+        return planned.verdict.cause is VerdictCause.NEXT_ROLLOUT and not known
 
     def _is_refused_eviction(self, observed: Observation, planned: Plan, error: ApiError) -> bool:
         """Whether a PodDisruptionBudget answered: not a failure, but a reason to wait."""
@@ -265,9 +261,8 @@ class Reconciler:
         """
         if planned.rebalance is None:
             return
-        known = observed.split.rebalance if observed.split is not None else {}
-        if _ends(planned) and set(planned.rebalance.restarts) - set(RebalanceState.from_json(known).restarts):
-            await self._status_writer.write(observed, remembered(observed, planned))
+        if _ends(planned) and set(planned.rebalance.restarts) - set(observed.rebalance.restarts):
+            await self._status_writer.write(observed, remembered(planned, observed))
         self._restarts[observed.key] = planned.rebalance.restarts
 
     def _uncounted(self, observed: Observation, planned: Plan, error: ApiError) -> Plan:
@@ -282,7 +277,7 @@ class Reconciler:
         """Show what was done and why; return what was said that had not been said lately."""
         if planned.actions:
             metrics.decided(observed.key, planned.verdict.reason)
-        objection = planned.verdict if planned.state is State.REFUSED else planned.objection
+        objection = objection_to(planned)
         metrics.show_refusal(observed.key, objection if observed.source is not None else None)
         if observed.source is None:
             self._acceptable.pop(observed.key, None)
@@ -320,7 +315,7 @@ class Reconciler:
         Either way what was seen is remembered: the next try may find no trace of a loss any more.
         """
         if _is_reconciling(error):
-            self._status_writer.post(observed, remembered(observed, planned))
+            self._status_writer.post(observed, remembered(planned, observed))
             return
         note = Note(
             Reason.WRITE_DENIED, f"the API server refused a write: {error.message or error}", warning=True

@@ -11,13 +11,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from http import HTTPStatus
-from typing import Any
 
 from splitter.core.model import Observation
 from splitter.core.names import Key
-from splitter.core.packed import packed
+from splitter.core.split_status import SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.client import NOT_LEADING, ApiError
 
@@ -34,8 +32,7 @@ _AT_ONCE = 4  # connections left free for reconciles
 @dataclass(frozen=True, slots=True)
 class _Posted:
     observed: Observation
-    status: dict[str, Any]
-    packed: bytes
+    status: SplitStatus
 
 
 class StatusWriter:
@@ -60,39 +57,25 @@ class StatusWriter:
             return observed
         if posted.observed.split.uid != split.uid:
             return observed
-        status = posted.status
-        return replace(
-            observed,
-            split=replace(
-                split,
-                state=status.get("state", ""),
-                conflict=bool(status.get("conflict")),
-                write_conflicts=tuple(datetime.fromisoformat(at) for at in status.get("fights", ())),
-                conflicting_writer=status.get("fighter", ""),
-                rebalance=status.get("rebalance", {}),
-                good_annotations=status.get("policyAnnotations"),
-                status=posted.packed,
-            ),
-        )
+        return replace(observed, split=replace(split, status=posted.status))
 
-    def post(self, observed: Observation, status: dict[str, Any]) -> None:
+    def post(self, observed: Observation, status: SplitStatus) -> None:
         """Have a status written soon, if it differs from what is known to be written."""
-        after = packed(status)
         if observed.split is None:
             return
-        if observed.split.status != after or observed.key in self._posted:
-            self._posted[observed.key] = _Posted(observed, status, after)
+        if observed.split.status != status or observed.key in self._posted:
+            self._posted[observed.key] = _Posted(observed, status)
             self._due.add(observed.key)
             self._something.set()
 
-    async def write(self, observed: Observation, status: dict[str, Any]) -> None:
+    async def write(self, observed: Observation, status: SplitStatus) -> None:
         """Write a status now, before that is done which it tells of; what comes of that is to be posted.
 
         Raises ApiError when it must not be done: another has written since the Split was observed (409), or
         leads. Where the status cannot be written for any other reason it is kept in mind until it can.
         """
         before = self._posted.get(observed.key)
-        self._posted[observed.key] = _Posted(observed, status, packed(status))
+        self._posted[observed.key] = _Posted(observed, status)
         try:
             await self._writer.write_status(observed, status, as_seen=True)
         except ApiError as error:

@@ -8,7 +8,6 @@ names, and those go with the workload (`workloads`). Everything begins at 0 with
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -19,7 +18,7 @@ from splitter.core.model import Note, Observation, Pool
 from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
-from splitter.core.usage import Usage
+from splitter.core.split_status import SplitStatus
 from splitter.report.workloads import Figures, Workloads
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter began; it doubles the series
@@ -75,7 +74,7 @@ for _outcome in ("created", "repeated", "refused", "dropped"):
     events_total.labels(_outcome)
 
 
-def show(observed: Observation, status: Mapping[str, Any]) -> None:
+def show(observed: Observation, status: SplitStatus) -> None:
     """Show one workload's counts, as its Split's status has them, and where its pods stand.
 
     A Split that only reports a refusal has no counts of its own to show.
@@ -84,16 +83,16 @@ def show(observed: Observation, status: Mapping[str, Any]) -> None:
         workloads.unsplit(observed.key)
         return
     pods = [pod for rs in observed.holders for pod in rs.pods]
-    usage = Usage.from_json(status.get("usage"))
+    usage = status.usage
     workloads.show(
         observed.key,
         Figures(
-            state=status["state"],
-            reason=status["reason"],
-            desired=status["desired"],
-            ready=status["ready"],
-            cover=status["cover"],
-            pools={Pool.ON_DEMAND: status["onDemand"], Pool.SPOT: status["spot"]},
+            state=status.state,
+            reason=status.reason,
+            desired=status.desired,
+            ready=status.ready,
+            cover=status.cover,
+            pools={Pool.ON_DEMAND: status.on_demand.to_json(), Pool.SPOT: status.spot.to_json()},
             ready_on_spot=sum(pod.available and pod.on_spot for pod in pods),
             used=usage.at(observed.now) if usage is not None else {},
             held=usage.held if usage is not None else {},

@@ -4,39 +4,27 @@
 """
 
 from collections import defaultdict
-from typing import Any
+from datetime import UTC, datetime
 
 from splitter.core.model import NodeStatus, Observation, PodView
+from splitter.core.split_status import NODES_MAX, TEXT_MAX, GoingNode
 
-NODES = 10
-"""So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
-
+_LAST = datetime.max.replace(tzinfo=UTC)
 _STATES = {NodeStatus.DOOMED: "Doomed", NodeStatus.LOST: "Lost"}
 
 
-def going(observed: Observation) -> list[dict[str, Any]]:
-    """Return the nodes that are doomed or lost under replicas, the earliest deadline first.
-
-    Example: {"name": "spot-a", "state": "Doomed", "replicas": 3, "signal": "taint karpenter.sh/disrupted",
-    "deadline": "2026-01-05T10:02:00Z"}.
-    """
+def going(observed: Observation) -> tuple[GoingNode, ...]:
+    """Return the nodes that are doomed or lost under replicas, the earliest deadline first."""
     node_status: dict[str, list[PodView]] = defaultdict(list)
     for replica_set in observed.holders:
         for pod in replica_set.pods:
             if pod.counts and pod.node_status in _STATES and pod.node is not None:
                 node_status[pod.node].append(pod)
     nodes = [_node(name, pods) for name, pods in node_status.items()]
-    return sorted(nodes, key=lambda node: (node.get("deadline", "9999"), node["name"]))[:NODES]
+    return tuple(sorted(nodes, key=lambda node: (node.deadline or _LAST, node.name))[:NODES_MAX])
 
 
-def _node(name: str, pods: list[PodView]) -> dict[str, Any]:
+def _node(name: str, pods: list[PodView]) -> GoingNode:
     first = pods[0]
-    node = {
-        "name": name,
-        "state": _STATES[first.node_status],
-        "replicas": len(pods),
-        "signal": first.signal,
-    }
-    if first.deadline is not None:
-        node["deadline"] = first.deadline.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return node
+    deadline = first.deadline.replace(microsecond=0) if first.deadline is not None else None
+    return GoingNode(name, _STATES[first.node_status], len(pods), first.signal[:TEXT_MAX], deadline)

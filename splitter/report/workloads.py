@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
-from splitter.core.usage import Amount, Amounts, Use, grown
+from splitter.core.split_status.usage import Amount, Amounts, Use, grown
 
 _POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
 # Three numbers for each use: first what was used, then what is held.

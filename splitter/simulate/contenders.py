@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from splitter.core.model import Policy
-from splitter.core.rebalance import RebalanceInput, RebalanceState, Tuning, decide
+from splitter.core.rebalance import RebalanceInput, Tuning, decide
+from splitter.core.split_status import RebalanceState
 
 
 class Contender(Protocol):
@@ -83,7 +84,7 @@ class UnboundedSoak:
     def answer(self, observed: RebalanceInput) -> tuple[int, int, float | None]:
         """Take the soak from `decide`'s own back-off, and nothing else."""
         self.state = decide(observed, self.policy, self.state, self.tuning).state
-        soak_s = self.state.soak(self.policy)
+        soak_s = self.state.soak(self.policy.soak_s)
         ages_s = [observed.age_s(since) for since in observed.spot_ready_since]
         least = observed.desired - min(observed.desired, observed.spot_ready)
         most = observed.desired - min(observed.desired, sum(age_s >= soak_s for age_s in ages_s))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.cli.bill import as_csv, counted, table
-from splitter.core.usage import Amount, Usage, UsagePoint, Use
+from splitter.core.split_status.usage import Amount, Usage, UsagePoint, Use
 
 RUN = CliRunner()
 NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)

@@ -114,7 +114,12 @@ def _ran(command: list[str], version: str, environment: dict[str, str], *, every
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment}
-        ended = subprocess.run([*command, "-q", f"--junitxml={report}"], cwd=ROOT, env=variables, check=False)
+        ended = subprocess.run(
+            [*command, "-q", "-o", "junit_family=xunit1", f"--junitxml={report}"],
+            cwd=ROOT,
+            env=variables,
+            check=False,
+        )
         if not report.exists():
             raise SystemExit(f"pytest ended with {ended.returncode} and no report; {FILE.name} is as it was")
         return counted(report.read_text(encoding="utf-8"), version, "all" if everything else "selected")

@@ -17,7 +17,7 @@ from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Po
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 N = 10
 OURS = BudgetView("web-guard", "uid-guard", is_ours=True, min_available=N - 1, selector=())

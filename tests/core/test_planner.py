@@ -40,7 +40,7 @@ from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 from splitter.core.twins.move_limit import keeps_turn
 

@@ -4,7 +4,7 @@ import pytest
 
 from splitter.core.nodes import CapacityClass, NodeState
 from splitter.core.savings import Prices, Saving, UnitPrice, pool_price, together, unit_price
-from splitter.core.usage import Amount, Use
+from splitter.core.split_status.usage import Amount, Use
 
 HOUR = 3600
 GIB = 1024

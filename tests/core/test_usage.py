@@ -6,8 +6,9 @@ import pytest
 
 from builders import observation, pod, pods, replica_set, source, twin
 from splitter.core.model import NodeStatus, Pool
-from splitter.core.packed import packed
-from splitter.core.usage import Amount, Usage, UsagePoint, Use, begun, held
+from splitter.core.split_status.usage import Amount, Usage, UsagePoint, Use, begun
+from splitter.core.usage import held
+from splitter.kube.packed import packed
 
 NOON = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
 THREE = {Use.SPOT: Amount(3, 300, 96), Use.DESIRED: Amount(3, 300, 96)}

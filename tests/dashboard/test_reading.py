@@ -7,32 +7,27 @@ import pytest
 from splitter.core.model import Policy
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.rebalance import Tuning
+from splitter.core.split_status import PastDecision, PoolCounts, SplitStatus
+from splitter.core.split_status.usage import begun
 from splitter.dashboard import timeline
 from splitter.dashboard.history import KEPT, Moment, Series
 from splitter.dashboard.simulator import Simulator
 from splitter.dashboard.timeline import Sort
-from splitter.dashboard.workload_status import (
-    Decision,
-    PoolCounts,
-    WorkloadStatus,
-    asked,
-    read_status,
-    read_time,
-)
+from splitter.dashboard.workload_status import asked, move_of, shown
 from splitter.simulate import Change, Trace
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WEB = Key(DEPLOYMENT, "shop", "web")
 
 
-def status(**fields: object) -> WorkloadStatus:
+def status(**fields: object) -> SplitStatus:
     """Return what is read of a status."""
-    return read_status(WEB, fields, placed=False)
+    return shown(SplitStatus.from_json(fields))
 
 
-def decision(minutes_ago: float, message: str, reason: str = "Scaled") -> Decision:
+def decision(minutes_ago: float, message: str, reason: str = "Scaled") -> PastDecision:
     """Return a decision."""
-    return Decision(NOW - timedelta(minutes=minutes_ago), reason, message)
+    return PastDecision(NOW - timedelta(minutes=minutes_ago), reason, message)
 
 
 class TestStatus:
@@ -73,21 +68,6 @@ class TestStatus:
         assert "is the controller running?" in result.message
 
     @pytest.mark.parametrize(
-        ("text", "result"),
-        [
-            ("2026-01-05T12:00:00Z", NOW),
-            ("2026-01-05T12:00:00", NOW),
-            ("yesterday", None),
-            (7, None),
-            (None, None),
-            ("9" * 9999, None),
-        ],
-    )
-    def test_times(self, text: object, result: datetime | None) -> None:
-        """An instant is one of UTC, or none."""
-        assert read_time(text) == result
-
-    @pytest.mark.parametrize(
         ("message", "move"),
         [
             ("scale on-demand 4 -> 10 (+6): why", ("on-demand", 4, 10)),
@@ -98,7 +78,7 @@ class TestStatus:
     )
     def test_a_decision_says_what_it_scales(self, message: str, move: tuple[str, int, int] | None) -> None:
         """Its sentence begins with the move, if there is one."""
-        assert decision(0, message).move == move
+        assert move_of(decision(0, message)) == move
 
 
 class TestSeries:
@@ -146,13 +126,19 @@ class TestTimeline:
             decision(20, "scale spot 5 -> 8 (+3): back"),
             decision(10, "scale on-demand 5 -> 2 (-3): covered"),
         ]
-        result = asked(NOW - timedelta(minutes=90), decisions, PoolCounts(spec=2), PoolCounts(spec=8))
+        reported = SplitStatus(
+            on_demand=PoolCounts(spec=2),
+            spot=PoolCounts(spec=8),
+            decisions=tuple(decisions),
+            usage=begun(NOW - timedelta(minutes=90)),
+        )
+        result = asked(reported)
         assert [(one.on_demand, one.spot) for one in result] == [(2, 8), (5, 8), (5, 5), (5, 8), (2, 8)]
         assert result[0].at == NOW - timedelta(minutes=90)
 
     def test_nothing_is_known_of_the_time_before(self) -> None:
         """Without counters and without decisions nobody knows since when it is split."""
-        assert asked(None, [], PoolCounts(spec=2), PoolCounts(spec=8)) == []
+        assert asked(SplitStatus(on_demand=PoolCounts(spec=2), spot=PoolCounts(spec=8))) == []
 
     def test_every_decision_has_a_mark_with_its_sentence(self) -> None:
         """Twenty in one second too: each has a number of its own, within the picture."""

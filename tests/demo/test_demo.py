@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from splitter.cli import app
-from splitter.core.usage import Amount, Usage, Use
+from splitter.core.split_status.usage import Amount, Usage, Use
 from splitter.demo import DemoOptions, journey
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge

@@ -9,7 +9,7 @@ import pytest
 from e2e.support.controller import Controller
 from e2e.support.shop import Shop
 from e2e.support.terminal import Terminal
-from splitter.core.usage import Usage, Use
+from splitter.core.split_status.usage import Usage, Use
 from splitter.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e

@@ -107,7 +107,7 @@ def _begin(world: World) -> None:
     world.seen, world.seen_ceiling, world.excused = promises.seen, promises.seen_ceiling, late
     world.report = None
     if process.last is not None and process.last[0].split is not None:
-        world.report = kept_report(build(process.last[0], result, process.last[2], written=True))
+        world.report = kept_report(build(process.last[0], result, process.last[2], written=True).to_json())
     if not world.pending:
         _write_report(world)
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from builders import LONG_AGO_S, NOW, ago, pod
 from splitter.core.model import NodeStatus, Policy, Pool
-from splitter.core.placeable import Restart
 from splitter.core.placement import Member, Placed, Placeholder, PlacementInput, place
-from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState, Restart
 
 OD, WAITING = "od", ""
 SPOT = ("s0", "s1")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action, EvictPod
 from splitter.core.model import Attachment, NodeStatus, Observation
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.packed import packed
+from splitter.core.split_status import SplitStatus
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import ApiError
 from splitter.reconciler import Reconciler
@@ -58,7 +57,7 @@ class Answering:
         self._error = error
 
     async def write_status(
-        self, observed: Observation, status: dict[str, Any], *, as_seen: bool = False
+        self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
     ) -> None:
         """Have no right to."""
         del observed, status, as_seen
@@ -120,7 +119,7 @@ class Shared:
     """The Split as the API server has it, and the members, for whoever leads; one status a version."""
 
     def __init__(self) -> None:
-        self.status: dict[str, Any] = {}
+        self.status = SplitStatus()
         self.ends = self.written = 0
         self.made: datetime | None = None  # the member's pod, if it is to be the same in every reconcile
         self.taken_over = False  # another leader writes between what this one sees and what it writes
@@ -134,11 +133,10 @@ class Shared:
             same = replace(itself.pods[-1], created=self.made, uid="uid-same")
             seen = replace(seen, replica_sets=(replace(itself, pods=(*itself.pods[:-1], same)),))
         assert seen.split is not None
-        rebalance = self.status.get("rebalance", {})
-        return replace(seen, split=replace(seen.split, rebalance=rebalance, status=packed(self.status)))
+        return replace(seen, split=replace(seen.split, status=self.status))
 
     async def write_status(
-        self, observed: Observation, status: dict[str, Any], *, as_seen: bool = False
+        self, observed: Observation, status: SplitStatus, *, as_seen: bool = False
     ) -> None:
         """Take a status that is made of the last one."""
         del observed
@@ -209,7 +207,7 @@ def test_a_refused_end_is_not_counted(renderer: BoundedRenderer) -> None:
     for _ in range(6):
         led(renderer, shared, flushes=True)
     assert shared.ends == 6
-    assert "restarts" not in shared.status["rebalance"]
+    assert shared.status.rebalance.restarts == ()
 
 
 def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
@@ -219,4 +217,4 @@ def test_one_pod_is_counted_once(renderer: BoundedRenderer) -> None:
     led(renderer, shared)
     led(renderer, shared)
     assert (shared.written, shared.ends) == (1, 2)
-    assert len(shared.status["rebalance"]["restarts"]) == 1
+    assert len(shared.status.rebalance.restarts) == 1

@@ -15,7 +15,7 @@ from kube.server import Answer, Script, connected, refusal
 from splitter.core.model import Observation
 from splitter.core.names import Key
 from splitter.core.nodes import NodeState
-from splitter.core.packed import packed, unpacked
+from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
@@ -25,9 +25,9 @@ from splitter.reconciler.status_writer import StatusWriter, pause_s
 PATH = "/apis/splitter.io/v1alpha1/namespaces/shop/splits/web/status"
 
 
-def status(state: str = "Moving", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 (fields of a status)
+def status(state: str = "Moving", **fields: Any) -> SplitStatus:  # noqa: ANN401 (fields of a status)
     """Return a status."""
-    return {"state": state, **fields}
+    return SplitStatus.from_json({"state": state, **fields})
 
 
 def stored(version: int = 7) -> Answer:
@@ -99,31 +99,29 @@ class TestOverlay:
 
     async def test_next_pass_sees_it(self, desk: Desk) -> None:
         """What was decided counts in the next reconcile, although nothing is written yet."""
-        decided = status(
-            "Moving",
-            conflict=True,
-            rebalance={"lost": True},
-            policyAnnotations={"splitter.io/soak": "5m"},
-        )
-        decided["fights"] = ["2026-01-05T09:59:00Z"]
+        written = {
+            "conflict": True,
+            "rebalance": {"lost": True},
+            "policyAnnotations": {"splitter.io/soak": "5m"},
+            "fights": ["2026-01-05T09:59:00Z"],
+        }
+        decided = status("Moving", **written)
         desk.writer.post(observation(), decided)
-        seen = desk.writer.overlay(observation()).split
-        assert seen is not None
+        seen = desk.writer.overlay(observation()).reported
         assert (seen.state, seen.conflict, seen.write_conflicts) == ("Moving", True, (ago(60),))
-        assert (seen.rebalance, seen.good_annotations) == ({"lost": True}, {"splitter.io/soak": "5m"})
-        assert unpacked(seen.status) == decided
+        assert (seen.rebalance.lost, seen.good_annotations) == (True, {"splitter.io/soak": "5m"})
+        assert seen == decided
         assert desk.script.asked == []
 
     async def test_what_a_status_may_lack(self, desk: Desk) -> None:
         """A status without write conflicts, conflict and annotations is one of a quiet life."""
         desk.writer.post(observation(), status("Steady"))
-        seen = desk.writer.overlay(observation(split=split(conflict=True, write_conflicts=(NOW,)))).split
-        assert seen is not None
+        seen = desk.writer.overlay(observation(split=split(conflict=True, write_conflicts=(NOW,)))).reported
         assert (seen.conflict, seen.write_conflicts, seen.rebalance, seen.good_annotations) == (
             False,
             (),
+            RebalanceState(),
             {},
-            None,
         )
 
     async def test_the_rest_stays_observed(self, desk: Desk) -> None:
@@ -153,7 +151,7 @@ class TestOverlay:
         observed = observation()
         assert desk.writer.overlay(observed) is observed
         [record] = desk.cache.splits.values()
-        assert (record.view.state, record.version) == ("Moving", 7)
+        assert (record.state, record.version) == ("Moving", 7)
 
 
 class TestWriting:
@@ -167,7 +165,8 @@ class TestWriting:
         assert asked.query == {"fieldManager": "splitter", "force": "true"}
         assert asked.body["kind"] == "Split"  # type: ignore[index]
         assert asked.body["metadata"]["name"] == "web"  # type: ignore[index]
-        assert asked.body["status"] == {"state": "Moving", "ready": 3}  # type: ignore[index]
+        assert asked.body["status"] == status("Moving", ready=3).to_json()  # type: ignore[index]
+        assert asked.body["status"]["ready"] == 3  # type: ignore[index]
 
     async def test_only_onto_its_own_split(self, desk: Desk) -> None:
         """The Split may be another one of the same name by now: what we know of it is the precondition."""
@@ -192,9 +191,10 @@ class TestWriting:
         assert desk.written() == ["Steady"]
 
     async def test_unchanged(self, desk: Desk) -> None:
-        """What is known already is not written, whatever the order of its keys."""
-        known = split(status=packed({"ready": 3, "state": "Steady"}))
-        desk.writer.post(observation(split=known), {"state": "Steady", "ready": 3})
+        """What is known already is not written."""
+        desk.writer.post(
+            observation(split=split(status=status("Steady", ready=3))), status("Steady", ready=3)
+        )
         await desk.writer.flush()
         assert desk.written() == []
 
@@ -234,9 +234,7 @@ class TestWriting:
         desk.writer.post(desk.writer.overlay(observation()), status("Steady"))
         go_on.set()
         await flushing
-        seen = desk.writer.overlay(observation()).split
-        assert seen is not None
-        assert seen.state == "Steady"
+        assert desk.writer.overlay(observation()).reported.state == "Steady"
         await desk.writer.flush()
         assert desk.written() == ["Moving", "Steady"]
 
@@ -277,8 +275,7 @@ class TestFailures:
             await desk.writer.flush()
         assert bool(caplog.records) is loud
         observed = desk.writer.overlay(observation())
-        assert observed.split is not None
-        assert observed.split.rebalance == {"lost": True}
+        assert observed.rebalance.lost
         await desk.writer.flush()
         assert desk.written() == ["Moving"]
         desk.writer.post(observed, status("Moving", rebalance={"lost": True}))
@@ -348,6 +345,4 @@ class TestBefore:
         """It is kept in mind: somebody's webhook on Splits is no reason to leave a doomed member."""
         desk.script.answers.appendleft(refusal(500, "InternalError", "failed calling webhook"))
         await desk.writer.write(observation(), status("Held"))
-        overlaid = desk.writer.overlay(observation()).split
-        assert overlaid is not None
-        assert overlaid.state == "Held"
+        assert desk.writer.overlay(observation()).reported.state == "Held"

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, Metric
 from splitter.core.names import Key
 from splitter.core.nodes import CapacityClass
 from splitter.core.reasons import Reason
-from splitter.core.usage import Amount, Use
+from splitter.core.split_status.usage import Amount, Use
 from splitter.report import metrics
 from splitter.report.workloads import Figures
 

@@ -35,7 +35,7 @@ def _alone() -> Iterator[None]:
 def shown(observed: Observation, **wanted: int) -> dict[str, float | None]:
     """Show one reconcile, and return some of what a scrape reads then."""
     plan = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "all is well"), **wanted)  # type: ignore[arg-type]
-    status: dict[str, Any] = build(observed, plan, IN_FORCE, written=True)
+    status = build(observed, plan, IN_FORCE, written=True)
     metrics.show(observed, status)
     collected = list(metrics.workloads.collect())
     return {

@@ -10,11 +10,10 @@ from builders import NOW, ago, observation, pod, pods, replica_set, source, spli
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, SplitView
-from splitter.core.packed import packed
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.stateful import StatefulView
 from splitter.report.status import build
 
@@ -33,8 +32,7 @@ def steady(*notes: Note, **fields: Any) -> Plan:  # noqa: ANN401 (fields of a pl
 
 def after(status: dict[str, Any]) -> SplitView:
     """Return a Split that has this status."""
-    write_conflicts = tuple(ago(60) for _ in status.get("fights", ()))
-    return split(status=packed(status), write_conflicts=write_conflicts)
+    return split(status=SplitStatus.from_json(status))
 
 
 def show(
@@ -45,7 +43,7 @@ def show(
     written: bool = True,
 ) -> dict[str, Any]:
     """Build the status of a quiet reconcile, or of the one given."""
-    return build(observed or observation(), plan or steady(), in_force, written=written)
+    return build(observed or observation(), plan or steady(), in_force, written=written).to_json()
 
 
 def conditions(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -361,7 +359,6 @@ class TestPolicy:
         conflicted = split(
             write_conflicts=(ago(500), ago(100)),
             conflicting_writer="argocd",
-            status=packed({"fighter": "argocd"}),
         )
         stateful = source(stateful=StatefulView(0, 0, 0, ago(500)), selector="app=web")
         two = observation(stateful, split=conflicted, spot=twin(Pool.SPOT, going))

@@ -5,7 +5,7 @@ from prometheus_client import Metric
 
 from report.shown import counts, figures, series, value
 from splitter.core.names import Key
-from splitter.core.usage import Amount, Use
+from splitter.core.split_status.usage import Amount, Use
 from splitter.report.workloads import Workloads
 
 WEB = Key("Deployment", "shop", "web")

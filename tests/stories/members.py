@@ -93,7 +93,7 @@ class Splitter:
         if self.last is not None and split is not None and self.last[0].split is not None:
             observed, result, in_force = self.last
             if observed.split is not None and observed.split.uid == split.uid:
-                split.status = build(observed, result, in_force, written=True)
+                split.status = build(observed, result, in_force, written=True).to_json()
 
     def crash(self) -> None:
         """Forget everything that is not written; after a start all that can be found is looked at."""

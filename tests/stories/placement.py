@@ -35,12 +35,12 @@ from splitter.core.model import (
     RelatedObjects,
 )
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.placeable import EvictionRefusal, Restart, runs
+from splitter.core.placeable import EvictionRefusal, runs
 from splitter.core.placement import ReservationRules
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState, Restart
 from splitter.core.stateful import StatefulView
 
 KEY = Key(STATEFUL_SET, "shop", "db")

@@ -52,9 +52,10 @@ from splitter.core.labels_annotations import (
 )
 from splitter.core.labels_annotations.saved import saved_value
 from splitter.core.model import Observation, Policy, Pool, Rendered
-from splitter.core.plan import Plan, PolicyInForce, Rules
+from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
-from splitter.report.status import build, remembered
+from splitter.core.split_status import SplitStatus
+from splitter.report.status import build
 from stories.cluster import TEMPLATE_HASH, Cluster, Deployment, LostRaceError, ReplicaSet, Split
 from stories.promises import check_reported
 from stories.sight import observe
@@ -145,12 +146,12 @@ class Splitter:
     def _remember(self) -> None:
         if self.last is not None:
             observed, result, _ = self.last
-            self._show(observed, remembered(observed, result))
+            self._show(observed, remembered(result, observed))
 
-    def _show(self, observed: Observation, status: dict[str, object]) -> None:
+    def _show(self, observed: Observation, status: SplitStatus) -> None:
         split = self.cluster.split
         if split is not None and observed.split is not None and split.uid == observed.split.uid:
-            split.status = status
+            split.status = status.to_json()
 
 
 def _expect(condition: bool, message: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime
-from typing import cast
 
 from splitter.core.model import (
     Attachment,
@@ -18,8 +17,8 @@ from splitter.core.model import (
     TwinView,
 )
 from splitter.core.names import Key
-from splitter.core.packed import packed
 from splitter.core.reasons import Reason
+from splitter.core.split_status import SplitStatus
 from stories.cluster import APP, Cluster, Deployment, Pod, ReplicaSet, Split
 
 KEY = Key("Deployment", "shop", "web")
@@ -92,22 +91,12 @@ def split_view(split: Split | None) -> SplitView | None:
     """Return what is seen of the Split; of a StatefulSet's too."""
     if split is None:
         return None
-    status = split.status
-    good = status.get("policyAnnotations")
     return SplitView(
         uid=split.uid,
         owner_uids=(split.owner,),
         takes_over=split.takes_over,
-        state=str(status.get("state", "")),
-        conflict=bool(status.get("conflict")),
-        write_conflicts=tuple(
-            datetime.fromisoformat(at) for at in cast("list[str]", status.get("fights", []))
-        ),
-        conflicting_writer=str(status.get("fighter", "")),
         replicas=split.replicas,
-        rebalance=cast("dict[str, object]", status.get("rebalance", {})),
-        good_annotations=cast("dict[str, str]", good) if isinstance(good, dict) else None,
-        status=packed(status),
+        status=SplitStatus.from_json(split.status),
     )
 
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from splitter.core.model import Pool
-from splitter.core.packed import packed, unpacked
 from splitter.core.plan import Rules
-from splitter.core.usage import Usage, Use
+from splitter.core.split_status.usage import Usage, Use
+from splitter.kube.packed import packed, unpacked
 from stories.cluster import START
 from stories.director import Story
 from stories.reconciles import Splitter

@@ -100,7 +100,7 @@ def _last_traces(this: PlanInput) -> Plan:
     actions: list[Action] = [
         StripOwnershipMark(rs.name) for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked
     ]
-    conflict = this.observed.split is not None and this.observed.split.conflict
+    conflict = this.observed.reported.conflict
     if this.observed.split is not None and not (conflict and LABEL_SPLIT in this.source.labels):
         actions.append(DeleteSplit())
     note = Note(Reason.GIVEN_BACK, "no trace is left")

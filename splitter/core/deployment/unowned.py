@@ -10,7 +10,7 @@ from splitter.core.actions import Action, HolderKind, Scale
 from splitter.core.handover import waits_for_pods
 from splitter.core.model import PodView, Pool
 from splitter.core.plan import PlanInput
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 
 def orphans_of(this: PlanInput, pool: Pool) -> list[PodView]:
@@ -31,8 +31,7 @@ def lost_meanwhile(this: PlanInput) -> RebalanceState | None:
 
     Else the twin would ask for them as for any new replica, and they would be covered after the grace.
     """
-    split = this.observed.split
-    known = RebalanceState.from_json(split.rebalance if split is not None else {})
+    known = this.observed.rebalance
     if known.lost or not _missing_on_spot(this):
         return None
     window = this.rules.tuning.capacity_probe_replicas

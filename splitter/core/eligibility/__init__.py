@@ -14,16 +14,9 @@ from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
 from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
 from splitter.core.mode import mode_of
-from splitter.core.model import (
-    Mode,
-    Note,
-    Observation,
-    Policy,
-    Pool,
-    SourceView,
-)
+from splitter.core.model import Mode, Note, Observation, Policy, Pool, SourceView
 from splitter.core.names import DEPLOYMENT
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 
 __all__ = ["advice", "objection_while_split", "placement_advice", "refusal", "why_unplaceable"]
 
@@ -37,13 +30,13 @@ def refusal(
             f"splitter is told to leave namespace {source.key.namespace} alone;"
             " change excluded_namespaces in its settings"
         )
-        return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True)
+        return Note(Reason.NAMESPACE_EXCLUDED, message, warning=True, cause=VerdictCause.EXCLUDED)
     if (other := observed.related.split_of) != "":
         message = (
             f"{other} has a Split of the name that this one's would have, {split_name(source.key)};"
             " split only one of them, or rename one"
         )
-        return Note(Reason.SPLIT_NAME_TAKEN, message, warning=True)
+        return Note(Reason.SPLIT_NAME_TAKEN, message, warning=True, cause=VerdictCause.NAME_TAKEN)
     for check in _checks(source, policy):
         if (objection := check(observed, source, policy)) is not None:
             return objection

@@ -1,11 +1,12 @@
 """What stands in the way of splitting any workload; `deployments` and `statefulsets` have the rest."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from splitter.core.limits import too_large
 from splitter.core.model import Note, Observation, Policy, SourceView
 from splitter.core.names import DEPLOYMENT
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 
 Check = Callable[[Observation, SourceView, Policy], Note | None]
 
@@ -13,6 +14,11 @@ Check = Callable[[Observation, SourceView, Policy], Note | None]
 def objection(reason: Reason, message: str) -> Note:
     """Return a refusal: somebody has to change something."""
     return Note(reason, message, warning=True)
+
+
+def by_another(reason: Reason, message: str) -> Note:
+    """Return an objection that another object mends."""
+    return replace(objection(reason, message), cause=VerdictCause.ANOTHER_OBJECT)
 
 
 def over_a_limit(_: Observation, source: SourceView, __: Policy) -> Note | None:
@@ -38,7 +44,7 @@ def name_taken(observed: Observation, source: SourceView, _: Policy) -> Note | N
     if not observed.related.taken_names:
         return None
     names = ", ".join(observed.related.taken_names)
-    return objection(
+    return by_another(
         Reason.TWIN_NAME_TAKEN,
         f"{source.key.kind} {names} exists and is not splitter's; rename or delete it",
     )
@@ -49,7 +55,7 @@ def autoscaler_on_twin(observed: Observation, source: SourceView, _: Policy) -> 
     if not observed.related.autoscaled_twin:
         return None
     handle = "source" if source.key.kind == DEPLOYMENT else "Split"
-    return objection(
+    return by_another(
         Reason.AUTOSCALER_ON_TWIN,
         f"{observed.related.autoscaled_twin} is aimed at a twin; autoscalers belong on the {handle}, the"
         f" one handle of the count (two whose pods overlap disable each other): aim it at the {handle}, or"
@@ -62,7 +68,7 @@ def one_node_volume(observed: Observation, source: SourceView, _: Policy) -> Not
     claim = observed.related.one_node_claim
     if not claim or (source.replicas <= 1 and not source.max_surge):
         return None
-    return objection(
+    return by_another(
         Reason.VOLUME_READ_WRITE_ONCE,
         f"all replicas mount the volume claim {claim}, which is ReadWriteOnce: pods on a second node would"
         f" never start; use a ReadWriteMany claim, or leave this {source.key.kind} on its node",

@@ -7,6 +7,7 @@ and volumes has to be looked at.
 from splitter.core.eligibility.checks import (
     Check,
     autoscaler_on_twin,
+    by_another,
     controlled_by_another,
     denied,
     name_taken,
@@ -65,7 +66,7 @@ def _claim_taken(observed: Observation, _: SourceView, __: Policy) -> Note | Non
     if not observed.related.taken_claims:
         return None
     names = ", ".join(name for _, name in observed.related.taken_claims.values())
-    return objection(
+    return by_another(
         Reason.CLAIM_NAME_TAKEN,
         f"volume claim {names} exists and is not splitter's: a twin's pod would mount it, and it would be"
         " deleted with that pod; move what is on it elsewhere and delete it, or rename the claim template",
@@ -83,7 +84,7 @@ def _autoscaled(observed: Observation, source: SourceView, _: Policy) -> Note | 
         else f"aim its scaleTargetRef at the Split instead: apiVersion splitter.io/v1alpha1, kind Split, name"
         f" {split} (it exists as soon as the StatefulSet is labelled)"
     )
-    return objection(
+    return by_another(
         Reason.AUTOSCALER_ON_SOURCE,
         f"{who} is aimed at this StatefulSet, which has 0 replicas while it is split: there it would stop, or"
         f" act on no pod; {remedy}",

@@ -40,12 +40,12 @@ D = TypeVar("D")
 
 @unique
 class Level(StrEnum):
-    """Where a value of the policy comes from: `explain` names it."""
+    """Where a value of the policy comes from, by its word in a Split."""
 
-    SOURCE = "source"
-    NAMESPACE = "namespace"
-    DEFAULT = "default"
-    LAST_GOOD = "last-good"
+    SOURCE = "Source"
+    NAMESPACE = "Namespace"
+    DEFAULT = "Default"
+    LAST_GOOD = "LastGood"
     """What is written now cannot be read: as it was written before."""
 
 

@@ -15,10 +15,11 @@ from enum import Enum, auto, unique
 from splitter.core.clock import clock, left_s
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
-from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S, Restart
+from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
 from splitter.core.placement.members import TRANSIT_S, PlacementInput
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState, Restart
 
 HOUR_S = 3600.0
 # An eviction that a PodDisruptionBudget refused is asked again after this.

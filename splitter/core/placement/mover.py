@@ -18,7 +18,8 @@ from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState
 
 # A move to on-demand that is further away holds no room meanwhile: a node may be kept for it. On spot a
 # placeholder stands for the soak.
@@ -300,7 +301,7 @@ def _earns(  # noqa: PLR0917 - what every step of the mover is given, and its ca
         return Hold(Note(Reason.SPOT_BLOCKED, message))
     soak_s = 0.0
     if state.last_loss is not None:
-        soak_s = min(state.soak(policy), tuning.fast_s) if state.proven else state.soak(policy)
+        soak_s = min(state.soak(policy.soak_s), tuning.fast_s) if state.proven else state.soak(policy.soak_s)
     begins = max(
         (one for one in (held.pod.ready_since, None if state.proven else state.last_loss) if one is not None),
         default=None,

@@ -13,7 +13,7 @@ from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from splitter.core.model import NodeStatus, Note, Policy, Pool
 from splitter.core.placement.disruption import doubled
 from splitter.core.placement.members import PlacementInput
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Tuning
+from splitter.core.rebalance import Tuning
+from splitter.core.split_status import RebalanceState
 
 
 def rest(state: RebalanceState, tuning: Tuning, to: Pool) -> float:

@@ -16,7 +16,8 @@ from splitter.core.placement.mover import Eviction, Move, Reservation, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.placement.outcome import judged
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState, Tuning, losses
+from splitter.core.rebalance import Tuning, losses
+from splitter.core.split_status import RebalanceState
 
 _AT_ONCE_S = 1.0
 
@@ -130,7 +131,9 @@ def _returning(observed: PlacementInput, policy: Policy, state: RebalanceState, 
     """Return the ordinals whose move to spot is due; where none may be moved, time alone lets them return."""
     if isinstance(move.step, Eviction):
         return frozenset({move.step.ordinal}) if move.step.to is Pool.SPOT else frozenset()
-    calm = state.last_loss is None or (seconds_between(state.last_loss, observed.now) >= state.soak(policy))
+    calm = state.last_loss is None or (
+        seconds_between(state.last_loss, observed.now) >= state.soak(policy.soak_s)
+    )
     settled = calm and not observed.blocked and not any(member.is_doomed for member in observed.members)
     few = observed.desired < FEWEST
     return frozenset(_ordinals(observed)) if few and settled else frozenset()

@@ -28,7 +28,6 @@ from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
-    has_names,
     name_problem,
 )
 from splitter.core.labels_annotations.label import source_label_state
@@ -47,7 +46,7 @@ from splitter.core.placement import (
 )
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import RebalanceState
+from splitter.core.twins.onboard import has_own_split
 
 
 def is_in_place(observed: Observation, source: SourceView, policy: Policy) -> bool:
@@ -77,11 +76,8 @@ def consider(this: PlanInput) -> Plan:
     """Refuse, or put the ordinals in force for the first time: nothing restarts by that."""
     if (objection := _objection(this)) is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        silent = objection.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(
-            this.source.key
-        )
-        says_so = this.observed.split is not None
-        report = () if silent or says_so else (EnsureSplit(takes_over=False),)
+        reports = this.observed.split is None and has_own_split(this.source.key, objection)
+        report = (EnsureSplit(takes_over=False),) if reports else ()
         again_s = this.rules.look_again_s
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     placed = _placed(this)
@@ -150,8 +146,7 @@ def _planned(this: PlanInput, placed: Placed, plan: Plan) -> Plan:
 
 
 def _placed(this: PlanInput) -> Placed:
-    split = this.observed.split
-    persisted = RebalanceState.from_json(split.rebalance if split is not None else {})
+    persisted = this.observed.rebalance
     restarts = tuple(sorted({*persisted.restarts, *this.observed.restarts}))
     persisted = replace(persisted, restarts=restarts)
     return place(placement_input(this), this.policy, persisted, this.rules.tuning)

@@ -6,13 +6,13 @@ write, the state to persist, the sentences for people and the time of the next l
 Nothing here reads a clock or a cluster, and nothing here knows about templates or rollouts. `placement` has
 no counts to write and asks `losses` only: what was lost, and how long spot has to stand until it is trusted.
 
-`state` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `cause` why they are so,
+`model` holds the words, `steps` the four steps (losses, credits, on-demand, spot), `cause` why they are so,
 `sentences` what people read, `decide` puts them in order. Source: R20 to R49.
 """
 
 from splitter.core.rebalance.cause import Cause
 from splitter.core.rebalance.decide import Decision, decide
-from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.model import RebalanceInput, Tuning
 from splitter.core.rebalance.steps import losses
 
-__all__ = ["Cause", "Decision", "RebalanceInput", "RebalanceState", "Tuning", "decide", "losses"]
+__all__ = ["Cause", "Decision", "RebalanceInput", "Tuning", "decide", "losses"]

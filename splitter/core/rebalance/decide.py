@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from splitter.core.model import Note, Policy
 from splitter.core.rebalance.cause import Cause, cause_of
+from splitter.core.rebalance.model import RebalanceInput, Tuning
 from splitter.core.rebalance.sentences import explain
-from splitter.core.rebalance.state import RebalanceInput, RebalanceState, Tuning
 from splitter.core.rebalance.steps import (
     Figures,
     credit,
@@ -20,6 +20,7 @@ from splitter.core.rebalance.steps import (
     spot_replicas,
     widen,
 )
+from splitter.core.split_status import RebalanceState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from splitter.core.model import Move, Note, Pool
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance.cause import Cause, of_on_demand, of_spot, shortage
-from splitter.core.rebalance.state import RELEASE_S
+from splitter.core.rebalance.model import RELEASE_S
 from splitter.core.rebalance.steps import Figures, spot_cap, step_replicas
 
 _ALARMING = frozenset(
@@ -44,8 +44,8 @@ def explain(figures: Figures, on_demand: int, spot: int) -> tuple[Note, ...]:
 
 def _on_demand_move(figures: Figures, on_demand: int) -> Iterator[Note]:
     if (cause := of_on_demand(figures, on_demand)) is not None:
-        before = figures.observed.on_demand_spec
-        yield _noted(Pool.ON_DEMAND, before, on_demand, *_said(figures, cause))
+        move = Move(Pool.ON_DEMAND, figures.observed.on_demand_spec, on_demand)
+        yield _noted(move, cause, *_said(figures, cause))
 
 
 def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
@@ -53,7 +53,7 @@ def _spot_move(figures: Figures, spot: int) -> Iterator[Note]:
         reason, why = _said(figures, cause)
         if cause is Cause.WITHDRAWN or (cause is Cause.RELEASED and figures.probing):
             why = f"{why}; {_window(figures, spot)}"
-        yield _noted(Pool.SPOT, figures.observed.spot_spec, spot, reason, why)
+        yield _noted(Move(Pool.SPOT, figures.observed.spot_spec, spot), cause, reason, why)
 
 
 def _said(figures: Figures, cause: Cause) -> tuple[Reason, str]:
@@ -130,8 +130,7 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
             warning=True,
         )
     elif on_demand < figures.need_up + doomed:
-        yield Note(
-            Reason.WAITING_FOR_REPLICAS,
+        yield _waiting(
             f"{hold}, {figures.need_up + doomed} wanted: {observed.desired} + surge {observed.max_surge}"
             " leaves room only as spot replicas go",
         )
@@ -145,14 +144,13 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
                 f" {_clock(state.last_step, interval_s)}",
             )
         else:
-            yield Note(
-                Reason.WAITING_FOR_REPLICAS,
+            yield _waiting(
                 f"{hold}, {figures.need_down + doomed} wanted: {observed.spot_ready} spot and"
                 f" {observed.on_demand_ready} on-demand replicas are ready, {observed.desired} are needed",
             )
     elif on_demand > figures.need_up + doomed and figures.soaked >= observed.spot_ready:
         ready = f"{observed.spot_ready} of {figures.want} spot replicas are ready"
-        yield Note(Reason.WAITING_FOR_REPLICAS, f"{hold}, {figures.need_up + doomed} needed: {ready}")
+        yield _waiting(f"{hold}, {figures.need_up + doomed} needed: {ready}")
     elif on_demand > figures.need_up + doomed:
         yield Note(
             Reason.SOAKING,
@@ -183,8 +181,7 @@ def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
         return
     hold = f"hold spot at {spot}, {wanted} wanted"
     if spot > wanted:
-        yield Note(
-            Reason.WAITING_FOR_REPLICAS,
+        yield _waiting(
             f"{hold}: {observed.spot_ready} spot and {observed.on_demand_ready} on-demand replicas are ready,"
             f" {observed.floor} must stay",
         )
@@ -227,9 +224,14 @@ def _in_its_place(figures: Figures) -> str:
     return f"has all of its {figures.want} and takes no on-demand replica's place"
 
 
-def _noted(pool: Pool, before: int, after: int, reason: Reason, why: str) -> Note:
-    move = Move(pool, before, after)
-    return Note(reason, f"{move}: {why}", warning=after > before and reason in _ALARMING, move=move)
+def _noted(move: Move, cause: Cause, reason: Reason, why: str) -> Note:
+    alarms = move.replicas > move.was and reason in _ALARMING
+    on_the_way = VerdictCause.ON_THE_WAY if cause is Cause.DIVIDED else None
+    return Note(reason, f"{move}: {why}", warning=alarms, move=move, cause=on_the_way)
+
+
+def _waiting(message: str) -> Note:
+    return Note(Reason.WAITING_FOR_REPLICAS, message, cause=VerdictCause.ON_THE_WAY)
 
 
 def _divided(figures: Figures) -> str:
@@ -270,14 +272,14 @@ def _barren(figures: Figures) -> str:
     state, again = figures.state, figures.tried_again or figures.observed.now
     return (
         f"spot was lost {state.barren} times in a row before it had earned anything (soak"
-        f" {_s(state.soak(figures.policy))}): it costs more than it saves, and is tried again at"
+        f" {_s(state.soak(figures.policy.soak_s))}): it costs more than it saves, and is tried again at"
         f" {again.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
     )
 
 
 def _soaked(figures: Figures) -> str:
     """Say how long a replica has to stand: less than the soak once one of them has stood for that."""
-    soak_s = figures.state.soak(figures.policy)
+    soak_s = figures.state.soak(figures.policy.soak_s)
     proven = f" (one for the soak of {_s(soak_s)})" if figures.soak_s < soak_s else ""
     return f"{_s(figures.soak_s)}{proven}"
 

@@ -11,7 +11,8 @@ from math import ceil
 
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy
-from splitter.core.rebalance.state import RELEASE_S, RebalanceInput, RebalanceState, Tuning
+from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning
+from splitter.core.split_status import RebalanceState
 
 CHARGED_MAX = 256
 """Lost nodes remembered in the Split by name: 10 kB. Of those beyond, only how many there are."""
@@ -47,7 +48,7 @@ class Figures:
     @property
     def soak_s(self) -> float:
         """Return the seconds a ready replica must stand before it earns a return."""
-        soak_s = self.state.soak(self.policy)
+        soak_s = self.state.soak(self.policy.soak_s)
         return min(soak_s, self.tuning.fast_s) if self.state.proven else soak_s
 
     @property
@@ -148,7 +149,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
             proven=False,
         )
     elif not newly_lost:
-        if state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)):
+        if state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy.soak_s)):
             state = replace(state, barren=0, barren_since=None)
         quiet = state.last_loss is None or observed.age_s(state.last_loss) >= tuning.reset_s
         # What is not asked for cannot be lost: that time proves nothing.
@@ -173,7 +174,7 @@ def losses(observed: RebalanceInput, policy: Policy, state: RebalanceState, tuni
         interrupted=state.interrupted and (observed.lost_nodes_live or not lost_nodes),
         charged=tuple(sorted(charged)),
         uncharged=len(lost_nodes) - len(charged),
-        proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy)),
+        proven=state.proven or _has_proven_itself(observed, state.last_loss, state.soak(policy.soak_s)),
         short_since=_since(
             observed.spot_accounted < want, state.short_since, observed.spot_pending_since or observed.now
         ),
@@ -373,7 +374,7 @@ def _backed_off(
         return state.soak_s
     if state.up_since is not None and observed.age_s(state.up_since) >= tuning.calm_s:
         return None
-    return min(max(tuning.soak_max_s, policy.soak_s), 2 * state.soak(policy))
+    return min(max(tuning.soak_max_s, policy.soak_s), 2 * state.soak(policy.soak_s))
 
 
 def _since(holds: bool, since: datetime | None, first: datetime) -> datetime | None:  # noqa: FBT001

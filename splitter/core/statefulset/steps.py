@@ -14,16 +14,11 @@ from splitter.core.labels_annotations import (
     split_name,
 )
 from splitter.core.model import Note, SourceView
-from splitter.core.packed import unpacked
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.stateful import StatefulView
-from splitter.core.twins.onboard import (
-    MAX_WRITE_CONFLICTS,
-    WRITE_CONFLICT_WINDOW_S,
-    recent_write_conflicts,
-    under_way,
-)
+from splitter.core.twins import write_conflicts
+from splitter.core.twins.onboard import under_way
 
 
 def save(this: PlanInput) -> Plan:
@@ -43,8 +38,7 @@ def _lost(this: PlanInput) -> tuple[int, str]:
     if split is not None and split.replicas is not None:
         return split.replicas, f"the Split {split_name(this.source.key)}"
     held = sum(twin.spec_replicas for twin in this.observed.twins)
-    desired = unpacked(split.status).get("desired") if split is not None else None
-    if isinstance(desired, int) and desired > 0:
+    if (desired := this.observed.reported.desired) > 0:
         return desired, "the Split's status"
     return held, "its twins" if held else "spec.replicas"
 
@@ -61,20 +55,18 @@ def _shown(this: PlanInput, replicas: int) -> tuple[Action, ...]:
 
 def follow(this: PlanInput) -> Plan:
     """Take what somebody has written to the source as the new N; the old one again is a write conflict."""
-    stateful, split = _stateful(this.source), this.observed.split
+    stateful = _stateful(this.source)
     new, old = stateful.spec_replicas, this.source.replicas
     actions = (*_shown(this, new), SaveReplicas(new, new, this.source.resource_version))
     who = stateful.writer or "somebody"
     if new != old or not _is_ours(this):
         note = Note(Reason.REPLICAS_CHANGED, f"{who} scaled the source: {old} -> {new} replicas")
         return Plan(Step.FOLLOW, _state(this), note, actions, (note,))
-    before = len(recent_write_conflicts(this.observed, this.observed.now))
-    same = split is not None and split.conflicting_writer == stateful.writer
-    count = before + 1 if same else 1  # as `report` counts
+    count = len(write_conflicts.with_one_more(this.observed, stateful.writer))
     message = (
         f"{who} set spec.replicas of the source to {new} again, which has 0 replicas while it is split"
-        f" ({count} of {MAX_WRITE_CONFLICTS} times within {WRITE_CONFLICT_WINDOW_S / 60:.0f} min);"
-        f" {'given back' if count >= MAX_WRITE_CONFLICTS else 'set to 0 again'}. Take spec.replicas out of"
+        f" ({count} of {write_conflicts.MOST} times within {write_conflicts.WINDOW_S / 60:.0f} min);"
+        f" {'given back' if count >= write_conflicts.MOST else 'set to 0 again'}. Take spec.replicas out of"
         f" its manifests, and scale the Split {split_name(this.source.key)}"
     )
     note = Note(Reason.FOREIGN_SCALE, message, warning=True, about=who)
@@ -128,7 +120,7 @@ def release(this: PlanInput) -> Plan:
         note = Note(Reason.GIVEN_BACK, f"given back with {this.source.replicas} replicas")
         return Plan(Step.RELEASE, State.GIVING_BACK, note, tuple(actions), (note,), requeue_after_s=POLL_S)
     split = this.observed.split
-    keeps = split is not None and split.conflict and LABEL_SPLIT in this.source.labels
+    keeps = this.observed.reported.conflict and LABEL_SPLIT in this.source.labels
     last = () if split is None or keeps or this.observed.twins else (DeleteSplit(),)
     note = Note(Reason.GIVEN_BACK, "no trace is left")
     return Plan(Step.RELEASE, State.GIVING_BACK, note, last, requeue_after_s=POLL_S)
@@ -142,8 +134,7 @@ def _stateful(source: SourceView) -> StatefulView:
 
 def _is_ours(this: PlanInput) -> bool:
     """Whether it is to stand at 0: labelled, and not in Conflict."""
-    split = this.observed.split
-    return LABEL_SPLIT in this.source.labels and not (split is not None and split.conflict)
+    return LABEL_SPLIT in this.source.labels and not this.observed.reported.conflict
 
 
 def _state(this: PlanInput) -> State:

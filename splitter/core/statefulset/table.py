@@ -47,7 +47,7 @@ def columns_of(observed: Observation, source: SourceView) -> Columns:
     at_zero = replica_moves.at_zero(observed.twins, ())
     return Columns(
         label=LABEL_SPLIT in source.labels,
-        conflict=split is not None and split.conflict,
+        conflict=observed.reported.conflict,
         split=split is not None and split.takes_over,
         report=split is not None and not split.takes_over,
         mark=ownership_of(source),

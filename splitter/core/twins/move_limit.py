@@ -9,11 +9,8 @@ rollout, or when `splitter rollout` asks for them. Source: H10.
 from splitter.core.division import base_replicas
 from splitter.core.model import Note, TwinView
 from splitter.core.plan import Plan, PlanInput
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Cause, Decision
-
-# On the way: soaking takes its time, and nobody else has to wait for that.
-_ON_THE_WAY = frozenset({Reason.SCALED, Reason.WAITING_FOR_REPLICAS})
 
 
 def not_yet(this: PlanInput, what: str) -> Note | None:
@@ -22,7 +19,7 @@ def not_yet(this: PlanInput, what: str) -> Note | None:
     if not limit or others < limit:
         return None
     message = f"{what} waits: {others} others are being moved now, and max_concurrent_moves is {limit}"
-    return Note(Reason.WAITING_FOR_TURN, message)
+    return Note(Reason.WAITING_FOR_TURN, message, cause=VerdictCause.TURN)
 
 
 def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: TwinView) -> bool:
@@ -40,10 +37,12 @@ def redivides(this: PlanInput, decision: Decision, on_demand: TwinView, spot: Tw
 def keeps_turn(plan: Plan, *, had: bool) -> bool:
     """Whether a workload is at such a move after this plan; `had` says whether it was before.
 
-    Who cannot get on for a cause of its own, such as a bad image or a full quota, holds nobody up.
+    Who cannot get on for a cause of its own, such as a bad image or a full quota, holds nobody up. Nor does
+    one that soaks: that takes its time.
     """
     if plan.troubles and not plan.actions:
         return False
     if plan.state is State.TAKING_OVER or plan.voluntary:
         return True
-    return had and plan.state in {State.MOVING, State.HELD} and plan.verdict.reason in _ON_THE_WAY
+    on_the_way = plan.verdict.cause is VerdictCause.ON_THE_WAY
+    return had and plan.state in {State.MOVING, State.HELD} and on_the_way

@@ -5,48 +5,24 @@ replicas.
 """
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from splitter.core.actions import Action, EnsureSplit, Park, SetOwnershipMark, SetPaused, StripOwnershipMark
 from splitter.core.eligibility import advice, refusal
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import LABEL_SPLIT, has_names, name_problem
 from splitter.core.labels_annotations.label import ownership_mark_value, source_label_state
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Observation,
-    PodView,
-    ReplicaSetView,
-    SourceView,
-    SplitView,
-    seconds_between,
-)
+from splitter.core.model import Attachment, Note, PodView, ReplicaSetView, SourceView, SplitView
+from splitter.core.names import Key
 from splitter.core.plan import AT_ONCE_S, POLL_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
-from splitter.core.twins import replica_moves
+from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.twins import replica_moves, write_conflicts
 from splitter.core.twins.forecast import forecast
 from splitter.core.twins.move_limit import not_yet
-
-# Three foreign unpauses within this time are a write conflict, and we give way (H50).
-WRITE_CONFLICT_WINDOW_S, MAX_WRITE_CONFLICTS = 600.0, 3
-# Refusals that something else than the source mends (a policy, a quota, another object): no watch tells us.
-_ABOUT_OTHERS = frozenset(
-    {
-        Reason.WRITE_DENIED,
-        Reason.TWIN_NAME_TAKEN,
-        Reason.CLAIM_NAME_TAKEN,
-        Reason.AUTOSCALER_ON_TWIN,
-        Reason.VOLUME_READ_WRITE_ONCE,
-        Reason.AUTOSCALER_ON_SOURCE,
-        Reason.SPLIT_NAME_TAKEN,
-    }
-)
 
 
 def nothing(this: PlanInput) -> Plan:
     """Say that nothing is to do (H30, or a source without label)."""
-    if this.observed.split is not None and this.observed.split.conflict:
+    if this.observed.reported.conflict:
         message = f"given back after a fight {_about_what(this)}; remove the label and set it again to retry"
         left = (
             [rs for rs in this.observed.attached_as(Attachment.ATTACHED) if rs.marked]
@@ -59,9 +35,9 @@ def nothing(this: PlanInput) -> Plan:
 
 
 def _about_what(this: PlanInput) -> str:
-    if this.source.stateful is None or this.observed.split is None:
+    if this.source.stateful is None:
         return "about spec.paused"
-    return f"about spec.replicas with {this.observed.split.conflicting_writer or 'somebody'}"
+    return f"about spec.replicas with {this.observed.reported.conflicting_writer or 'somebody'}"
 
 
 def consider(this: PlanInput) -> Plan:
@@ -69,7 +45,8 @@ def consider(this: PlanInput) -> Plan:
     objection = _objection(this)
     if objection is not None:
         state = State.REFUSED if objection.warning else State.HELD
-        again_s = this.rules.look_again_s if objection.reason in _ABOUT_OTHERS else None
+        mended_elsewhere = objection.cause in {VerdictCause.ANOTHER_OBJECT, VerdictCause.NAME_TAKEN}
+        again_s = this.rules.look_again_s if mended_elsewhere else None
         report = _reported(this, objection)
         return Plan(Step.CONSIDER, state, objection, report, (objection,), requeue_after_s=again_s)
     if (turn := not_yet(this, "taking it over")) is not None:
@@ -93,9 +70,12 @@ def _reported(this: PlanInput, why: Note) -> tuple[Action, ...]:
 
     None in an excluded namespace, nor where another workload's stands, nor of a name that none can have.
     """
-    if why.reason in {Reason.NAMESPACE_EXCLUDED, Reason.SPLIT_NAME_TAKEN} or not has_names(this.source.key):
-        return ()
-    return _split(this, takes_over=False)
+    return _split(this, takes_over=False) if has_own_split(this.source.key, why) else ()
+
+
+def has_own_split(key: Key, refused: Note) -> bool:
+    """Whether a Split can report a refusal."""
+    return refused.cause not in {VerdictCause.EXCLUDED, VerdictCause.NAME_TAKEN} and has_names(key)
 
 
 def _objection(this: PlanInput) -> Note | None:
@@ -162,10 +142,10 @@ def pause(this: PlanInput) -> Plan:
     if not this.observed.attached_as(Attachment.PARKED) or this.source.generation == 1:
         note = Note(Reason.PAUSED, "paused, so that its pods can change their owner")
         return Plan(Step.PAUSE, State.TAKING_OVER, note, actions, (note,), requeue_after_s=AT_ONCE_S)
-    write_conflicts = recent_write_conflicts(this.observed, this.observed.now)
+    count = len(write_conflicts.with_one_more(this.observed, ""))
     message = (
-        f"somebody unpaused the source ({len(write_conflicts) + 1} of {MAX_WRITE_CONFLICTS} times within"
-        f" {WRITE_CONFLICT_WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
+        f"somebody unpaused the source ({count} of {write_conflicts.MOST} times within"
+        f" {write_conflicts.WINDOW_S / 60:.0f} min); paused again. {_what_unpauses(this)}"
     )
     note = Note(Reason.FOREIGN_UNPAUSE, message, warning=True)
     return Plan(Step.PAUSE, State.MOVING, note, actions, (note,), write_conflict=True)
@@ -175,12 +155,6 @@ def _what_unpauses(this: PlanInput) -> str:
     if (who := this.source.unpaused_by_manifest) is not None:
         return f"{who} says `paused: false`: remove that line from it"
     return "For a restart, annotate splitter.io/restarted-at"
-
-
-def recent_write_conflicts(observed: Observation, now: datetime) -> tuple[datetime, ...]:
-    """Return the write conflicts of the last ten minutes, oldest first."""
-    write_conflicts = observed.split.write_conflicts if observed.split else ()
-    return tuple(at for at in write_conflicts if seconds_between(at, now) < WRITE_CONFLICT_WINDOW_S)
 
 
 def wait_controller(this: PlanInput) -> Plan:
@@ -214,10 +188,10 @@ def wait_rollout(this: PlanInput) -> Plan:
 
 def under_way(this: PlanInput) -> State:
     """Return TakingOver until the handover is done, and Moving afterwards."""
-    split = this.observed.split
-    done = split is not None and split.state in {State.STEADY, State.MOVING, State.ROLLING}
+    state = this.observed.reported.state
+    done = state in {State.STEADY, State.MOVING, State.ROLLING}
     # Both a hand-over and what comes later may be held; only the former has something left to move.
-    held = split is not None and split.state == State.HELD
+    held = state == State.HELD
     done = done or (held and replica_moves.at_zero((), this.observed.attached_as(Attachment.PARKED)))
     return State.MOVING if done and this.observed.twins else State.TAKING_OVER
 

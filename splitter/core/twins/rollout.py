@@ -24,7 +24,7 @@ from splitter.core.model import (
     TwinView,
     seconds_between,
 )
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def next_roll(
     if where.source_rolls and _serving(twin):
         waits_for = waits_for or "the source rolls its own pods first"
     if waits_for is not None:
-        return _stalled([other]) or Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}")
+        return _stalled([other]) or _held(twin, waits_for)
     return _numbers(pool, twin, where) if twin.first_ordinal is None else _roll(pool, twin, 0, 1)
 
 
@@ -125,7 +125,7 @@ def _changed_set(twin: TwinView) -> Note:
         f"the template set renders {twin.name} differently now; that is applied with the source's next"
         " rollout, or at once with `splitter rollout`"
     )
-    return Note(Reason.TEMPLATE_SET_CHANGED, message)
+    return Note(Reason.TEMPLATE_SET_CHANGED, message, cause=VerdictCause.NEXT_ROLLOUT)
 
 
 def _stalled(twins: Iterable[TwinView]) -> Note | None:
@@ -184,9 +184,11 @@ def _numbers(pool: Pool, twin: TwinView, where: Circumstances) -> Roll | Note:
     allowed = max(unavailable, min(twin.spec_replicas, where.available - source.replicas))
     if allowed > 0:
         return _roll(pool, twin, 0, allowed)
-    return Note(
-        Reason.ROLLOUT_HELD, f"{twin.name} waits: no room for a surge replica beside {source.replicas}"
-    )
+    return _held(twin, f"no room for a surge replica beside {source.replicas}")
+
+
+def _held(twin: TwinView, waits_for: str) -> Note:
+    return Note(Reason.ROLLOUT_HELD, f"{twin.name} waits: {waits_for}", cause=VerdictCause.HELD_ROLL)
 
 
 def last_available(twin: TwinView) -> ReplicaSetView | None:

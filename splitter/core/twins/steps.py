@@ -19,18 +19,12 @@ from splitter.core.actions import (
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Pool,
-    Rendered,
-    TwinView,
-    seconds_between,
-)
+from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView, seconds_between
 from splitter.core.plan import POLL_S, Plan, PlanInput
-from splitter.core.reasons import Reason, State
-from splitter.core.rebalance import Decision, RebalanceState, decide, losses
+from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.rebalance import Decision, decide, losses
 from splitter.core.rebalance.inputs import rebalance_input
+from splitter.core.split_status import RebalanceState
 from splitter.core.twins import move_limit, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
@@ -133,7 +127,7 @@ def _covered(this: PlanInput, on_demand: TwinView, spot: TwinView) -> tuple[Reba
 
     Lowering that cover is `decide`'s, once nothing parked has pods: spot has to soak first.
     """
-    persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    persisted = this.observed.rebalance
     counted = rebalance_input(this.observed, this.source, on_demand, spot, this.policy).within_spec()
     state = losses(counted, this.policy, persisted.not_after(counted.now), this.rules.tuning)
     # Spot is not short while it is still being asked for, step by step.
@@ -176,8 +170,7 @@ def _scaled(reason: Reason, scales: Sequence[Scale]) -> Note:
 
 def _handed_over(this: PlanInput, counted: Plan) -> Plan:
     """Say once that the hand-over is done: the Split still shows that it goes on."""
-    split = this.observed.split
-    if split is None or split.state != State.TAKING_OVER:
+    if this.observed.reported.state != State.TAKING_OVER:
         return counted
     message = (
         f"handed over: {_spec(this, Pool.ON_DEMAND)} replicas on on-demand, {_spec(this, Pool.SPOT)} on spot"
@@ -191,9 +184,8 @@ def _spec(this: PlanInput, pool: Pool) -> int:
 
 
 def _rebalance(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
-    persisted = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
-    split = this.observed.split
-    if split is not None and split.state == State.TAKING_OVER and this.source.stateful is None:
+    persisted = this.observed.rebalance
+    if this.observed.reported.state == State.TAKING_OVER and this.source.stateful is None:
         # Its user asks for spot just now, and nothing was lost there yet: no soak before the first move.
         persisted = replace(persisted, proven=persisted.last_loss is None)
     decision = decide(
@@ -336,8 +328,8 @@ def _roll(
     if due is None:
         return counted
     if isinstance(due, Note):
-        notes = (due,) if due.reason is not Reason.ROLLOUT_HELD else ()
-        state = counted.state if due.reason is Reason.TEMPLATE_SET_CHANGED else State.ROLLING
+        notes = (due,) if due.cause is not VerdictCause.HELD_ROLL else ()
+        state = counted.state if due.cause is VerdictCause.NEXT_ROLLOUT else State.ROLLING
         return replace(counted, state=state, verdict=due, notes=notes)
     twin = on_demand if due.pool is Pool.ON_DEMAND else spot
     action = replace(

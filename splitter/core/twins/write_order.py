@@ -10,7 +10,6 @@ from splitter.core.actions import Action, DeleteVanishedPod, Scale, SetDeletionC
 from splitter.core.clock import left_s
 from splitter.core.model import Attachment, NodeStatus, PodView, ReplicaSetView
 from splitter.core.plan import PlanInput
-from splitter.core.rebalance import RebalanceState
 
 # What makes a ReplicaSet delete a pod first among the ready ones; users seldom go below 0.
 OUR_COST = "-1000"
@@ -60,7 +59,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
 
 def _marking(this: PlanInput) -> bool:
     """Whether Kubernetes may be marking the pods of a node that fell silent a moment ago."""
-    state = RebalanceState.from_json(this.observed.split.rebalance if this.observed.split else {})
+    state = this.observed.rebalance
     return left_s(this.observed.now, state.last_loss, this.rules.tuning.settle_s) > 0
 
 

@@ -1,12 +1,13 @@
 """Splits, what the admission policy is told of them, and namespaces, whose annotations are defaults."""
 
-from splitter.core.labels_annotations import source_of_split
+from splitter.core.labels_annotations import ANNOTATION_TEMPLATE, source_of_split
 from splitter.core.labels_annotations.label import checked_format
 from splitter.core.limits import MAX_MEMBERS
 from splitter.core.model import SplitView
 from splitter.core.names import DEPLOYMENT, is_name
-from splitter.core.packed import packed
-from splitter.kube.parse.fields import Raw, count, maybe_instant, owners, texts
+from splitter.core.split_status.values import text
+from splitter.kube.packed import packed
+from splitter.kube.parse.fields import Raw, count, owners, texts
 from splitter.kube.records import NamespaceRecord, PlacementRecord, SplitRecord
 
 _OWNERS = 4
@@ -17,8 +18,7 @@ def split(raw: Raw) -> SplitRecord:
     metadata, spec = raw["metadata"], raw.get("spec", {})
     status = raw.get("status") or {}
     named = spec.get("source", {})
-    good = status.get("policyAnnotations")
-    replicas, remembered = spec.get("replicas"), status.get("rebalance")
+    replicas, good = spec.get("replicas"), status.get("policyAnnotations")
     view = SplitView(
         uid=metadata["uid"],
         resource_version=metadata["resourceVersion"],
@@ -26,21 +26,24 @@ def split(raw: Raw) -> SplitRecord:
         # It has one by our own hand; what others add multiplies what is told to the admission policy.
         owner_uids=tuple(ref["uid"] for ref in owners(metadata)[:_OWNERS]),
         takes_over=bool(spec.get("takeOver")),
-        state=str(status.get("state", "")),
-        conflict=bool(status.get("conflict")),
-        write_conflicts=tuple(filter(None, map(maybe_instant, status.get("fights") or ()))),
-        conflicting_writer=str(status.get("fighter", "")),
         ordinals=_ordinals(spec.get("onDemandOrdinals")),
         replicas=replicas if isinstance(replicas, int) else None,
         format=checked_format(spec.get("format")),
-        rebalance=remembered if isinstance(remembered, dict) else {},
-        good_annotations=texts(good) if isinstance(good, dict) else None,
-        status=packed(status),
     )
     # By its own name: a copy of a Split under another name says nothing about the source.
     name, version = metadata["name"], int(metadata["resourceVersion"])
     key = source_of_split(named.get("kind", DEPLOYMENT), metadata["namespace"], name)
-    return SplitRecord(metadata["namespace"], metadata["uid"], version, name, key, view)
+    return SplitRecord(
+        metadata["namespace"],
+        metadata["uid"],
+        version,
+        name,
+        key,
+        view,
+        packed(status),
+        text(status.get("state")),
+        text(good.get(ANNOTATION_TEMPLATE)) if isinstance(good, dict) else "",
+    )
 
 
 def _ordinals(raw: object) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 
 from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
-from splitter.core.rebalance.state import RELEASE_S
+from splitter.core.rebalance.model import RELEASE_S
 from splitter.simulate import Assumptions, Change, Rebalancing, SimulationResult, Trace, simulate
 
 LEAD_S = 3 * 3600.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
 from splitter.core.model import NodeStatus, PodView, Policy, Pool, Trouble
-from splitter.core.placeable import EvictionRefusal, Reach, Restart
+from splitter.core.placeable import EvictionRefusal, Reach
 from splitter.core.placement import (
     Member,
     Reservation,
@@ -18,7 +18,7 @@ from splitter.core.placement import (
     spoken,
 )
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState, Restart
 
 SAYS_NOTHING = "which has gone or says nothing"
 

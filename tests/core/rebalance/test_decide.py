@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy, Trouble
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import Decision, RebalanceInput, RebalanceState, Tuning, decide
+from splitter.core.rebalance import Decision, RebalanceInput, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses
+from splitter.core.split_status import RebalanceState
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 TUNING = Tuning()
@@ -246,7 +247,7 @@ class TestEveryDecision:
         self, observed: RebalanceInput, policy: Policy, state: RebalanceState
     ) -> None:
         """H never exceeds Hmax, or the user's own soak where that is longer."""
-        soak_s = decide(observed, policy, state).state.soak(policy)
+        soak_s = decide(observed, policy, state).state.soak(policy.soak_s)
         assert policy.soak_s <= soak_s <= max(TUNING.soak_max_s, policy.soak_s)
 
     @given(observed=inputs(), policy=UNCAPPED, state=STATES, node=st.sampled_from("xyz"))
@@ -314,7 +315,7 @@ class TestEveryDecision:
         """The same moment seen twice neither doubles the soak nor restarts the window."""
         first = decide(observed, policy, state).state
         again = decide(observed, policy, first).state
-        assert again.soak(policy) == first.soak(policy) or again.soak_s is None
+        assert again.soak(policy.soak_s) == first.soak(policy.soak_s) or again.soak_s is None
         assert again.last_loss == first.last_loss
 
     @given(observed=inputs(), policy=POLICIES, state=STATES)
@@ -462,7 +463,7 @@ class TestLosses:
         state = RebalanceState(last_loss=ago(500), up_since=ago(400))
         for _ in range(5):
             state = self.lose(6, replace(state, charged=(), last_loss=ago(500))).state
-            soak_s.append(state.soak(self.POLICY))
+            soak_s.append(state.soak(self.POLICY.soak_s))
         assert soak_s == [1200, 2400, 3600, 3600, 3600]
 
     def test_is_calm_again_after_an_hour_up(self) -> None:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from splitter.core.division import base_replicas
 from splitter.core.model import Policy
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import Decision, RebalanceInput, RebalanceState, decide
+from splitter.core.rebalance import Decision, RebalanceInput, decide
+from splitter.core.split_status import RebalanceState
 
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 STEP_S = 5
@@ -329,7 +330,7 @@ class TestFlapping:
         counts = [decision.on_demand for decision in world.history]
         assert counts == sorted(counts)
         assert 10 <= counts[-1] <= 13
-        assert world.state.soak(world.policy) == 3600
+        assert world.state.soak(world.policy.soak_s) == 3600
 
     def test_peace_ends_the_cover(self) -> None:
         """The soak after the last outage, and the split is back."""

@@ -27,7 +27,6 @@ from splitter.core.model import (
     SplitView,
 )
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.packed import packed
 from splitter.core.plan import PlanInput, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason
@@ -224,7 +223,7 @@ class TestSteps:
     def test_and_else_in_its_status_or_its_twins(self) -> None:
         """Whatever is left is asked."""
         source = database(stateful(0))
-        reported = split(status=packed({"desired": 3}))
+        reported = split(desired=3)
         assert save(plan_input(source, split=reported)).actions == (SaveReplicas(3, 0, "rv-web"),)
         twins = {"on_demand": twin(Pool.ON_DEMAND, spec=2), "spot": twin(Pool.SPOT, spec=1)}
         assert save(plan_input(source, split=None, **twins)).actions == (SaveReplicas(3, 0, "rv-web"),)
@@ -361,4 +360,4 @@ class TestPartition:
 def test_a_split_of_a_deployment_has_no_conflicting_writer() -> None:
     """Views that say nothing about StatefulSets have none of their words."""
     made: SplitView = split()
-    assert (made.conflicting_writer, made.replicas) == ("", None)
+    assert (made.status.conflicting_writer, made.replicas) == ("", None)

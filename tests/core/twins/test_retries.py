@@ -11,7 +11,7 @@ from splitter.core.model import Note, Observation, Policy, Pool, Trouble
 from splitter.core.plan import Plan, Rules, held_back, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 from splitter.core.twins.move_limit import keeps_turn
 
 DEFAULTS = Policy(on_demand_base=4, spot_percent=100)

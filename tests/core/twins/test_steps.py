@@ -7,7 +7,7 @@ from splitter.core.actions import Scale
 from splitter.core.model import Attachment, PodView, Policy, Pool
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.rebalance import RebalanceState
+from splitter.core.split_status import RebalanceState
 
 DEFAULTS = Policy(on_demand_base=2, spot_percent=100)
 

@@ -11,9 +11,10 @@ from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import Key
 from splitter.core.nodes import Condition, MatchExpression, NodeTerm, Taint, Toleration
-from splitter.core.packed import unpacked
 from splitter.core.reasons import Reason
+from splitter.core.split_status import UNREPORTED, RebalanceState
 from splitter.kube import parse
+from splitter.kube.packed import unpacked
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -679,19 +680,19 @@ class TestSplits:
         }
         result = parse.split(split(status))
         assert result.source == Key("Deployment", "shop", "web")
-        view = result.view
-        assert (view.takes_over, view.state, view.conflict) == (True, "Steady", True)
-        assert view.write_conflicts == (parse.instant(READY),)
-        assert view.rebalance == {"lost": True}
-        assert view.good_annotations == {"splitter.io/soak": "5m"}
-        assert unpacked(view.status) == status
+        assert (result.view.takes_over, result.state) == (True, "Steady")
+        reported = result.view.status
+        assert (reported.state, reported.conflict) == ("Steady", True)
+        assert reported.write_conflicts == (parse.instant(READY),)
+        assert reported.rebalance == RebalanceState(lost=True)
+        assert reported.good_annotations == {"splitter.io/soak": "5m"}
+        assert unpacked(result.status) == status
 
     @pytest.mark.parametrize("status", [None, {}])
     def test_fresh(self, status: object) -> None:
         """A Split without status remembers nothing."""
-        view = parse.split(split(status)).view
-        assert (view.state, view.conflict, view.write_conflicts, view.rebalance) == ("", False, (), {})
-        assert (view.good_annotations, unpacked(view.status)) == (None, {})
+        result = parse.split(split(status))
+        assert (result.view.status, result.state, unpacked(result.status)) == (UNREPORTED, "", {})
 
     def test_only_reporting(self) -> None:
         """A Split that does not take over reports a refusal."""
@@ -706,7 +707,7 @@ class TestSplits:
     def test_status_is_canonical(self) -> None:
         """The order of keys is not a change that would be written again and again."""
         one, other = split({"state": "Steady", "ready": 4}), split({"ready": 4, "state": "Steady"})
-        assert parse.split(one).view.status == parse.split(other).view.status
+        assert parse.split(one).status == parse.split(other).status
 
 
 class TestNamespaces:

@@ -1,0 +1,90 @@
+"""The conditions of a Split: one function for each, which says whether it holds and why.
+
+Conditions are in the Kubernetes convention: the time of a transition changes with the status only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from splitter.core.model import Note, Observation
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason, State
+from splitter.core.split_status import TEXT_MAX, Condition
+
+_AS_EXPECTED: Final = "AsExpected"
+_MOVING: Final = frozenset({State.TAKING_OVER, State.MOVING, State.ROLLING, State.GIVING_BACK})
+
+
+def conditions(
+    observed: Observation, plan: Plan, in_force: PolicyInForce, *, ready: int, spot_ready: int, conflict: bool
+) -> tuple[Condition, ...]:
+    """Return all conditions of a Split. `ready` and `spot_ready` are replicas."""
+    made = (
+        _eligible(plan),
+        _policy_valid(in_force),
+        _ready(plan, ready, observed.source.replicas if observed.source else 0),
+        _pods_healthy(plan),
+        _condition("Progressing", plan.state in _MOVING, plan.verdict),
+        _spot_available(plan, spot_ready, observed.spot.name if observed.spot else ""),
+        _condition("Conflict", conflict, plan.verdict if conflict else None),
+    )
+    now = observed.now.replace(microsecond=0)
+    generation = observed.split.generation if observed.split is not None else None
+    before = {(old.type, old.status): old.since for old in observed.reported.conditions}
+    return tuple(
+        replace(one, since=before.get((one.type, one.status), now), observed_generation=generation)
+        for one in made
+    )
+
+
+def objection_to(plan: Plan) -> Note | None:
+    """Return why a workload is refused, or would be today."""
+    return plan.verdict if plan.state is State.REFUSED else plan.objection
+
+
+def _eligible(plan: Plan) -> Condition:
+    objection = objection_to(plan)
+    return _condition("Eligible", objection is None, objection)
+
+
+def _policy_valid(in_force: PolicyInForce) -> Condition:
+    return _condition("PolicyValid", in_force.valid, in_force.problems[0] if in_force.problems else None)
+
+
+def _ready(plan: Plan, ready: int, desired: int) -> Condition:
+    cause = plan.troubles[0] if plan.troubles else plan.verdict
+    return _enough("Ready", ready, desired, "replicas", cause.reason)
+
+
+def _pods_healthy(plan: Plan) -> Condition:
+    return _condition("PodsHealthy", not plan.troubles, _together(plan.troubles))
+
+
+def _spot_available(plan: Plan, ready: int, twin: str) -> Condition:
+    own = (trouble for trouble in plan.troubles if trouble.about.startswith(f"{twin}: " if twin else " "))
+    cause = next(own, plan.verdict)
+    return _enough("SpotAvailable", ready, plan.wanted_spot, "wanted spot replicas", cause.reason)
+
+
+def _enough(kind: str, available: int, wanted: int, what: str, cause: Reason) -> Condition:
+    """Return a condition about a count; what is in order has no cause."""
+    condition = _condition(
+        kind, available >= wanted, Note(cause, f"{available} of {wanted} {what} are available")
+    )
+    return condition if available < wanted else replace(condition, reason=_AS_EXPECTED)
+
+
+def _together(troubles: Sequence[Note]) -> Note | None:
+    if not troubles:
+        return None
+    return Note(troubles[0].reason, " ".join(trouble.message for trouble in troubles))
+
+
+def _condition(kind: str, holds: bool, note: Note | None) -> Condition:  # noqa: FBT001 (its value is the point)
+    return Condition(
+        type=kind,
+        status="True" if holds else "False",
+        reason=note.reason.value if note else _AS_EXPECTED,
+        message=note.message[:TEXT_MAX] if note else "",
+    )

@@ -1,0 +1,166 @@
+"""The status of a Split: what people read about one workload, and what must survive a restart.
+
+It is parsed once, where the Split is read, and written once. A field more is a line in `SplitStatus`, and in
+`manifests/crd.yaml`. Counts are replicas, instants aware UTC datetimes in whole seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from splitter.core.split_status.rebalance_state import RebalanceState, Restart
+from splitter.core.split_status.usage import Usage
+from splitter.core.split_status.values import (
+    NEVER,
+    TEXT_MAX,
+    Kept,
+    Scalar,
+    instant,
+    is_true,
+    kept,
+    listed,
+    mapped,
+    moment,
+    number,
+    ordinal,
+    replicas,
+    scalar,
+    text,
+    whole_seconds,
+    word,
+)
+
+__all__ = [
+    "DECISIONS_MAX",
+    "NODES_MAX",
+    "TEXT_MAX",
+    "UNREPORTED",
+    "Condition",
+    "GoingNode",
+    "PastDecision",
+    "PoolCounts",
+    "RebalanceState",
+    "Restart",
+    "Scalar",
+    "SplitStatus",
+    "Usage",
+]
+
+DECISIONS_MAX = 20
+NODES_MAX = 10
+"""So many are named, the most urgent first: a status is read by people, and the pools have the counts."""
+_CONDITIONS_MAX, _WRITE_CONFLICTS_MAX, _POLICY_MAX = 20, 10, 40
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCounts(Kept):
+    """Replicas of one pool."""
+
+    wanted: int = kept("wanted", replicas, always=True)
+    spec: int = kept("spec", replicas, always=True)
+    ready: int = kept("ready", replicas, always=True)
+    doomed: int = kept("doomed", replicas, always=True)
+    pending: int = kept("pending", replicas, always=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Kept):
+    """One condition, in the Kubernetes convention."""
+
+    type: str = kept("type", text, always=True)
+    status: str = kept("status", text, always=True)
+    reason: str = kept("reason", text, always=True)
+    message: str = kept("message", text, always=True)
+    since: datetime = kept("lastTransitionTime", moment, whole_seconds, always=True)
+    observed_generation: int | None = kept("observedGeneration", ordinal)
+
+
+@dataclass(frozen=True, slots=True)
+class PastDecision(Kept):
+    """One decision, with its sentence."""
+
+    at: datetime = kept("time", moment, whole_seconds, always=True)
+    reason: str = kept("reason", text, always=True)
+    message: str = kept("message", text, always=True)
+
+
+@dataclass(frozen=True, slots=True)
+class GoingNode(Kept):
+    """A node under replicas that is about to go (`Doomed`), or gone (`Lost`)."""
+
+    name: str = kept("name", text, always=True)
+    state: str = kept("state", text, always=True)
+    replicas: int = kept("replicas", replicas, always=True)
+    signal: str = kept("signal", text, always=True)
+    deadline: datetime | None = kept("deadline", instant, whole_seconds)
+
+
+def _going_node(value: object) -> GoingNode | None:
+    node = GoingNode.from_json(value)
+    return node if node.name else None
+
+
+def _decision(value: object) -> PastDecision | None:
+    decision = PastDecision.from_json(value)
+    return decision if decision.at > NEVER else None
+
+
+def _condition(value: object) -> Condition | None:
+    condition = Condition.from_json(value)
+    return condition if condition.type else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _times(value: tuple[datetime, ...]) -> list[str | None]:
+    return [whole_seconds(at) for at in value[-_WRITE_CONFLICTS_MAX:]]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitStatus(Kept):
+    """What a Split says; all of it is nothing until something is reported.
+
+    >>> SplitStatus.from_json({"state": "Steady", "ready": 3}).to_json()["ready"], SplitStatus().to_json()
+    (3, {})
+    """
+
+    observed_generation: int = kept("observedGeneration", number, always=True)
+    source_generation: int = kept("sourceGeneration", number, always=True)
+    state: str = kept("state", text, always=True)
+    reason: str = kept("reason", text, always=True)
+    message: str = kept("message", text, always=True)
+    desired: int = kept("desired", replicas, always=True)
+    ready: int = kept("ready", replicas, always=True)
+    cover: int = kept("cover", replicas, always=True)
+    on_demand: PoolCounts = kept("onDemand", PoolCounts.from_json, always=True)
+    spot: PoolCounts = kept("spot", PoolCounts.from_json, always=True)
+    policy: Mapping[str, Scalar] = kept("policy", mapped(scalar, _POLICY_MAX), always=True)
+    """The values in force, by field (`labels_annotations.reported`)."""
+    policy_from: Mapping[str, str] = kept("policyFrom", mapped(_text, _POLICY_MAX), always=True)
+    """Where each comes from: a `labels_annotations.Level`."""
+    conditions: tuple[Condition, ...] = kept("conditions", listed(_condition, _CONDITIONS_MAX), always=True)
+    decisions: tuple[PastDecision, ...] = kept("decisions", listed(_decision, DECISIONS_MAX), always=True)
+    usage: Usage | None = kept("usage", Usage.from_json, Usage.to_json)
+    guard: str = kept("guard", text)
+    nodes: tuple[GoingNode, ...] = kept("nodes", listed(_going_node, NODES_MAX))
+    rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
+    good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(_text))
+    """The last good policy, as it was written."""
+    replicas: int | None = kept("replicas", ordinal)
+    """Of a StatefulSet: the pods of all holders, for an autoscaler."""
+    selector: str = kept("selector", word)
+    write_conflicts: tuple[datetime, ...] = kept("fights", listed(instant, _WRITE_CONFLICTS_MAX), _times)
+    conflicting_writer: str = kept("fighter", text)
+    """Who wrote spec.replicas in them; of a Deployment, nobody."""
+    conflict: bool = kept("conflict", is_true)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in JSON's own types; of what was never reported only what is remembered."""
+        return self._written(always=bool(self.state))
+
+
+UNREPORTED = SplitStatus()
+"""Of a Split that nobody has reported on."""

@@ -1,0 +1,138 @@
+"""What the rebalancing has to remember. Counts are replicas, durations seconds, instants aware UTC."""
+
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from splitter.core.split_status.values import (
+    Kept,
+    count,
+    instant,
+    is_true,
+    kept,
+    listed,
+    number,
+    ordinal,
+    seconds,
+    word,
+)
+
+_RESTARTS_MAX = 4096  # of a thousand members, four each
+
+
+class Restart(NamedTuple):
+    """A member that splitter has ended, to be made anew."""
+
+    ordinal: int
+    at: datetime
+    planned: bool = False
+    """It stood in the wrong pool: any other time would have done."""
+
+
+def _restart(value: object) -> Restart | None:
+    if not isinstance(value, list | tuple) or len(value) != len(Restart._fields):
+        return None
+    which, at = ordinal(value[0]), instant(value[1])
+    return Restart(which, at, is_true(value[2])) if which is not None and at is not None else None
+
+
+def _from_one(value: object) -> int:
+    return count(value) or 1
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceState(Kept):
+    """What must outlive a reconcile and a restart; kept in the Split's status (`to_json`, `from_json`).
+
+    >>> RebalanceState.from_json(RebalanceState(lost=True, window=4).to_json())
+    RebalanceState(soak_s=None, last_loss=None, lost=True, window=4, ...)
+    """
+
+    soak_s: float | None = kept("soakSeconds", seconds)
+    """H while backed off; None = the policy's own soak, so that a changed annotation counts at once."""
+    last_loss: datetime | None = kept("lastLoss", instant)
+    lost: bool = kept("lost", is_true)
+    """A loss is not made good yet: only what is ready counts as spot."""
+    interrupted: bool = kept("interrupted", is_true)
+    """The last loss was announced, and no replica has gone with its node since."""
+    window: int = kept("window", _from_one)
+    """w: replicas asked of spot beyond what is ready there, while lost."""
+    asked: int | None = kept("asked", count)
+    """Ready replicas at which the window doubles."""
+    up_since: datetime | None = kept("upSince", instant)
+    """When spot came up after the last loss."""
+    proven: bool = kept("proven", is_true)
+    """A replica has stood for the whole soak since the last loss."""
+    short_since: datetime | None = kept("shortSince", instant)
+    """Since when spot has placed less than is wanted there."""
+    last_step: datetime | None = kept("lastStep", instant)
+    """When on-demand was lowered last."""
+    cover_since: datetime | None = kept("coverSince", instant)
+    """Since when everything doomed has been covered."""
+    doomed_since: datetime | None = kept("doomedSince", instant)
+    """Since when there have been doomed replicas: the first notice was no earlier for us."""
+    charged: tuple[str, ...] = kept("chargedNodes", listed(_word))
+    """Lost nodes that were counted already; a node that recovers leaves, and may be lost again."""
+    uncharged: int = kept("unchargedNodes", number)
+    """How many more were counted than have room in `charged`."""
+    barren: int = kept("barrenLosses", number)
+    """Losses in a row that each came before on-demand had given up anything for spot."""
+    barren_since: datetime | None = kept("barrenSince", instant)
+    """The loss before those."""
+    decided: int | None = kept("onDemandDecided", ordinal)
+    """On-demand replicas asked for last. More than these are there: the reason of a raise was forgotten."""
+    moved: int | None = kept("movedOrdinal", ordinal)
+    """Placement: the ordinal moved last (at `last_step`), until it is known how that ended."""
+    moved_uid: str = kept("movedUid", word)
+    """Placement: the pod that was ended by that move."""
+    moved_up: bool = kept("movedToOnDemand", is_true)
+    """Placement: that move was to on-demand."""
+    failed_moves: int = kept("failedMoves", number)
+    """Placement: moves to spot in a row that ended elsewhere; each doubles the rest before the next."""
+    failed_covers: int = kept("failedCovers", number)
+    """Placement: the same of moves to on-demand."""
+    unplaced: bool = kept("unplaced", is_true)
+    """Placement: the pod of the last move was born without the label of the admission policy."""
+    restarts: tuple[Restart, ...] = kept("restarts", listed(_restart, _RESTARTS_MAX))
+    """Placement: the ends of members by splitter within the last hour."""
+    yielded: tuple[int, ...] = kept("yieldedOrdinals", listed(ordinal))
+    """Placement: ordinals of the base that may start on spot, since on-demand had no room."""
+
+    def soak(self, asked_s: float) -> float:
+        """Return H in seconds: never less than the user asks for."""
+        return max(asked_s, self.soak_s or 0.0)
+
+    def not_after(self, now: datetime) -> "RebalanceState":
+        """Pull instants of the future back to `now`: a clock that was set back must not hold us up."""
+        ahead = {
+            field.name: now
+            for field in fields(self)
+            if isinstance(instant := getattr(self, field.name), datetime) and instant > now
+        }
+        restarts = tuple(one._replace(at=min(one.at, now)) for one in self.restarts)
+        return replace(self, restarts=restarts, **ahead)  # type: ignore[arg-type] # only instants are replaced, by an instant
+
+    def unwritten(self, before: "RebalanceState") -> "RebalanceState":
+        """Return what to remember when a write failed: all that was seen, nothing that was to be done.
+
+        A loss stays a loss: the pods that tell of it may be gone before the next try. Ends of pods that were
+        asked for stay counted: without an answer they may have happened.
+        """
+        # None stays: less than there is would look like a raise that nobody remembers.
+        counts = [one.decided for one in (before, self) if one.decided is not None]
+        return replace(
+            self,
+            decided=max(counts) if before.decided is not None else None,
+            last_step=before.last_step,
+            moved=before.moved,
+            moved_uid=before.moved_uid,
+            moved_up=before.moved_up,
+            failed_moves=before.failed_moves,
+            failed_covers=before.failed_covers,
+            unplaced=before.unplaced,
+            yielded=before.yielded,
+        )

@@ -1,0 +1,149 @@
+"""The status of a Split as it is kept: read once, written once, by whatever version and whoever edited it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from splitter.core.split_status import (
+    DECISIONS_MAX,
+    NODES_MAX,
+    TEXT_MAX,
+    UNREPORTED,
+    Condition,
+    GoingNode,
+    PastDecision,
+    PoolCounts,
+    RebalanceState,
+    Restart,
+    SplitStatus,
+)
+from splitter.core.split_status.usage import begun
+
+ROOT = Path(__file__).resolve().parents[3]
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+FULL = SplitStatus(
+    observed_generation=3,
+    source_generation=2**40,
+    state="Moving",
+    reason="SpotInterrupted",
+    message="scale on-demand 4 -> 7 (+3): why",
+    desired=10,
+    ready=7,
+    cover=3,
+    on_demand=PoolCounts(4, 7, 4, 0, 3),
+    spot=PoolCounts(6, 6, 3, 3, 0),
+    policy={"onDemandBase": "majority", "spotPercent": 80, "freeze": False},
+    policy_from={"onDemandBase": "Source", "spotPercent": "Default", "freeze": "Namespace"},
+    conditions=(Condition("Ready", "False", "SpotInterrupted", "7 of 10", NOON, 3),),
+    decisions=(PastDecision(NOON, "SpotInterrupted", "scale on-demand 4 -> 7 (+3): why"),),
+    usage=begun(NOON),
+    guard="web: 7 pods",
+    nodes=(GoingNode("a", "Doomed", 3, "taint x", NOON), GoingNode("b", "Lost", 1, "condition Ready=False")),
+    rebalance=RebalanceState(
+        soak_s=1200.0,
+        last_loss=NOON + timedelta(microseconds=1),
+        lost=True,
+        charged=("uid",),
+        barren=2,
+        barren_since=NOON,
+        restarts=(Restart(0, NOON, planned=True),),
+        yielded=(0, 2),
+    ),
+    good_annotations={"splitter.io/soak": "5m"},
+    replicas=0,
+    selector="app=" + "x" * 2 * TEXT_MAX,
+    write_conflicts=(NOON, NOON + timedelta(seconds=9)),
+    conflicting_writer="argocd",
+    conflict=True,
+)
+
+
+class TestKept:
+    """What is written is what is read."""
+
+    @pytest.mark.parametrize("status", [FULL, UNREPORTED, SplitStatus(state="Steady")])
+    def test_nothing_is_lost(self, status: SplitStatus) -> None:
+        """Through JSON and back it is the same, all of it."""
+        assert SplitStatus.from_json(json.loads(json.dumps(status.to_json()))) == status
+
+    def test_every_field_is_tried(self) -> None:
+        """The example has no field that is nothing: a new one belongs into it."""
+        assert [
+            one.name for one in fields(FULL) if getattr(FULL, one.name) == getattr(UNREPORTED, one.name)
+        ] == []
+
+    def test_every_field_is_in_the_schema(self) -> None:
+        """The API server would drop what the CRD does not know."""
+        [crd, _] = yaml.safe_load_all((ROOT / "manifests/crd.yaml").read_text(encoding="utf-8"))
+        schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+        assert set(FULL.to_json()) == set(schema)
+
+    def test_what_an_older_version_wrote(self) -> None:
+        """Version 0.1's statuses are written again as they were, to the letter."""
+        state = json.loads((ROOT / "tests/upgrade/v0_1/state.json").read_text(encoding="utf-8"))
+        statuses = [split["status"] for split in _splits(state)]
+        assert len(statuses) == 3
+        assert [SplitStatus.from_json(one).to_json() for one in statuses] == statuses
+
+    def test_before_the_first_report(self) -> None:
+        """Only what is remembered is written: the schema refuses an empty state."""
+        assert SplitStatus(rebalance=RebalanceState(lost=True)).to_json() == {"rebalance": {"lost": True}}
+
+
+class TestHostile:
+    """Whoever may edit a Split may have written anything, and a later version more than is known here."""
+
+    @pytest.mark.parametrize(
+        "odd", [None, "", "x", 0, -1, 10**30, 1.5, True, [], [[]], {}, {"a": {}}, [None, 3]]
+    )
+    def test_every_field_may_be_anything(self, odd: object) -> None:
+        """Nothing raises, and what comes of it can be written and read again."""
+        read = SplitStatus.from_json({**dict.fromkeys(FULL.to_json(), odd), "state": "Held"})
+        assert read.state == "Held"
+        assert SplitStatus.from_json(read.to_json()) == read
+        assert SplitStatus.from_json(odd).state == ""
+
+    def test_what_is_not_known_is_left_out(self) -> None:
+        """Here and within."""
+        later = {"state": "Steady", "starts": {"p90": 7}, "rebalance": {"lost": True, "later": [1]}}
+        assert SplitStatus.from_json(later) == SplitStatus(
+            state="Steady", rebalance=RebalanceState(lost=True)
+        )
+
+    def test_is_bounded(self) -> None:
+        """Lists, texts and counts."""
+        many = {
+            "decisions": [{"time": "2026-01-05T12:00:00Z", "message": "x" * 5000}] * 99,
+            "nodes": [{"name": f"n{number}"} for number in range(99)],
+            "conditions": [{"type": f"t{number}"} for number in range(99)],
+            "fights": ["2026-01-05T12:00:00Z"] * 99,
+            "policy": {f"f{number}": 1 for number in range(99)},
+            "desired": 10**30,
+        }
+        read = SplitStatus.from_json(many)
+        assert (len(read.decisions), len(read.nodes)) == (DECISIONS_MAX, NODES_MAX)
+        assert (len(read.conditions), len(read.write_conflicts), len(read.policy)) == (20, 10, 40)
+        assert (len(read.decisions[0].message), read.desired) == (TEXT_MAX, 2**31 - 1)
+
+    @pytest.mark.parametrize(
+        "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-01-05T12:00:00"]
+    )
+    def test_times_that_are_none(self, time: str) -> None:
+        """Outside of the calendar, or without a time zone."""
+        assert SplitStatus.from_json({"fights": [time], "rebalance": {"lastLoss": time}}) == UNREPORTED
+
+
+def _splits(value: object) -> Iterator[dict[str, dict[str, object]]]:
+    """Yield the Splits that lie somewhere in it."""
+    if isinstance(value, dict):
+        if value.get("kind") == "Split":
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _splits(one)
