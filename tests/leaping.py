@@ -19,7 +19,7 @@ async def passing(seconds: float) -> None:
 
 
 class _Leaping(selectors.DefaultSelector):
-    """Reconciles the time that it was to wait, and looks what is there."""
+    """Counts the time that it was to wait, without waiting, and looks what is there."""
 
     now_s = 0.0
 

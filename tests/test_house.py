@@ -244,6 +244,49 @@ class TestTests:
         assert not lent
 
 
+class TestMirror:
+    """The tests of a module are found by its name: those of kube/lease.py are tests/kube/test_lease.py."""
+
+    # Suites, whose files are promises and not modules.
+    SUITES: tuple[str, ...] = ("bench", "chaos", "chart", "compatibility", "e2e", "floods", "fuzz", "model")
+    SUITES += ("monitoring", "release", "soak", "stories", "templates", "upgrade")
+    ALLOWED: Mapping[str, str] = {
+        "tests/dashboard/test_browser.py": "the page, as a browser shows it",
+        "tests/dashboard/test_reading.py": "what is asked of a whole cluster, over all modules",
+        "tests/reconciler/test_restarts.py": "one count, over reconciler and core",
+        "tests/test_architecture.py": "docs",
+        "tests/test_argocd.py": "manifests",
+        "tests/test_dockerfile.py": "the image",
+        "tests/test_house.py": "the rules of the house",
+        "tests/test_manifests.py": "manifests",
+        "tests/test_planted.py": "what end-to-end tests look for",
+        "tests/test_rbac_reference.py": "docs",
+        "tests/test_reference.py": "docs",
+        "tests/test_specification.py": "docs",
+        "tests/test_start.py": "the process, from its start to a clean end",
+    }
+
+    @staticmethod
+    def is_of_a_module(path: Path) -> bool:
+        """Whether a test stands where its module does: `test_lease`, or `test_lease_elsewhere` for a part."""
+        folder, called = path.relative_to(ROOT / "tests").parent, path.stem.removeprefix("test_")
+        beside = {
+            one.stem.strip("_") for one in (ROOT / "splitter" / folder).glob("[!.]*") if one.suffix != ""
+        }
+        beside |= {one.parent.name for one in (ROOT / "splitter" / folder).glob("*/__init__.py")}
+        return called in {folder.name, *beside} or any(called.startswith(f"{one}_") for one in beside)
+
+    def test_each_test_stands_where_its_module_does(self) -> None:
+        """But for suites, and for what is named here."""
+        others = {
+            name(path)
+            for path in modules("tests")
+            if path.stem.startswith("test_") and path.relative_to(ROOT / "tests").parts[0] not in self.SUITES
+            if not self.is_of_a_module(path)
+        }
+        assert others == set(self.ALLOWED)
+
+
 class TestSuites:
     """No test falls between the suites."""
 

@@ -112,7 +112,7 @@ def annotation_policies() -> list[Manifest]:
 
 
 def _common() -> Manifest:
-    """Return what is looked at: objects with a key of ours that are not ours themselves."""
+    """Return the match conditions: objects with a key of ours that splitter does not own."""
     operations = ["CREATE", "UPDATE"]
     has_key = (
         f"object.metadata.?annotations.orValue({{}}).exists(key, key.startsWith({literal(PREFIX)})) ||\n"
@@ -147,7 +147,7 @@ def _common() -> Manifest:
 
 
 def _written() -> dict[str, str]:
-    """Return the variables that hold what is written now and what was there before."""
+    """Return the variables for the new values and the old ones."""
     annotations = "metadata.?annotations.orValue({})"
     label = f"metadata.?labels[{literal(LABEL_SPLIT)}].orValue({literal(_NO_LABEL)})"
     # On a Namespace the label says nothing.

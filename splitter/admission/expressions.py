@@ -29,7 +29,7 @@ def literal(value: object) -> str:
 
 
 def _loose(values: Sequence[object]) -> list[str]:
-    """Return values that go together whatever their types."""
+    """Return values whose types need not agree, as CEL's dyn."""
     if all(isinstance(value, str) for value in values):
         return [literal(value) for value in values]
     return [f"dyn({literal(value)})" for value in values]

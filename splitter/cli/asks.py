@@ -35,7 +35,7 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ask:
-    """One verb: what it writes (None removes), what comes of it, and its help."""
+    """One verb: what it writes (None removes), the result in words, and its help."""
 
     verb: str
     annotation: str
@@ -117,7 +117,7 @@ def _put(sentence: str, key: Key) -> str:
 
 
 async def _all_asked(ask: _Ask, targets: list[Target], cluster: Cluster) -> Exit:
-    """Write each annotation and say so; return how the last that could not be asked failed."""
+    """Write each annotation and report it; return the last failure."""
     code = Exit.DONE
     async with cluster.connected() as (client, settings):
         if [target.name for target in targets] == [None]:

@@ -28,7 +28,7 @@ _CONNECTIONS = 32  # of `plan`, which reads many kinds at once
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What was said about the cluster; None where nothing was."""
+    """The options that select cluster, namespace and user; None where one was not given."""
 
     namespace: str | None = None
     everywhere: bool = False

@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 def completion(shell: Shell = typer.Argument(..., help="Which shell.")) -> None:
-    """Print what a shell needs to complete verbs and names.
+    """Print the script that makes a shell complete verbs and names.
 
     For bash: source <(splitter completion bash).
 
@@ -66,7 +66,7 @@ def complete_for_kubectl() -> None:
 
 
 def _run_completion(instruction: str, asked: Mapping[str, str] | None = None) -> None:
-    """Have typer answer as it answers a shell: it is told by the environment, prints, and leaves."""
+    """Run typer's completion as a shell does: by environment variables. It prints, and exits."""
     from splitter.cli import COMPLETION_VARIABLE, app, prepare_completion
 
     os.environ.update({COMPLETION_VARIABLE: instruction, **(asked or {})})
@@ -89,7 +89,7 @@ def namespaces(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def workloads(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Return what is split in the namespace, each with how it stands: `deploy/web` if begun so."""
+    """Return the split workloads of the namespace, each with its state: as `deploy/web` if typed so."""
     from splitter.cli.splits import key_of, status_of
 
     names = []

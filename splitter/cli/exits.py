@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
 
 class MendableError(Exception):
-    """A failure in words for whoever called, to be shown without a traceback."""
+    """A failure that the user can mend; shown as a sentence, without a traceback."""
 
 
 MEANINGS: Final = {

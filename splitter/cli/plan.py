@@ -72,7 +72,7 @@ def plan(
 
 
 async def lines_of_plan(cluster: Cluster, key: Key) -> list[str]:
-    """Return what is said of one workload, printable. Raises ApiError, SplitterError."""
+    """Return the lines about one workload, printable. Raises ApiError, SplitterError."""
     target = Target(key.namespace, key.name, key.kind)
     previews = await _look(target, replace(cluster, selector=None))
     return [printable(line) for one in previews for line in lines_of(one)] or [f"{target.words} is not there"]

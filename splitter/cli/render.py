@@ -102,7 +102,7 @@ def render(
 async def _of_file(
     file: str, pools: list[Pool], over: dict[str, str], templates: Path | None, settings: Path | None
 ) -> str:
-    """Return the twins, rendered within the controller's limits: who tries a set is told of them first."""
+    """Return the twins, rendered within the controller's limits, so that a set is tried under them."""
     from splitter.assembly import renderer_of, rules_of
 
     twins, brought = read_templates(templates, load_settings(settings))

@@ -131,7 +131,7 @@ async def _show(
 
 
 async def _prices(client: Client, settings: Settings, sources: _Sources) -> Prices | None:
-    """Return the prices of both pools; None, with the reason told, when they are not to be had."""
+    """Return the prices of both pools; None, with the reason printed, when they are not available."""
     try:
         nodes = await _nodes(client, settings)
         currency = ""

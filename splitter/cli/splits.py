@@ -48,7 +48,7 @@ async def read_splits(client: Client, target: Target, wanted: Callable[[Key], bo
 
 
 def key_of(split: Json) -> Key:
-    """Return which workload a Split is about; by its own name where it says no name that there can be."""
+    """Return the workload of a Split; named as the Split where `spec.source` has no valid name."""
     metadata = split.get("metadata") or {}
     source = (split.get("spec") or {}).get("source") or {}
     name = source.get("name")

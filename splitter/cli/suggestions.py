@@ -21,7 +21,7 @@ _NONE = "no workload without the label is here"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A proposal, and what it is expected to come to; no estimate of what is refused."""
+    """A proposal with its estimate; a refused workload has none."""
 
     proposal: Proposal
     estimate: Estimate | None
@@ -35,7 +35,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Suggestions:
-    """All of them, and what they rest on."""
+    """All suggestions, and the assumptions behind them."""
 
     suggestions: tuple[Suggestion, ...]
     unseen: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ class Target:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """Which workload it can be, when one was named: of the kind that was said, else of either kind."""
+        """The keys that a named workload can have: of the given kind, else of either kind."""
         if self.name is None:
             return ()
         return tuple(replace(self.key, kind=kind) for kind in _SHORT if self.kind in {None, kind})

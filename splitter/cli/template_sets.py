@@ -46,7 +46,7 @@ async def check(renderer: BoundedRenderer, template_sets: dict[str, TemplateSet]
 
 
 def _holds_a_set(document: Document) -> bool:
-    """Whether it is meant as one: what is not labelled yet is best told so."""
+    """Whether a ConfigMap holds a template set, even if it is not labelled yet."""
     manifest = document.manifest
     if (manifest.get("apiVersion"), manifest.get("kind")) != ("v1", "ConfigMap"):
         return False

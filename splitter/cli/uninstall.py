@@ -88,7 +88,7 @@ async def _give_back(target: Target, cluster: Cluster, timeout_s: float) -> list
 
 
 async def _tell_leader(client: Client, own_namespace: str) -> None:
-    """Say who should have done it: where to look when nothing moves."""
+    """Print which process leads and should have given back, and where to look."""
     if not own_namespace:
         return
     leader = await leading_elsewhere(client, own_namespace)

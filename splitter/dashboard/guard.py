@@ -46,7 +46,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Looks at each request before anything else does."""
+    """Checks each request before anything else reads it."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(_BYTES), repr=False)

@@ -53,7 +53,7 @@ class Model:
         return self._view
 
     def look(self, view: ClusterView) -> None:
-        """Say where everything comes from: before the first change."""
+        """Set the view that feeds the model; must be called before the first change."""
         self._view = view
 
     @property
@@ -62,7 +62,7 @@ class Model:
         return self._now()
 
     def changed(self, key: Key | None) -> None:
-        """Take note of a change of a workload, or of a node (None), and wake who waits."""
+        """Record a change of a workload, or of a node (None), and wake all listeners."""
         self.last_change += 1
         if key is not None:
             self.changes[key] = self.last_change

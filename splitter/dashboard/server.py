@@ -197,7 +197,7 @@ Message = tuple[str, dict[str, Any], int]
 
 
 class _FleetStream:
-    """What one browser is told of the first view: only what it has not been told."""
+    """The events of the first view for one browser: only what it has not got yet."""
 
     def __init__(self, model: Model, views: Views, after: int) -> None:
         self._model = model
@@ -209,7 +209,7 @@ class _FleetStream:
         self._pictured_s = float("-inf")
 
     async def messages(self, changed: asyncio.Event) -> AsyncIterator[Message]:
-        """Yield messages for ever; an empty one says that somebody is still here."""
+        """Yield messages without end; an empty one is a heartbeat."""
         clock = asyncio.get_running_loop().time
         while True:
             changed.clear()
@@ -240,7 +240,7 @@ class _FleetStream:
 
 
 class _WorkloadStream:
-    """What one browser is told of the second view."""
+    """The events of the second view for one browser."""
 
     def __init__(self, model: Model, views: Views, key: Key) -> None:
         self._model = model

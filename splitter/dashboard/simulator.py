@@ -57,7 +57,7 @@ class _AskedWrongError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is to be played."""
+    """What to simulate."""
 
     given: Assumptions
     trace: Trace

@@ -96,7 +96,7 @@ def fleet_picture(
     counted = _binned(span, decisions)
     shown = [sort for sort in Sort if any(counted[sort])]
     whole = height + lanes * len(shown) + 22
-    parts = [_area(span, seen, said, 8, height - 8), *_time_axis(span, whole - 16, 4)]
+    parts = [_area(span, seen, said, 8, height - 8), *_time_axis(span, whole - 16)]
     for number, sort in enumerate(shown):
         y = height + 10 + lanes * number
         parts.append(_tag("text", "lane", WORDS[sort], x=_LEFT, y=y + 4))
@@ -113,7 +113,7 @@ def workload_picture(
 ) -> Markup:
     """Return the replicas of one workload over time, each decision with its number and its sentence."""
     top, bottom, lane = 10, 128, 188
-    parts = [_area(span, seen, said, top, bottom), *_time_axis(span, lane + 26, 4)]
+    parts = [_area(span, seen, said, top, bottom), *_time_axis(span, lane + 26)]
     # From the newest on; where marks would cover each other they go up, and then to the left.
     free = [_WIDTH + _APART] * _LEVELS
     for number, one in reversed(list(enumerate(decisions, 1))):
@@ -219,7 +219,7 @@ def _steps() -> Iterable[int]:
         scale *= 10
 
 
-def _time_axis(span: Span, y: float, top: float) -> list[Markup]:
+def _time_axis(span: Span, y: float) -> list[Markup]:
     seconds = (span.end - span.begin).total_seconds()
     step_s = next((one for one in _TICKS if seconds / one <= _MOST_TICKS), _TICKS[-1])
     midnight = span.begin.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -229,7 +229,7 @@ def _time_axis(span: Span, y: float, top: float) -> list[Markup]:
         at = midnight + timedelta(seconds=number * step_s)
         if at <= span.end:
             x = span.x(at)
-            parts.append(_tag("path", "grid", "", d=f"M{x} {top}V{y}"))
+            parts.append(_tag("path", "grid", "", d=f"M{x} 4V{y}"))
             anchor = "end" if x > _LEFT + _PLOT - 20 else "middle"
             parts.append(_tag("text", f"axis {anchor}", f"{at:%H:%M}", x=x, y=y + 14))
     return parts

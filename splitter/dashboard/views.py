@@ -43,7 +43,7 @@ Parts = dict[str, Markup]
 
 @dataclass(frozen=True, slots=True)
 class Tellers:
-    """What the verbs of the same names say, in lines of text."""
+    """The output of the verbs of the same names, in lines of text."""
 
     explain: Callable[[SplitRecord], list[str]]
     plan: Callable[[Key], Awaitable[list[str]]]
@@ -118,7 +118,7 @@ class Views:
         return parts
 
     def _is_old(self, made: tuple[datetime, Markup] | None) -> bool:
-        """Whether a picture is to be drawn anew: all browsers are shown the same one for a while."""
+        """Whether a picture has to be drawn again: all browsers share one for a while."""
         lives = _PICTURE_LIVES + _FOR_EACH * len(self._model.statuses)
         return made is None or not timedelta() <= self._model.now - made[0] < lives
 
@@ -180,7 +180,7 @@ class Views:
         }
 
     async def plan_part(self, key: Key) -> Markup:
-        """Return what would be done now: the words of `splitter plan`."""
+        """Return what would be done now, as `splitter plan` prints it."""
         return self._part("plan", lines=(await self._tellers.plan(key))[:_LINES])
 
     def _part(self, name: str, **given: object) -> Markup:

@@ -42,7 +42,7 @@ class Controller:
         return self._child.process.pid
 
     def check(self) -> None:
-        """Raise SandboxError with the end of its log when it has ended by itself."""
+        """Raise SandboxError with the end of its log when it has exited unexpectedly."""
         self._nursery.check()
 
     def __enter__(self) -> Self:

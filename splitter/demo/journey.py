@@ -300,7 +300,7 @@ def _conclude(stage: Stage, judged: Sequence[Judged]) -> bool:
 
 
 def _answered(stage: Stage) -> bool:
-    """Say what became of the requests, if any were sent; return whether all that had to be were answered."""
+    """Report the requests, if any were sent; return whether every promised answer came."""
     if stage.traffic is None:
         return True
     requests = stage.traffic.stop()

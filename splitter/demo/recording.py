@@ -7,7 +7,6 @@ Where nothing moves, and for people who prefer that, the last frame is shown: th
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -92,18 +91,3 @@ def draw(frames: Sequence[Frame]) -> str:
         )
         drawn.append("</g>")
     return "\n".join([*drawn, "</svg>", ""])
-
-
-def frames_of(picture: str) -> list[Frame]:
-    """Return the frames of a picture that `draw` has made. Raises ParseError for what is no XML."""
-    frames = []
-    for group in ET.fromstring(picture).iter(f"{{{_NAMESPACE}}}g"):  # noqa: S314 - the project's own file
-        rows = {int(text.get("y", "0")): text for text in group.iter(f"{{{_NAMESPACE}}}text")}
-        ys = range(30, max(rows, default=30) + 1, _HEIGHT)
-        frames.append(
-            tuple(
-                Line(rows[y].get("class", "t"), rows[y].text or "") if y in rows else Line("t", "")
-                for y in ys
-            )
-        )
-    return frames

@@ -84,7 +84,7 @@ class Screen:
         self._below = line
 
     def stop_table(self) -> None:
-        """Take the live table away."""
+        """Remove the live table."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -44,7 +44,7 @@ async def annotate(client: Client, key: Key, annotations: Mapping[str, str | Non
 
 @dataclass(frozen=True, slots=True)
 class PlacementAnswer:
-    """What the Split of a workload says of it; nothing where there is none."""
+    """The placement of a workload as its Split reports it; empty without a Split."""
 
     placed: bool = False
     """Split by placement: it says which ordinals on-demand has."""

@@ -15,7 +15,7 @@ class Enqueue(Protocol):
 
 
 def enqueue_nothing(key: Key, *, urgent: bool) -> None:
-    """Ask for nothing: who looks at a cluster once makes no reconcile."""
+    """Do nothing: a command that reads a cluster once causes no reconcile."""
     del key, urgent
 
 

@@ -16,11 +16,12 @@ import orjson
 
 from splitter.core.actions import SetBudget
 from splitter.core.evictions import BudgetView
-from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name, split_name
+from splitter.core.labels_annotations import LABEL_SOURCE, guard_name, short_name
 from splitter.core.model import Observation, SourceView
 from splitter.core.names import Key
 from splitter.kube.client import FIELD_MANAGER, NOT_LEADING, ApiError, Client, Json
 from splitter.kube.paths import budgets
+from splitter.kube.payloads import owned_by_split
 from splitter.kube.store import Indexer
 from splitter.kube.watch import Reflector
 
@@ -52,7 +53,7 @@ async def beside(guard: Coroutine[Any, Any, None], others: Callable[[], Awaitabl
 
 @dataclass(frozen=True, slots=True)
 class BudgetRecord:
-    """One PodDisruptionBudget, of anybody's."""
+    """One PodDisruptionBudget, splitter's or a user's."""
 
     namespace: str
     uid: str
@@ -113,14 +114,14 @@ class Budgets:
         return self._refused[key][0] if key in self._refused else None
 
     def _follows(self, namespace: str) -> bool:
-        """Whether it is known which there are; a watch that breaks goes on in a moment."""
+        """Whether the budgets of a namespace are known; a broken watch is resumed at once."""
         followed = self._reflectors.get(namespace) or self._reflectors.get("")
         return followed is not None and followed.synced.is_set() and not followed.left_out
 
     async def write(
         self, client: Client, observed: Observation, source: SourceView, action: SetBudget
     ) -> None:
-        """Write or delete our budget. Whatever is answered is remembered and said, and stops nothing else.
+        """Write or delete our budget. A failure is remembered and reported, and stops nothing else.
 
         Raises ApiError only where this process may not write at all.
         """
@@ -216,14 +217,6 @@ def budget(source: SourceView, split_uid: str, min_available: int) -> Json:
     """
     selector = orjson.loads(source.manifest_json)["spec"]["selector"]
     name = short_name(source.key.name)
-    owner = {
-        "apiVersion": "splitter.io/v1alpha1",
-        "kind": "Split",
-        "name": split_name(source.key),
-        "uid": split_uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
     labels = {**(selector.get("matchLabels") or {}), LABEL_SOURCE: name}
     return {
         "apiVersion": "policy/v1",
@@ -232,7 +225,7 @@ def budget(source: SourceView, split_uid: str, min_available: int) -> Json:
             "name": guard_name(source.key),
             "namespace": source.key.namespace,
             "labels": {LABEL_SOURCE: name},
-            "ownerReferences": [owner],
+            "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": {
             "minAvailable": min_available,

@@ -46,7 +46,7 @@ class BundleParts:
 async def read_bundle(
     client: Client, installation: str, namespaces: tuple[str, ...], log_lines: int
 ) -> BundleParts:
-    """Read everything; what cannot be read is in `failures`, with the API server's words.
+    """Read everything; what cannot be read is in `failures`, with the API server's message.
 
     `installation` is the namespace of the controller, `namespaces` those of the Splits; none means all.
     """

@@ -163,7 +163,7 @@ class Cache:
         return reflectors + self.written
 
     def node_state(self, node: NodeRecord, now: datetime) -> NodeState:
-        """Return what a node is now, with what others say about it."""
+        """Return the state of a node now, with external signals about it."""
         joined = self.external_signals.joined(node)
         return node.state if joined is node else self._assess(joined.facts, now=now)
 
@@ -296,7 +296,7 @@ class Cache:
             self.enqueue_owners_on(record.facts.name)
 
     def _complain_about(self, node: NodeRecord) -> None:
-        """Say once of a node that nobody can tell whether it is spot: somebody has to mend its labels."""
+        """Log once that a node's labels do not say whether it is spot, and have to be corrected."""
         if node.state.contradiction and node.uid not in self._contradictory:
             self._contradictory.add(node.uid)
             logger.warning(
@@ -339,7 +339,7 @@ class Cache:
                     self._enqueue(source.view.key, urgent=False)
 
     def _budget_changed(self, namespace: str, split_uid: str | None) -> None:
-        """Enqueue whose budget it is; of a user's all of the namespace, since it may select their pods."""
+        """Enqueue the workload; for a user's budget all of the namespace, since it may select their pods."""
         ours = self.splits.get(namespace, split_uid) if split_uid is not None else None
         for split in self.splits.find("namespace", namespace) if ours is None else (ours,):
             self._enqueue(split.source, urgent=False)

@@ -6,7 +6,7 @@ change names the workloads that it concerns. Nothing is written.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
@@ -114,10 +114,6 @@ class ClusterView:
         """Whether objects of this kind may be read, as far as is known."""
         return not any(one.path.plural == plural and one.left_out for one in self._reflectors)
 
-    def wanted_splits(self) -> Iterator[SplitRecord]:
-        """Yield the Splits that were asked for, in no order."""
-        return (record for record in self.splits.values() if self._wanted(record.source))
-
     def split(self, key: Key) -> SplitRecord | None:
         """Return the Split of a workload, if it was asked for."""
         return self.splits.one("key", key) if self._wanted(key) else None
@@ -188,7 +184,7 @@ class ClusterView:
 
 
 def _complain(task: "asyncio.Task[None]") -> None:
-    """Say that a kind is no longer followed: a reflector never ends by itself."""
+    """Log that a kind is no longer followed: a reflector never ends by itself."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("what is shown is no longer up to date, this is a bug of splitter's", exc_info=error)
 

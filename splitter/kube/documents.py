@@ -18,7 +18,7 @@ _OPENS, _CLOSES = frozenset(b"[{"), frozenset(b"]}")
 
 
 def read_json(text: bytes) -> Any:  # noqa: ANN401 - whatever was sent
-    """Return what a JSON text says; what is nested too deeply for the parser is null. Raises ValueError.
+    """Parse a JSON text; a value nested too deeply for the parser is null. Raises ValueError.
 
     >>> read_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}

@@ -60,7 +60,7 @@ class ExternalSignals:
         *,
         node_events: bool = True,
     ) -> None:
-        """Hear nobody yet; without `node_events`, Events about Nodes never (docs/adr/0035)."""
+        """Begin without signals; without `node_events`, Events about Nodes are ignored (docs/adr/0035)."""
         self._node_events = node_events
         self._about_node = about_node
         self._about_capacity = about_capacity
@@ -117,7 +117,7 @@ class ExternalSignals:
         )
 
     def joined(self, node: NodeRecord) -> NodeRecord:
-        """Return a node with what others say about it; the very same record when they say nothing."""
+        """Return a node with the external signals about it; the same record when there are none."""
         if not len(self.events) and not len(self.claims):
             return node
         events = self.events_about(node)
@@ -185,7 +185,7 @@ class ReasonFilter(Generic[R]):
         self._reasons = reasons
 
     def read(self, raw: dict[str, Any]) -> Reading[R] | None:
-        """Read an object out of a list; None when nobody wants to hear of it."""
+        """Read an object of a list; None when no store wants it."""
         return self._indexer.read(raw) if self._matters(raw) else None
 
     def replace(self, listed: Iterable[Reading[R] | None], namespace: str | None, version: int) -> None:

@@ -249,7 +249,7 @@ class Election:
         return max(_SHORTEST_WAIT_S, min(half, self._renewed_s + self._renew_within_s - self._clock()))
 
     async def _read(self) -> None:
-        """Look at the Lease. One that has vanished counts as it was last seen: deleting it frees nobody."""
+        """Read the Lease. A deleted one counts as last seen, so deleting it makes nobody leader."""
         try:
             raw = await self._api.send("GET", self._path.of(NAME), timeout_s=self._timeout_s())
         except ApiError as error:
@@ -273,7 +273,7 @@ class Election:
         return bool(self._clock() >= seen.since_s + duration_s)
 
     def _record(self) -> Json:
-        """Return the Lease as it is to be when we hold it now."""
+        """Return the Lease with us as its holder from now on."""
         stamp = _stamp(self._now())
         seen = self._seen
         spec: Json = {
@@ -347,7 +347,7 @@ class Election:
 
 
 async def leading_elsewhere(client: Api, namespace: str) -> str | None:
-    """Return who renews the Lease right now, None when nobody does or nobody can say.
+    """Return who renews the Lease right now, or None when nobody does or the Lease cannot be read.
 
     Told by two looks and not by the holder's clock: takes as long as a renewal may, when there is a holder.
     Raises ApiError when the API server does not answer.

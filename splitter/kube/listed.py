@@ -15,7 +15,7 @@ from splitter.kube.paths import ResourcePath
 
 
 class Reader(Protocol):
-    """What reads of an API server; `Client` says what each does and raises."""
+    """Reads an API server; `Client` documents what each method does and raises."""
 
     async def get(self, path: ResourcePath, **query: str) -> Json:
         """GET one object or list."""

@@ -27,7 +27,7 @@ class Backoff:
 
 
 class Spacing:
-    """At most one in `every_s` seconds in the long run; after a rest, `burst` of them at once."""
+    """A rate limit: one in `every_s` seconds in the long run; after a rest, `burst` at once."""
 
     def __init__(self, every_s: float, burst: int, clock: Callable[[], float]) -> None:
         self._every_s, self._burst, self._clock = every_s, burst, clock

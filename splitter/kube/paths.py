@@ -162,7 +162,7 @@ def split(key: Key) -> ResourcePath:
 
 
 def placements(namespace: str = "") -> ResourcePath:
-    """Return where the Placements are: one of ours in each namespace, and copies that nobody reads."""
+    """Return the path of the Placements: one of ours in each namespace, and unused copies."""
     return ResourcePath(OUR_API, "placements", namespace)
 
 

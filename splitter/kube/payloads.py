@@ -58,7 +58,7 @@ _UNLABELLED: Mapping[str, str | None] = {LABEL_POOL: None, LABEL_SOURCE: None}
 
 
 def split_identity(key: Key) -> Json:
-    """Return the part of a Split that says which one it is."""
+    """Return kind, name and namespace of a Split."""
     return {
         "apiVersion": "splitter.io/v1alpha1",
         "kind": "Split",
@@ -95,14 +95,6 @@ def eviction(namespace: str, action: EvictPod) -> Json:
 
 def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -> Json:
     """Return the pod that holds the room for a move; it goes with the Split."""
-    owner = {
-        "apiVersion": "splitter.io/v1alpha1",
-        "kind": "Split",
-        "name": split_name(source.key),
-        "uid": split_uid,
-        "controller": True,
-        "blockOwnerDeletion": False,
-    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -112,9 +104,21 @@ def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -
             # None of the user's labels: no Service, budget or spread constraint may count it.
             "labels": {LABEL_PLACEHOLDER: action.pool.value, LABEL_SOURCE: short_name(source.key.name)},
             "annotations": {ANNOTATION_HELD_FOR: f"{action.pool}/{action.ordinal}/{action.made_of}"},
-            "ownerReferences": [owner],
+            "ownerReferences": [owned_by_split(source, split_uid)],
         },
         "spec": orjson.loads(action.spec_json),
+    }
+
+
+def owned_by_split(source: SourceView, split_uid: str) -> Json:
+    """Return the owner reference of what goes with the Split of a workload."""
+    return {
+        "apiVersion": "splitter.io/v1alpha1",
+        "kind": "Split",
+        "name": split_name(source.key),
+        "uid": split_uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
     }
 
 
@@ -158,7 +162,7 @@ def annotating(action: StripOwnershipMark | RetryPods) -> Json:
 
 
 def saved_replicas(action: SaveReplicas) -> Json:
-    """Return the patch that writes N down, and only if nobody has written since it was read."""
+    """Return the patch that saves N, valid only while nobody has written since it was read."""
     annotations = {ANNOTATION_REPLICAS: saved_value(action.replicas, action.left)}
     return {"metadata": {"annotations": annotations, "resourceVersion": action.resource_version}}
 

@@ -64,7 +64,7 @@ class PlacementCache:
         return self._published_labels(namespace) | self._spot_labels
 
     def knows_nodes(self, namespace: str) -> bool:
-        """Whether the policy has been told of every kind of spot nodes."""
+        """Whether the policy knows the labels of every kind of spot nodes."""
         return self._spot_labels <= self._published_labels(namespace)
 
     def _published_labels(self, namespace: str) -> frozenset[str]:
@@ -89,7 +89,7 @@ class PlacementCache:
             self._answered[record.namespace] = (int(raw["metadata"]["resourceVersion"]), spot_labels)
 
     def forget(self, uid: str) -> None:
-        """Take note of a deletion of ours."""
+        """Record a deletion of ours."""
         self._indexer.forget(uid)
 
     def _changed(self, old: PlacementRecord | None, new: PlacementRecord | None) -> None:

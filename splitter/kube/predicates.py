@@ -48,7 +48,7 @@ class OwnStatuses:
         self._decided[uid] = hash(packed(status))
 
     def needs_reconcile(self, old: SplitRecord | None, new: SplitRecord | None) -> bool:
-        """Whether a Split says more than what we have decided that it should; another state is news too.
+        """Whether a Split differs from what we have decided to write; another state counts too.
 
         What is looked up now and then is looked up when the state says that there is time for it.
         """

@@ -65,7 +65,7 @@ class _Listed:
 
     @property
     def precision(self) -> int:
-        """How much it says: the most precise line of a node holds."""
+        """How specific the line is: the most specific line for a node counts."""
         return bool(self.zone) + bool(self.capacity_type)
 
 

@@ -34,7 +34,7 @@ from splitter.kube.packed import unpacked
 
 @dataclass(frozen=True, slots=True)
 class PodRecord:
-    """One pod: where it is, whose it is, whether it is ready, what it asks for."""
+    """One pod: its node, owner, readiness and requests."""
 
     namespace: str
     name: str
@@ -76,7 +76,7 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetRecord:
-    """One ReplicaSet, of anybody's."""
+    """One ReplicaSet, splitter's or a user's."""
 
     namespace: str
     name: str

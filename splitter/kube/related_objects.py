@@ -31,7 +31,7 @@ async def look_around(
     *,
     annotations: Mapping[str, str] | None = None,
 ) -> RelatedObjects:
-    """Return what may stand in the way of a split. Raises ApiError when the API server does not answer.
+    """Return what may prevent a split. Raises ApiError when the API server does not answer.
 
     `nodes` are all that there are: where the volumes of a StatefulSet can be attached depends on them.
     `twins_seen` are the names of its twins that a watch has brought: those are ours, and not asked for.
@@ -58,7 +58,7 @@ async def look_around(
 
 
 async def _unplaceable(client: Reader, namespace: str) -> str:
-    """Say why the API server would not place a StatefulSet's pods; empty when it would."""
+    """Return why the API server would not place a StatefulSet's pods; empty when it would."""
     twins = f"or split it into twins, whose pods get other names: annotate {ANNOTATION_MODE}=twins"
     try:
         await client.get(paths.POLICIES.of(POLICY))

@@ -136,7 +136,7 @@ class Indexer(Generic[R]):
         return self._put(self.read(raw))
 
     def read(self, raw: Mapping[str, Any]) -> Reading[R]:
-        """Read an object and tell nobody: of a list all are heard of at once, when its last page is there."""
+        """Read an object without a notification: a list is reported at once, when its last page is there."""
         uid, version = raw["metadata"]["uid"], int(raw["metadata"]["resourceVersion"])
         if not self._is_newer(uid, version):
             return Reading(uid)

@@ -60,7 +60,7 @@ async def survey(
     now: datetime,
     tell: Tell = lambda _: None,
 ) -> Survey:
-    """Look at all workloads without the label; `tell` is told what is being read.
+    """Read all workloads without the label; `tell` is called with the progress.
 
     `namespaces`: where to look; none means all. Raises ApiError: 404 for a namespace that is not there, 403
     where Deployments may not be listed, 0 when nobody answers.

@@ -30,7 +30,7 @@ class TemplateSets:
         self.by_name = dict[str, TemplateSet]()
 
     def announce_to(self, listener: Listener) -> None:
-        """Have somebody hear of each set that is new or another one now."""
+        """Register a listener for each new or changed set."""
         self._listeners.append(listener)
 
     def reflectors(self, client: Client) -> list[Reflector]:
@@ -41,7 +41,7 @@ class TemplateSets:
 
     @property
     def unread(self) -> str:
-        """Why nobody can say which sets there are; empty when that is known."""
+        """Why the sets cannot be listed; empty when they are known."""
         errors = (reflector.error for reflector in self._reflectors)
         return next((f"{error}" for error in errors if error is not None), "")
 

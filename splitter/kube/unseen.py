@@ -27,7 +27,7 @@ class Shelves(Protocol):
 
 
 def unseen(name: str) -> NodeState:
-    """Return the state of a node that is gone and of which nobody knows what it was."""
+    """Return the state of a node that is gone and was never seen."""
     return gone(NodeState(name, f"{_UNSEEN}{name}", CapacityClass.UNKNOWN))
 
 

@@ -71,7 +71,7 @@ class Views:
         return ALL not in self._unknown and namespace not in self._unknown
 
     def failing(self) -> list[Reflector]:
-        """Return the watches without which something stands still now."""
+        """Return the broken watches that block some workload now."""
         return [one for needed in self._needed.values() for one in needed if one.failing]
 
     def failing_for(self, namespace: str) -> Reflector | None:
@@ -80,10 +80,10 @@ class Views:
         return next((one for one in needed if one.failing), None)
 
     async def filled(self, within_s: float) -> list[Reflector]:
-        """Wait for the first lists. Returns what is missing of what nobody can do without.
+        """Wait for the first lists. Returns the required watches that still have none.
 
         That is what all workloads need, and a namespace's own where there is no other namespace. A namespace
-        that is refused keeps nobody.
+        that is refused blocks nobody.
         """
         with_own = [one for namespace in self.namespaces for one in self._needed[namespace]]
         waits = [one.synced.wait() for one in self._needed[ALL]] + [one.answered.wait() for one in with_own]

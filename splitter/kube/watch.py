@@ -52,10 +52,10 @@ _FOREVER = 2**63  # newer than any resourceVersion
 
 
 class Store(Protocol):
-    """Who hears about a collection."""
+    """Receives the objects of a collection."""
 
     def read(self, raw: dict[str, Any]) -> Any:  # noqa: ANN401 - the store's own affair
-        """Return what to keep of an object until its list is complete, and tell nobody."""
+        """Return what to keep of an object until its list is complete, without a notification."""
 
     def replace(self, listed: Iterable[Any], namespace: str | None, version: int) -> None:
         """Take a complete list as of `version`, each object as read; what is not in it is gone.
@@ -209,7 +209,7 @@ class Reflector:
                 await self._pause((self._refusals if refused else self._waits).failed_s(lasted_s))
 
     def reopen(self, *, anew: bool) -> None:
-        """Open the watch again: its connection may be dead without a word. `anew`: list everything first.
+        """Open the watch again: its connection may be dead unnoticed. `anew`: list everything first.
 
         A watch goes on where it was, which costs one request. Soon after the last time that waits.
         """
@@ -273,7 +273,7 @@ class Reflector:
             logger.debug("%s is left out: %s", self._path, error)
 
     def _do_without(self, error: ApiError) -> None:
-        """Forget what was known, and say so once: nobody would tell us that it is no longer so."""
+        """Forget all objects, and log it once: no event would report that they are gone."""
         if not self._off:
             logger.info("%s is not there or not allowed (%s): %s", self._path, error.status, self._without)
         self._off, self.error = True, error

@@ -26,7 +26,7 @@ _HPA, _KEDA, _VPA = "HorizontalPodAutoscaler", "ScaledObject", "VerticalPodAutos
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """One of them, and the workload that it is aimed at."""
+    """One autoscaler, and the workload that it scales."""
 
     who: str  # kind/name
     kind: str  # of the workload

@@ -100,7 +100,7 @@ class BoundedRenderer:
         return tuple(message for message in messages if message)
 
     async def _apart(self, whose: tuple[str, str], work: Callable[[], T]) -> T:
-        """Have the thread do something, after all else of the same set and namespace."""
+        """Run something in the thread, after all earlier work of the same set and namespace."""
         turn = self._locks.get(whose)
         if turn is None:
             turn = self._locks[whose] = asyncio.Lock()
@@ -216,7 +216,7 @@ class BoundedRenderer:
     def _broke(
         self, order: Order, line: int | None, what: str, large: int | None, limit: Limit | None = None
     ) -> LimitError:
-        """Return what to tell the users of a set, or of a large source."""
+        """Return the error for the users of a set, or of a large source."""
         change, remedy = "it changes", "shorten its loops and what it makes of long values"
         if large is not None:
             change = "it or the workload changes"

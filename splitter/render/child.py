@@ -99,7 +99,7 @@ def _allow_cpu(seconds: int) -> None:
 
 
 def _answer(templates: Templates, request: dict[str, object]) -> bytes:
-    """Return what came of a request: the manifest, or nothing where a template is only read, or a fault."""
+    """Return the answer to a request: the manifest, nothing when a template is only read, or a fault."""
     text, where, kind = (str(request[key]) for key in ("text", "where", "kind"))
     variables = request["variables"]
     try:

@@ -72,7 +72,7 @@ Fault = Callable[[int | None, str], TemplateError]
 
 
 def no_such_set(name: str, known: Iterable[str]) -> SplitterError:
-    """Return what to tell the workloads of a set that nobody has written, or that was deleted."""
+    """Return the error for workloads of a set that does not exist."""
     names = tuple(sorted(known))
     near = nearest(name, names)
     advice = f'did you mean "{near}"?' if near else f"known are: {', '.join(names)}."
@@ -84,7 +84,7 @@ def no_such_set(name: str, known: Iterable[str]) -> SplitterError:
 
 
 def not_allowed(template_set: TemplateSet, namespace: str) -> SplitterError:
-    """Return what to tell a workload of a namespace that a set does not name."""
+    """Return the error for a workload in a namespace that a set does not allow."""
     named = ", ".join(template_set.namespaces)
     may = f"may be used in the namespaces {named}" if named else "names no namespace that may use it"
     return SplitterError(

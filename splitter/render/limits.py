@@ -28,7 +28,7 @@ class Limits:
 
 
 class Limit(StrEnum):
-    """Which one was reached."""
+    """The limit that was reached."""
 
     CPU = "CPU"
     MEMORY = "memory"

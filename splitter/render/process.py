@@ -34,7 +34,7 @@ _LAST_WORDS: Final = 65_536
 
 
 class LimitReachedError(Exception):
-    """A request took more than it may."""
+    """A request exceeded a limit."""
 
     def __init__(self, limit: Limit) -> None:
         super().__init__(limit)
@@ -42,11 +42,11 @@ class LimitReachedError(Exception):
 
 
 class EndedError(Exception):
-    """The child ended over a request, for a reason of its own or somebody else's."""
+    """The child exited during a request, for whatever reason."""
 
 
 class UnavailableError(Exception):
-    """There is no child, and none can be started."""
+    """No child runs, and none can be started."""
 
 
 class ChildProcess:
@@ -97,7 +97,7 @@ class ChildProcess:
         return code, lines[-1] if lines else ""
 
     def close(self) -> None:
-        """Have no child any more, and start none; a request that is under way fails."""
+        """End the child and start no other; a running request fails."""
         self._closed.set()
         if (process := self._process) is not None:
             process.kill()
@@ -162,7 +162,7 @@ class ChildProcess:
         return bytes(content)
 
     def _until(self, deadline: float) -> socket.socket:
-        """Return the channel, on which nobody waits for longer. Raises TimeoutError when it is too late."""
+        """Return the channel with this deadline set. Raises TimeoutError when it has passed."""
         left_s = deadline - time.monotonic()
         if left_s <= 0 or self._channel is None:
             raise TimeoutError

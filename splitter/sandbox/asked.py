@@ -22,7 +22,7 @@ class Asked:
         self._changes.append((at.monotonic_s, raw["metadata"]["name"], replicas))
 
     def highest(self, workload: str, since: Instant, until: Instant | None = None) -> int:
-        """Return the most that were asked for from a moment on, of all that are named after a workload.
+        """Return the most replicas that a workload's ReplicaSets asked for together, from an instant on.
 
         By name: a parked ReplicaSet has lost the labels of its pods. Raises SandboxError if none was seen.
         """

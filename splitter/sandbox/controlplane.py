@@ -54,7 +54,7 @@ _HTTP_OK = 200
 
 
 def _silence(_line: str) -> None:
-    """Take a line of progress that nobody wants to read."""
+    """Drop a line of progress."""
 
 
 class Sandbox:
@@ -215,7 +215,7 @@ class Sandbox:
             return False
 
     def check(self) -> None:
-        """Raise SandboxError when a process of the sandbox has ended by itself."""
+        """Raise SandboxError when a process of the sandbox has exited unexpectedly."""
         self._nursery.check()
 
     @property
@@ -244,7 +244,7 @@ class Sandbox:
         return self._child(name).process.pid
 
     def kill(self, name: str) -> None:
-        """End one program without a word, as a crash does; nothing that it has written is lost."""
+        """Kill one program, as a crash does. Its written data stays."""
         self._nursery.end_one(self._child(name))
 
     def start_again(self, name: str) -> None:
@@ -376,7 +376,7 @@ def _answers_ok(url: str, ca_file: Path | None = None) -> bool:
 
 
 def sweep(parent: Path) -> None:
-    """Remove what sandboxes left behind whose process was killed, except logs that were kept on purpose."""
+    """Remove the files of sandboxes whose process was killed, except logs that were kept on purpose."""
     for home in parent.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError), (home / _OWNER).open("r+") as owner:
             age_s = time.time() - os.fstat(owner.fileno()).st_mtime

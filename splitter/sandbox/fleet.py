@@ -74,7 +74,7 @@ class Fleet(Nodes):
         return self._register(names)
 
     def kill(self, names: str | Iterable[str]) -> Instant:
-        """Have the machines vanish: no more heartbeats, Node objects gone. Return the moment right before.
+        """Stop the machines' heartbeats and delete their Node objects. Return the instant right before.
 
         Their pods stay behind as objects that nobody plays any more, still Running and Ready as they were,
         until Kubernetes' pod garbage collection or somebody deletes them; one that is being deleted stays
@@ -89,7 +89,7 @@ class Fleet(Nodes):
         return began
 
     def lose(self, names: str | Iterable[str], *, seen_at_once: bool = False) -> Instant:
-        """Have the machines fall silent while their Node objects stay. Return the moment right before.
+        """Stop the machines' heartbeats, and keep their Node objects. Return the instant right before.
 
         They turn NotReady by themselves when the sandbox's grace is over, where it has one, or with
         `seen_at_once` as if it were over now: Ready=Unknown, and their pods not ready.
@@ -124,7 +124,7 @@ class Fleet(Nodes):
         return names
 
     def reconnect(self, names: str | Iterable[str]) -> tuple[str, ...]:
-        """Have lost machines be heard again, on the same Node objects; return once they are Ready.
+        """Let lost machines send heartbeats again, on the same Node objects; return once they are Ready.
 
         Their kubelets report the pods that ran all the time as ready again.
         """
@@ -146,7 +146,7 @@ class Fleet(Nodes):
         return tuple(names)
 
     def _keep_leases(self, names: Sequence[str]) -> None:
-        """Have the leases of machines outlive their Nodes, for the day when the machines are back.
+        """Keep the leases of machines when their Nodes are deleted, until the machines are back.
 
         KWOK 0.8.0 passes over pods of a machine whose lease it does not see as its own, for good. A lease
         that goes with the old Node and is made again for the new one leaves such a moment: KWOK looks at a
@@ -159,14 +159,14 @@ class Fleet(Nodes):
         self._each([f"{LEASES}/{name}" for name in names], lambda path: self._mark(path, kept))
 
     def _freeze(self, names: Sequence[str]) -> None:
-        """Stop what KWOK has put off for the pods of machines that are about to die."""
+        """Cancel the delayed steps of KWOK for the pods of machines that are about to be killed."""
         pods = itertools.chain.from_iterable(self._each(names, self._pods_on))
         mark = {"metadata": {"annotations": {FROZEN_ANNOTATION: "its machine is gone"}}}
         moving = [_path_of(pod) for pod in pods if not _is_settled(pod)]
         self._each(moving, lambda path: self._mark(path, mark))
 
     def _thaw(self, names: Sequence[str]) -> None:
-        """Have the pods of machines that are about to be back be played again.
+        """Let KWOK play the pods again of machines that are about to be back.
 
         Before KWOK manages them, and not after: it then lists the pods of a machine while it watches them,
         and a list that was read before a pod was thawed may be looked at after it. That pod stays frozen.

@@ -26,7 +26,7 @@ _GONE = 410
 
 
 class Tell(Protocol):
-    """Who hears of changes."""
+    """A function that is called with each change."""
 
     def __call__(self, at: Instant, raw: JsonObject, *, deleted: bool) -> None:
         """Take one change; called from the following thread, so it must be quick and must not raise."""
@@ -51,14 +51,14 @@ class Follower:
         self._thread.start()
 
     def wait_for_first_list(self) -> None:
-        """Return when everything that exists has been told. Raises SandboxError after 30 s."""
+        """Return when the first list has been reported. Raises SandboxError after 30 s."""
         if not self._listed.wait(_FIRST_LIST_DEADLINE_S):
             raise SandboxError(
                 f"the API server did not list {self._path} within {_FIRST_LIST_DEADLINE_S:g} s."
             )
 
     def stop(self) -> None:
-        """End; nothing is told afterwards."""
+        """Stop; nothing is reported afterwards."""
         self._stopping.set()
         response: Any = self._open
         if response is not None:
@@ -91,7 +91,7 @@ class Follower:
         return str(answer["metadata"]["resourceVersion"])
 
     def _watch(self) -> None:
-        """Tell each event of one watch, from the last version seen, until the watch ends."""
+        """Report each event of one watch, from the last version seen, until the watch ends."""
         query = {"watch": "true", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
         with self._api.stream(self._path, query) as response:
             self._open = response

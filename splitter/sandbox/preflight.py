@@ -122,7 +122,7 @@ def check(
     memory: Callable[[], int | None] = available_memory,
     disk: Callable[[Path], tuple[int, int]] = file_system,
 ) -> Report:
-    """Return what is there, what will be built, and all that stands in the way of so many sandboxes at once.
+    """Return what is present, what will be built, and every problem for so many sandboxes at once.
 
     Go and the network are looked at only when something has to be built.
     """
@@ -196,7 +196,7 @@ def _faults(folder: Path, names: Sequence[str], remedy: str) -> list[str]:
 
 
 def _look_into(cache: Path, wanted: Sequence[Program]) -> tuple[list[str], list[Program]]:
-    """Return what to tell about the cache, and which programs have to be built here."""
+    """Report on the cache, and return which programs have to be built here."""
     notes: list[str] = []
     missing: list[Program] = []
     folders = sorted(path for path in cache.iterdir() if path.is_dir()) if cache.is_dir() else []
@@ -222,7 +222,7 @@ def _look_into(cache: Path, wanted: Sequence[Program]) -> tuple[list[str], list[
 
 
 def _unused(wanted: str, folders: Sequence[Path]) -> Iterator[str]:
-    """Tell of builds of the same program under another name than the wanted one."""
+    """Report builds of the same program that have another name than the wanted one."""
     for path in folders:
         if path.name.partition("-")[0] == wanted.partition("-")[0]:
             same = path.name.startswith(wanted.rpartition("-")[0])

@@ -111,13 +111,13 @@ class Nursery:
         return tuple(self._children)
 
     def check(self) -> None:
-        """Raise SandboxError when any child has ended by itself."""
+        """Raise SandboxError when any child has exited unexpectedly."""
         for child in self.children:
             if child.process.poll() is not None and child in self._children:  # `end_one` takes it out first
                 child.check()
 
     def end_one(self, child: Child) -> None:
-        """End one child, whose end is no fault then."""
+        """End one child on purpose: `check` does not report it."""
         self._children.remove(child)
         child.end()
 

@@ -77,7 +77,7 @@ def _storage_class() -> JsonObject:
 
 
 def _volume(name: str, claim: JsonObject) -> JsonObject:
-    """Return a volume that nobody but this claim may have; Kubernetes binds the two."""
+    """Return a volume reserved for this claim; Kubernetes binds the two."""
     metadata, spec = claim["metadata"], claim["spec"]
     return {
         "apiVersion": "v1",

@@ -99,7 +99,7 @@ def read_pod(raw: JsonObject) -> PodSeen:
         labels=metadata.get("labels", {}),
         owner=owner,
         node=raw.get("spec", {}).get("nodeName", ""),
-        ready=_is_true(status, "Ready"),
+        ready=_is_ready(status),
         phase=status.get("phase", "Pending"),
         terminating="deletionTimestamp" in metadata,
         created=metadata.get("creationTimestamp", ""),
@@ -114,7 +114,7 @@ def read_node(raw: JsonObject) -> NodeSeen:
         name=metadata["name"],
         uid=metadata["uid"],
         labels=labels,
-        ready=_is_true(raw.get("status", {}), "Ready"),
+        ready=_is_ready(raw.get("status", {})),
         running=labels.get(KUBELET_LABEL) != KUBELET_STOPPED,
         unschedulable=bool(spec.get("unschedulable")),
         taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", [])),
@@ -122,8 +122,8 @@ def read_node(raw: JsonObject) -> NodeSeen:
     )
 
 
-def _is_true(status: JsonObject, kind: str) -> bool:
+def _is_ready(status: JsonObject) -> bool:
     return any(
-        condition["type"] == kind and condition["status"] == "True"
+        condition["type"] == "Ready" and condition["status"] == "True"
         for condition in status.get("conditions") or []
     )

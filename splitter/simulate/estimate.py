@@ -29,7 +29,7 @@ START_STEPS_S = (5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 24
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What one policy comes to."""
+    """The expected cost and losses of one policy."""
 
     saving: float
     """The share of the cost of all replicas on on-demand; negative when it costs more."""
@@ -55,7 +55,7 @@ class Estimator:
     def of(
         self, replicas: int, surge: int, unavailable: int, policy: Policy, start_s: float | None
     ) -> Estimate:
-        """Return what a policy comes to for so many replicas.
+        """Return the estimate of a policy for so many replicas.
 
         `surge` and `unavailable` are the workload's own; `start_s`: of a pod, None where nothing is seen.
         """

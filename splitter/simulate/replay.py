@@ -23,7 +23,7 @@ _REPORTED_EVERY = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What the trace does not say. The defaults are those of the evidence table."""
+    """Values that the trace does not contain. The defaults are those of the evidence table."""
 
     desired: int = 16
     max_surge: int = 4
@@ -41,7 +41,7 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How things stood from one instant on; for pictures."""
+    """The state from one instant on; for pictures."""
 
     at_s: float
     spot_nodes: int

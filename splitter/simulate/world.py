@@ -47,7 +47,7 @@ class World:
         return pod.ready_at_s is not None and pod.ready_at_s <= self.clock_s
 
     def is_healthy(self, pod: Pod) -> bool:
-        """Say whether a spot pod stands on a node that stays."""
+        """Say whether a spot pod is on a node that is not doomed."""
         return pod.node is not None and self.doomed.get(pod.node) is False
 
     @property

@@ -39,7 +39,7 @@ def table(seed: int, rounds: Sequence[Round]) -> str:
         else "never steady",
         *_footprints(rounds),
         "",
-        "| fault or event | rounds | survived | requests struck |",
+        "| fault or event | rounds | survived | requests that met it |",
         "|---|---|---|---|",
         *_rows(rounds),
     ]

@@ -286,8 +286,8 @@ class TestNamespaceDefaults:
         """A namespace's annotation stands in where the workload has none."""
         parsed = parse_policy({}, DEFAULTS, {"splitter.io/spot-percent": "50"})
         assert parsed.policy == replace(DEFAULTS, spot_percent=50)
-        assert parsed.level_of("splitter.io/spot-percent") is Level.NAMESPACE
-        assert parsed.level_of("splitter.io/soak") is Level.DEFAULT
+        assert dict(parsed.levels)["splitter.io/spot-percent"] is Level.NAMESPACE
+        assert dict(parsed.levels)["splitter.io/soak"] is Level.DEFAULT
 
     def test_override(self) -> None:
         """The workload's own annotation wins, and the namespace's is then not even read."""
@@ -295,7 +295,7 @@ class TestNamespaceDefaults:
             {"splitter.io/spot-percent": "90"}, DEFAULTS, {"splitter.io/spot-percent": "half"}
         )
         assert parsed.policy == replace(DEFAULTS, spot_percent=90)
-        assert parsed.level_of("splitter.io/spot-percent") is Level.SOURCE
+        assert dict(parsed.levels)["splitter.io/spot-percent"] is Level.SOURCE
 
     def test_where_it_is_wrong(self) -> None:
         """The sentence says that the Namespace is the place to mend."""

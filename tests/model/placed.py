@@ -136,7 +136,7 @@ def start(config: Config) -> World:
     return World(config.replicas, tuple(members), in_force=chosen, published=chosen, faults=config.faults)
 
 
-def seen(world: World, config: Config) -> PlacementInput:
+def seen(world: World) -> PlacementInput:
     """Return what splitter observes."""
     node_status = {
         UP: NodeStatus.SOUND,
@@ -185,7 +185,6 @@ def seen(world: World, config: Config) -> PlacementInput:
         surplus,  # type: ignore[arg-type]
         held,
         rolling=f"{old} to go" if world.updating else "",
-        ordered=config.ordered,
         blocked="no spot machine" if world.refused else "",
     )
 
@@ -195,7 +194,7 @@ def decided(world: World, config: Config) -> Placed:
     restarts = tuple(Restart(k, NOW, planned) for k, planned in world.ends)
     state = RebalanceState(yielded=world.yielded, restarts=restarts)
     counted = TUNING if config.is_counted else replace(TUNING, restarts_per_hour=10**6)
-    return place(seen(world, config), config.policy, state, counted)
+    return place(seen(world), config.policy, state, counted)
 
 
 def writes(world: World, config: Config) -> list[tuple[str, World]]:

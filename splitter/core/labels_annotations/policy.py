@@ -63,10 +63,6 @@ class ParsedPolicy:
     problems: tuple[Note, ...] = ()
     levels: tuple[tuple[str, Level], ...] = ()
 
-    def level_of(self, annotation: str) -> Level:
-        """Return where the value of one annotation came from."""
-        return dict(self.levels).get(annotation, Level.DEFAULT)
-
 
 @dataclass(slots=True)
 class _Reader:

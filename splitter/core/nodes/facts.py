@@ -68,7 +68,6 @@ class Condition:
     status: str
     reason: str = ""
     message: str = ""
-    last_transition: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

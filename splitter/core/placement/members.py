@@ -134,8 +134,6 @@ class PlacementInput:
     """Why the API server would not place a new pod, if that is known."""
     removes_vanished: bool = True
     """Pods of vanished nodes are removed; else Kubernetes does it in a minute."""
-    ordered: bool = True
-    """podManagementPolicy OrderedReady: a member that is not ready keeps those behind it from being made."""
     blocked: str = ""
     """Why no spot machine can be had now, or should not be asked for."""
     fit_spot: int = 0

@@ -21,7 +21,7 @@ _DIGEST = 16
 
 
 def edits(raw: Raw) -> tuple[Edit, ...]:
-    """Return the single values in a pod template that are somebody else's; () for nearly every twin.
+    """Return the values in a pod template that another writer owns; () for nearly every twin.
 
     Lists and maps that are owned as a whole are left out: the server's defaults are in them. At most
     MAX_EDITS are told.

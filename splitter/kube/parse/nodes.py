@@ -31,7 +31,6 @@ def node_facts(raw: Raw) -> NodeFacts:
                 condition["status"],
                 condition.get("reason", ""),
                 condition.get("message", ""),
-                maybe_instant(condition.get("lastTransitionTime")),
             )
             for condition in status.get("conditions", ())
         ),

@@ -54,7 +54,7 @@ def _ordinals(raw: object) -> tuple[int, ...] | None:
 
 
 def placement(raw: Raw) -> PlacementRecord:
-    """Parse a Placement; only that of the policy's own name is read by anybody."""
+    """Parse a Placement; only the one with the policy's own name is used."""
     metadata = raw["metadata"]
     sets = {
         uid: (

@@ -49,7 +49,7 @@ def stateful(raw: Raw) -> StatefulView:
 
 
 def _updating(spec: Raw, status: Raw) -> str:
-    """Say how far its controller is with a new template; empty when it has nothing to do by itself."""
+    """Describe the progress of a rolling update; empty when there is none."""
     if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
         return ""
     if status.get("currentRevision") == status.get("updateRevision"):
@@ -108,7 +108,7 @@ def _writers(metadata: Raw) -> Iterator[Raw]:
 
 
 def _writer(metadata: Raw) -> str:
-    """Name who has written spec.replicas last, if it was not us."""
+    """Return the last writer of spec.replicas, if it was not us."""
     newest = max(_writers(metadata), key=lambda entry: str(entry.get("time", "")), default=None)
     return str(newest.get("manager", "")) if newest is not None else ""
 

@@ -117,7 +117,7 @@ class Traffic:
         return sum(one.sent.total() for one in seconds), sum(one.failed.total() for one in seconds)
 
     def stop(self) -> Requests:
-        """End it when the last answer has come. Raises SandboxError when it has ended by itself."""
+        """End it after the last answer. Raises SandboxError when it has exited unexpectedly."""
         if self._requests is None:
             self.child.check()
             os.killpg(self.child.process.pid, signal.SIGTERM)

@@ -39,7 +39,7 @@ _NEW_PROCESS = ("--fork", "--mount-proc", "--kill-child")
 
 
 def refusal() -> str | None:
-    """Return why no real machine can run here and what to do, None when nothing stands in the way."""
+    """Return why no real machine can run here and what to do, or None when they can run."""
     if sys.platform != "linux":
         return "real nodes need Linux: their machines are made of its namespaces."
     missing = [name for name in _TOOLS if _which(name) is None]

@@ -23,7 +23,7 @@ from splitter.core.reasons import Reason, State
 from splitter.reconciler.preview import Preview
 
 RUN = CliRunner()
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class TestAPlanInWords:

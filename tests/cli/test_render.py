@@ -221,7 +221,7 @@ class TestOtherDocuments:
 
     def test_stateful_sets_are_split_too(self) -> None:
         """Each twin is a StatefulSet, the spot one numbered far above the other."""
-        manifest = Path(__file__).parent / "templates" / "statefulset.input.yaml"
+        manifest = Path(__file__).parents[1] / "templates" / "statefulset.input.yaml"
         text = manifest.read_text(encoding="utf-8")
         code, twins, _ = render(text)
         assert code == 0
@@ -230,7 +230,7 @@ class TestOtherDocuments:
 
     def test_placed_stateful_sets_have_no_twins(self) -> None:
         """Said with what to do, and skipped; with nothing else in the file that is the end."""
-        manifest = Path(__file__).parent / "templates" / "statefulset.input.yaml"
+        manifest = Path(__file__).parents[1] / "templates" / "statefulset.input.yaml"
         text = manifest.read_text(encoding="utf-8").replace("    splitter.io/mode: twins\n", "")
         code, twins, said = render(f"{DEPLOYMENT}---\n{text}")
         assert (code, [twin["metadata"]["name"] for twin in twins]) == (0, ["web-on-demand", "web-spot"])
@@ -314,7 +314,7 @@ class TestRefusals:
             ],
             cwd=tmp_path,
             input=DEPLOYMENT,
-            env={"PATH": "", "PYTHONPATH": str(Path(__file__).parent.parent)},
+            env={"PATH": "", "PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True,
             text=True,
             check=False,

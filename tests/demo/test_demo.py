@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from splitter.core.split_status.usage import Amount, Usage, Use
 from splitter.demo import DemoOptions, journey
 from splitter.demo.money import has_saved, would_save
 from splitter.demo.promises import Cell, Expected, Judged, ReplicasWritten, Step, judge
-from splitter.demo.recording import Line, Recording, draw, frames_of
+from splitter.demo.recording import Frame, Line, Recording, draw
 from splitter.demo.restored import Portrait, differences, traces, uncollected
 from splitter.demo.screen import PLAIN_COLUMNS, Screen
 from splitter.demo.watching import ScaleLog
@@ -401,10 +402,26 @@ class TestMoney:
         assert has_saved([], datetime.now(UTC)).startswith("nothing was counted")
 
 
+def frames_of(picture: str) -> list[Frame]:
+    """Return the frames of a picture that `draw` has made: a line each 17 pixels, the first at 30."""
+    svg, height = "{http://www.w3.org/2000/svg}", 17
+    frames = []
+    for group in ET.fromstring(picture).iter(f"{svg}g"):  # noqa: S314 - the project's own file
+        rows = {int(text.get("y", "0")): text for text in group.iter(f"{svg}text")}
+        ys = range(30, max(rows, default=30) + 1, height)
+        lines = (rows.get(y) for y in ys)
+        frames.append(
+            tuple(
+                Line("t", "") if one is None else Line(one.get("class", "t"), one.text or "") for one in lines
+            )
+        )
+    return frames
+
+
 class TestRecording:
     """A picture of a run, drawn by the demo itself."""
 
-    PICTURE = Path(__file__).resolve().parent.parent / "docs" / "assets" / "demo.svg"
+    PICTURE = Path(__file__).resolve().parents[2] / "docs" / "assets" / "demo.svg"
 
     def test_a_frame_is_what_the_screen_showed(self) -> None:
         """Heading, what was said, the table; of many decisions the first and how many there were."""

@@ -1,6 +1,6 @@
 """Rendering: values are values whatever they hold, and a broken template says where and why.
 
-Each is rendered by the child process too, which says the same (tests/test_bounded.py has its limits).
+Each is rendered by the child process too, which says the same (tests/render/test_bounded.py has its limits).
 """
 
 import asyncio

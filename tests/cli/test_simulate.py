@@ -12,7 +12,7 @@ from splitter.core.model import Policy
 
 RUN = CliRunner()
 OUTAGE = ("--outage", "every=2h,last=10m,nodes=8,days=1")
-TRACES = Path(__file__).parent / "simulate" / "traces"
+TRACES = Path(__file__).parents[1] / "simulate" / "traces"
 
 
 class TestTheCommand:

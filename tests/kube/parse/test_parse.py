@@ -742,8 +742,7 @@ class TestNodes:
         )
         assert (node_facts.annotations, node_facts.unschedulable) == ({"a": "b"}, True)
         assert node_facts.taints == (Taint("gone", "", "NoSchedule"),)
-        at = parse.instant(READY)
-        assert node_facts.conditions == (Condition("Ready", "Unknown", "NodeStatusUnknown", "", at),)
+        assert node_facts.conditions == (Condition("Ready", "Unknown", "NodeStatusUnknown"),)
         assert node_facts.allocatable == {"cpu": 4000, "memory": 16 * 2**30, "pods": 110}
         assert node_facts.deletion_timestamp is None
 
