@@ -225,7 +225,7 @@ class TestTheExplanation:
             "onDemand": {"startSeconds": [280, 300, 290], "nodeSeconds": [0, 90, 60]},
             "spot": {"startSeconds": [31]},
         }
-        lines = explained(split(starts=starts))
+        lines = lines_of(split(starts=starts))
         at = lines.index("Starts")
         assert lines[at + 1 : at + 6] == [
             "  on-demand  half of the last 3 within 290 s, all within 300 s; a node took 60 to 90 s",
