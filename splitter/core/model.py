@@ -156,9 +156,7 @@ class PodView:
     deletion_cost: str | None = None
     cost_before: str | None = None  # the user's own deletion cost, remembered while ours is set
     priority: int = 0  # of its PriorityClass
-    requests: tuple[
-        tuple[str, int], ...
-    ] = ()  # what it asks for: cpu in thousandths, the rest in bytes or pieces
+    requests: tuple[tuple[str, int], ...] = ()  # cpu in thousandths, the rest in bytes or pieces
 
     @property
     def counts(self) -> bool:

@@ -37,15 +37,17 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
 from splitter.core.names import Key
+from splitter.core.placement.disruption import on_the_way
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 from splitter.core.twins.move_limit import keeps_turn
 
 ATTACHED = replica_set("web-1", of=pods(10), attachment=Attachment.ATTACHED)
 DEFAULTS = Policy(on_demand_base=2, spot_percent=80)
+DENIED = Note(Reason.WRITE_DENIED, "exceeded quota", warning=True, cause=VerdictCause.ANOTHER_OBJECT)
 
 
 def planned(observed: Observation, template: str = "v1", **rules: float) -> Plan:
@@ -104,7 +106,7 @@ class TestTaking:
     @pytest.mark.parametrize(
         ("around", "reason"),
         [
-            ({"denied": Note(Reason.WRITE_DENIED, "exceeded quota", warning=True)}, Reason.WRITE_DENIED),
+            ({"denied": DENIED}, Reason.WRITE_DENIED),
             ({"related": RelatedObjects(taken_names=("web-spot",))}, Reason.TWIN_NAME_TAKEN),
             ({"related": RelatedObjects(one_node_claim="uploads")}, Reason.VOLUME_READ_WRITE_ONCE),
         ],
@@ -338,20 +340,26 @@ class TestTurns:
         assert sum(one.replicas - one.was for one in result.raises) >= 2
 
     @pytest.mark.parametrize(
-        ("state", "reason", "had", "keeps"),
+        ("state", "cause", "had", "keeps"),
         [
-            (State.TAKING_OVER, Reason.HANDING_OVER, False, True),
-            (State.HELD, Reason.WAITING_FOR_REPLICAS, True, True),
-            (State.MOVING, Reason.SCALED, True, True),
-            (State.MOVING, Reason.SCALED, False, False),
-            (State.HELD, Reason.SOAKING, True, False),
-            (State.MOVING, Reason.SPOT_LOST, True, False),
-            (State.STEADY, Reason.BALANCED, True, False),
+            (State.TAKING_OVER, None, False, True),
+            (State.HELD, VerdictCause.ON_THE_WAY, True, True),
+            (State.MOVING, VerdictCause.ON_THE_WAY, True, True),
+            (State.MOVING, VerdictCause.ON_THE_WAY, False, False),
+            (State.HELD, None, True, False),
+            (State.MOVING, None, True, False),
+            (State.STEADY, VerdictCause.ON_THE_WAY, True, False),
         ],
     )
-    def test_keeps_its_turn(self, state: State, reason: Reason, had: bool, keeps: bool) -> None:
+    def test_keeps_its_turn(self, state: State, cause: VerdictCause | None, had: bool, keeps: bool) -> None:
         """While it is on the way; not for the time of a soak, and not when something happens to it."""
-        assert keeps_turn(Plan(Step.RUN, state, Note(reason, "")), had=had) is keeps
+        verdict = Note(Reason.WAITING_FOR_REPLICAS, "", cause=cause)
+        assert keeps_turn(Plan(Step.RUN, state, verdict), had=had) is keeps
+
+    def test_keeps_it_while_a_set_is_placed(self) -> None:
+        """Its members move one after the other, and the next set waits for that."""
+        waits = on_the_way("4 of 5 are ready on nodes that stay; waiting for db-3")
+        assert keeps_turn(Plan(Step.PLACE, State.MOVING, waits), had=True)
 
     def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:
         """A bad image, a full quota: for hours. A write goes on, so it still moves."""

@@ -12,7 +12,7 @@ from splitter.core.division import base_replicas
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
-from splitter.core.reasons import Reason
+from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.split_status import RebalanceState
 
 
@@ -122,6 +122,7 @@ def _notes(
             Reason.SCALED,
             f"{_named(observed, others)} will start on on-demand: {len(after.base)} of {observed.desired}"
             f" are wanted there; {now}",
+            cause=VerdictCause.ON_THE_WAY,
         )
     if shorts := (before & after.yielded):
         yield Note(
@@ -131,8 +132,11 @@ def _notes(
         )
     left = {k for k in before - after.in_force if k in present and k not in after.yielded}
     if left:
-        reason = Reason.RETURNING if returning & left else Reason.SCALED
-        yield Note(reason, f"{_named(observed, left)} will start on spot where it can; {now}")
+        message = f"{_named(observed, left)} will start on spot where it can; {now}"
+        if returning & left:
+            yield Note(Reason.RETURNING, message)
+        else:
+            yield Note(Reason.SCALED, message, cause=VerdictCause.ON_THE_WAY)
 
 
 def _named(observed: PlacementInput, ordinals: set[int] | frozenset[int]) -> str:
