@@ -164,9 +164,8 @@ def _starts(status: SplitStatus) -> Iterator[str]:
     for name, pool in (("on-demand", starts.on_demand), ("spot", starts.spot)):
         if pool.start_s:
             half, most = quantile(pool.start_s, 0.5), max(pool.start_s)
-            nodes = (
-                f"; a node took {quantile(pool.node_s, 0.5)} to {max(pool.node_s)} s" if pool.node_s else ""
-            )
+            waited = max(pool.node_s, default=0)
+            nodes = f"; a node took {quantile(pool.node_s, 0.5)} to {waited} s" if waited else ""
             seen = f"half of the last {len(pool.start_s)} within {half} s, all within {most} s"
             yield f"  {name:<10} {seen}{nodes}"
     if (gap := gap_note(status.desired, status.on_demand.wanted, starts)) is not None:
