@@ -146,8 +146,8 @@ def plan(
     planned = with_troubles(observed, planned, this.policy.grace_s, in_force.starts)
     if step in {Step.RUN, Step.PLACE, Step.CONSIDER} and planned.state is not State.REFUSED:
         base = base_replicas(source.replicas, this.policy)
-        gap = gap_note(source.replicas, base, in_force.starts)
-        planned = replace(planned, advice=(*planned.advice, *((gap,) if gap is not None else ())))
+        if (gap := gap_note(source.replicas, base, in_force.starts)) is not None:
+            planned = replace(planned, advice=(*planned.advice, gap))
     if step in {Step.RUN, Step.PLACE}:
         planned = replace(planned, objection=large or objection_while_split(observed, source, this.policy))
         planned = _requeued_at_signal_end(observed, _with_edits(planned, edited))

@@ -17,6 +17,7 @@ from splitter.core.labels_annotations import (
     ANNOTATION_SOAK,
 )
 from splitter.core.labels_annotations.policy import Level
+from splitter.core.labels_annotations.words import MAX_SOAK_S
 from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, seconds_between
 from splitter.core.nodes.signals import SHORTEST_NOTICE_S
 from splitter.core.reasons import Reason
@@ -31,8 +32,6 @@ from splitter.core.split_status.starts import (
 
 ENOUGH = 3
 """So many times must be known before a default follows them."""
-LONGEST_SOAK_S = 3600.0
-"""Where the doubling of the soak ends by default: what is learned does not go beyond either."""
 _SKEW_S = -5.0  # the clocks of API server, scheduler and kubelet differ a little
 _MOST = 0.9  # a start that nine in ten do not exceed
 _NODES_GRACE, _STARTS_SOAK = 1.5, 3.0
@@ -116,7 +115,7 @@ def with_learned(
         grace_s = max(grace_s, min(LONGEST_GRACE_S, _stepped(usual_s, _GRACE_STEP_S)))
     if ANNOTATION_SOAK in unsaid and soak_s == own.soak_s and len(starts.spot.start_s) >= ENOUGH:
         lives_s = _STARTS_SOAK * quantile(starts.spot.start_s, _MOST)
-        soak_s = max(soak_s, min(LONGEST_SOAK_S, _stepped(lives_s, _SOAK_STEP_S)))
+        soak_s = max(soak_s, min(MAX_SOAK_S, _stepped(lives_s, _SOAK_STEP_S)))
     longer = {ANNOTATION_GRACE: grace_s > policy.grace_s, ANNOTATION_SOAK: soak_s > policy.soak_s}
     grown = {name: Level.LEARNED for name, is_longer in longer.items() if is_longer}
     return replace(policy, grace_s=grace_s, soak_s=soak_s), {**levels, **grown}

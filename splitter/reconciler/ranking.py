@@ -2,8 +2,7 @@
 
 The reconciler tells it what it saw of a workload; the queue of emergencies and the turns of voluntary moves
 ask it. Priorities count between namespaces, since the cluster's administrator says who may use which; ranks
-are written by tenants, so they count within a namespace only. Source: R51,
-docs/adr/0058.
+are written by tenants, so they count within a namespace only. Source: R51, docs/adr/0058.
 """
 
 from splitter.core.model import Observation, Policy
@@ -31,8 +30,7 @@ class Ranking:
 
     def saw(self, observed: Observation, policy: Policy) -> None:
         """Take note of a workload, or of its end."""
-        holders = (*observed.replica_sets, *(rs for twin in observed.twins for rs in twin.replica_sets))
-        priority = max((pod.priority for holder in holders for pod in holder.pods), default=0)
+        priority = max((pod.priority for holder in observed.holders for pod in holder.pods), default=0)
         order = (-priority, policy.rank)
         if observed.source is None or order == _UNKNOWN:
             self._orders.pop(observed.key, None)

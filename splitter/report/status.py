@@ -43,7 +43,6 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
     stateful = source if source is not None and source.stateful is not None else None
     decided = plan.rebalance if written else None
     taken = observed.split is not None and observed.split.takes_over
-    taken = observed.split is not None and observed.split.takes_over
     status = SplitStatus(
         observed_generation=observed.split.generation if observed.split else 0,
         source_generation=source.generation if source else 0,
@@ -61,7 +60,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
             observed, plan, in_force, ready=ready, spot_ready=spot.ready, conflict=conflict
         ),
         decisions=_decisions(before.decisions, plan.notes if written else (), observed.now),
-        usage=_usage(observed, plan),
+        usage=_usage(observed, plan) if taken else None,
         starts=in_force.starts if taken else NOTHING_LEARNED,
         guard=plan.guard or (before.guard if observed.twins else ""),
         nodes=_going(observed),
@@ -74,15 +73,11 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         conflict=conflict,
     )
     # A start that was seen is alone no reason for a write.
-    if status.starts != before.starts and replace(status, starts=before.starts).to_json() == before.to_json():
-        return before
-    return status
+    return before if replace(status, starts=before.starts) == before else status
 
 
-def _usage(observed: Observation, plan: Plan) -> Usage | None:
-    """Return what the replicas have used; nothing of a workload that is only refused."""
-    if observed.split is None or not observed.split.takes_over:
-        return None
+def _usage(observed: Observation, plan: Plan) -> Usage:
+    """Return what the replicas of a workload that is split have used."""
     divided = plan.wanted_on_demand + plan.wanted_spot > 0
     holds = held(observed, plan.wanted_on_demand if divided else None)
     return (observed.reported.usage or begun(observed.now)).holding(holds, observed.now)

@@ -37,10 +37,10 @@ from splitter.core.handover import Step
 from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
 from splitter.core.names import Key
-from splitter.core.placement.disruption import on_the_way
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 from splitter.core.stateful import StatefulView
 from splitter.core.twins.move_limit import keeps_turn
@@ -358,7 +358,7 @@ class TestTurns:
 
     def test_keeps_it_while_a_set_is_placed(self) -> None:
         """Its members move one after the other, and the next set waits for that."""
-        waits = on_the_way("4 of 5 are ready on nodes that stay; waiting for db-3")
+        waits = waiting("4 of 5 are ready on nodes that stay; waiting for db-3")
         assert keeps_turn(Plan(Step.PLACE, State.MOVING, waits), had=True)
 
     def test_gives_it_back_when_its_own_fault_stops_it(self) -> None:

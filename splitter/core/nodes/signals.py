@@ -147,7 +147,7 @@ def assess(facts: NodeFacts, presets: tuple[Preset, ...] = PRESETS, now: datetim
         tier=gravest.tier,
         signal=gravest.text,
         deadline=min((signal.deadline for signal in notices if signal.deadline), default=None),
-        notice_s=_notice_s(facts) if _is_noticed(facts, health, gravest) and not voluntary else None,
+        notice_s=state.usual_notice_s if _is_noticed(facts, health, gravest) and not voluntary else None,
         voluntary=voluntary,
     )
 

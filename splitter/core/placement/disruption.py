@@ -17,8 +17,9 @@ from splitter.core.limits import MAX_WRITES
 from splitter.core.model import Note, PodView
 from splitter.core.placeable import FEW_REMEDY, FEWEST, UNPLACEABLE_AGAIN_S
 from splitter.core.placement.members import TRANSIT_S, PlacementInput
-from splitter.core.reasons import Reason, VerdictCause
+from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning
+from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState, Restart
 
 HOUR_S = 3600.0
@@ -60,11 +61,6 @@ class Hold:
 
     note: Note
     requeue_after_s: float | None = None
-
-
-def on_the_way(message: str) -> Note:
-    """Say what a move waits for that has begun."""
-    return Note(Reason.WAITING_FOR_REPLICAS, message, cause=VerdictCause.ON_THE_WAY)
 
 
 def permitted(
@@ -205,7 +201,7 @@ def _beside_another(observed: PlacementInput, end: End, state: RebalanceState) -
         f"{end.pod.name} is not moved before {clock(last_end(state, other), TRANSIT_S)}:"
         f" {observed.name}-{other} was asked to end, and may be about to"
     )
-    return Hold(on_the_way(message), max(waits.values()))
+    return Hold(waiting(message), max(waits.values()))
 
 
 def _too_often(observed: PlacementInput, end: End, state: RebalanceState, tuning: Tuning) -> Hold | None:
@@ -265,4 +261,4 @@ def _may_still_run(observed: PlacementInput, end: End, tuning: Tuning) -> Hold |
         f"{pod.name} is removed at {clock(pod.vanished_since, tuning.vanished_s)}: Node {pod.node} was Ready"
         " when its object went, so the pod may still run there, or the node may register anew"
     )
-    return Hold(Note(Reason.SPOT_LOST, message) if pod.on_spot else on_the_way(message), wait_s)
+    return Hold(Note(Reason.SPOT_LOST, message) if pod.on_spot else waiting(message), wait_s)

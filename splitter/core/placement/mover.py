@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from splitter.core.clock import clock, left_s
 from splitter.core.model import Note, Policy, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
-from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent, on_the_way
+from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput
 from splitter.core.placement.ordinals import Ordinals
 from splitter.core.placement.outcome import rest
 from splitter.core.reasons import Reason, VerdictCause
 from splitter.core.rebalance import Tuning
+from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
 # A move to on-demand that is further away holds no room meanwhile: a node may be kept for it. On spot a
@@ -149,7 +150,7 @@ def _urgent(
     if underway:
         other = f"{observed.name}-{min(underway)}"
         message = f"{name} on doomed node {node} waits for {other}: one member at a time"
-        return Move(Hold(on_the_way(message), max(underway.values())))
+        return Move(Hold(waiting(message), max(underway.values())))
     if (barred := _barred(observed, first, Cause.NOTICE, state, tuning)) is not None:
         return Move(barred)
     signal = first.pod.signal if first.pod is not None else ""
@@ -171,7 +172,7 @@ def _unmovable(observed: PlacementInput) -> Note:
         )
         return Note(Reason.SPOT_LOST, message, warning=True)
     if first in ending:
-        return on_the_way(f"{name} is ending on doomed node {node}")
+        return waiting(f"{name} is ending on doomed node {node}")
     if not first.reach.on_demand:
         message = f"{name} stays on doomed node {node}: {first.reach.why}"
         return Note(Reason.VOLUME_ZONE_CONFLICT, message, warning=True)
@@ -236,10 +237,10 @@ def _waits_for_others(observed: PlacementInput, candidate: Member, to: Pool) -> 
             for m in unready
             if m.pod is not None
         ]
-        return Hold(on_the_way(message), max(waits, default=0.0) or None)
+        return Hold(waiting(message), max(waits, default=0.0) or None)
     if observed.surplus:
         message = f"{name} waits to move to {to}: {observed.surplus[0].name} is being scaled away"
-        return Hold(on_the_way(message))
+        return Hold(waiting(message))
     return None
 
 

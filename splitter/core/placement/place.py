@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 from splitter.core.model import NodeStatus, Note, PodView, Policy, Pool, seconds_between
 from splitter.core.placeable import FEWEST
-from splitter.core.placement.disruption import Cause, End, Hold, on_the_way, permitted, within_the_hour
+from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
 from splitter.core.placement.mover import Eviction, Move, Reservation, next_move
 from splitter.core.placement.ordinals import Ordinals, ordinals
 from splitter.core.placement.outcome import judged
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Tuning, losses
+from splitter.core.rebalance.sentences import waiting
 from splitter.core.split_status import RebalanceState
 
 _AT_ONCE_S = 1.0
@@ -214,7 +215,7 @@ def _at_rest(observed: PlacementInput, where: Ordinals) -> Note:
             f"{observed.desired - len(unready)} of {observed.desired} are ready on nodes that stay; waiting"
             f" for {', '.join(f'{observed.name}-{ordinal}' for ordinal in unready)}"
         )
-        return on_the_way(message)
+        return waiting(message)
     message = (
         f"ordinals {spoken(where.in_force)} on on-demand,"
         f" {spoken(set(_ordinals(observed)) - where.in_force)} on spot, as wanted"

@@ -130,7 +130,7 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
             warning=True,
         )
     elif on_demand < figures.need_up + doomed:
-        yield _waiting(
+        yield waiting(
             f"{hold}, {figures.need_up + doomed} wanted: {observed.desired} + surge {observed.max_surge}"
             " leaves room only as spot replicas go",
         )
@@ -144,13 +144,13 @@ def _on_demand_hold(figures: Figures, on_demand: int) -> Iterator[Note]:
                 f" {_clock(state.last_step, interval_s)}",
             )
         else:
-            yield _waiting(
+            yield waiting(
                 f"{hold}, {figures.need_down + doomed} wanted: {observed.spot_ready} spot and"
                 f" {observed.on_demand_ready} on-demand replicas are ready, {observed.desired} are needed",
             )
     elif on_demand > figures.need_up + doomed and figures.soaked >= observed.spot_ready:
         ready = f"{observed.spot_ready} of {figures.want} spot replicas are ready"
-        yield _waiting(f"{hold}, {figures.need_up + doomed} needed: {ready}")
+        yield waiting(f"{hold}, {figures.need_up + doomed} needed: {ready}")
     elif on_demand > figures.need_up + doomed:
         yield Note(
             Reason.SOAKING,
@@ -181,7 +181,7 @@ def _spot_hold(figures: Figures, on_demand: int, spot: int) -> Iterator[Note]:
         return
     hold = f"hold spot at {spot}, {wanted} wanted"
     if spot > wanted:
-        yield _waiting(
+        yield waiting(
             f"{hold}: {observed.spot_ready} spot and {observed.on_demand_ready} on-demand replicas are ready,"
             f" {observed.floor} must stay",
         )
@@ -230,7 +230,8 @@ def _noted(move: Move, cause: Cause, reason: Reason, why: str) -> Note:
     return Note(reason, f"{move}: {why}", warning=alarms, move=move, cause=on_the_way)
 
 
-def _waiting(message: str) -> Note:
+def waiting(message: str) -> Note:
+    """Say what a move waits for that has begun."""
     return Note(Reason.WAITING_FOR_REPLICAS, message, cause=VerdictCause.ON_THE_WAY)
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from splitter.core.floor import is_rolling
 from splitter.core.model import Note, TwinView
 from splitter.core.plan import Plan
-from splitter.core.reasons import Reason, State, VerdictCause
+from splitter.core.reasons import Reason, State
+from splitter.core.rebalance.sentences import waiting
 
 
 def settled(plan: Plan, *twins: TwinView) -> Plan:
@@ -31,7 +32,7 @@ def settled(plan: Plan, *twins: TwinView) -> Plan:
             there = min(available, twin.spec_replicas)
             message = f"{there} of {twin.spec_replicas} replicas of {twin.name} are available"
             message += f", and {leaving} beside them are to go" if available >= twin.spec_replicas else ""
-            waits = Note(Reason.WAITING_FOR_REPLICAS, message, cause=VerdictCause.ON_THE_WAY)
+            waits = waiting(message)
             rests = plan.verdict.reason is Reason.BALANCED
             return replace(plan, state=State.HELD, verdict=waits if rests else plan.verdict)
     return plan

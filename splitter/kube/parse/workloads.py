@@ -22,7 +22,7 @@ from splitter.core.labels_annotations import (
     SPLIT_TWIN,
     twin_name,
 )
-from splitter.core.model import Pool, SourceView, Trouble
+from splitter.core.model import Pool, SourceView
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 from splitter.kube.client import FIELD_MANAGER
 from splitter.kube.parse.edits import edits, owned
@@ -33,6 +33,7 @@ from splitter.kube.parse.fields import (
     controller,
     count,
     instant,
+    maybe_instant,
     owners,
     texts,
 )
@@ -58,6 +59,7 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
     named = (
         deployments[0]["name"] if deployments else annotations.get(ANNOTATION_SOURCE) if orphaned else None
     )
+    failure = _failure(status)
     return ReplicaSetRecord(
         namespace=intern(metadata["namespace"]),
         name=metadata["name"],
@@ -74,8 +76,8 @@ def replica_set(raw: Raw) -> ReplicaSetRecord:
         spec_replicas=count(spec, "replicas", 1),
         status_replicas=count(status, "replicas"),
         available_replicas=count(status, "availableReplicas"),
-        refusal=_refusal(status),
-        refused_since=_refused_since(status),
+        refusal=of_refusal(failure.get("message", "")) if failure is not None else None,
+        refused_since=maybe_instant(failure.get("lastTransitionTime")) if failure is not None else None,
         retried=_retried(annotations),
         created=instant(metadata["creationTimestamp"]),
         deleting="deletionTimestamp" in metadata,
@@ -97,21 +99,12 @@ def _selected_hashes(selector: Raw) -> tuple[str, ...]:
 
 
 def _failure(status: Raw) -> Raw | None:
+    """Return the condition of a ReplicaSet whose pods are refused."""
     failure = condition(status, "ReplicaFailure")
     is_refused = (
         failure is not None and failure["status"] == "True" and failure.get("reason") == "FailedCreate"
     )
     return failure if is_refused else None
-
-
-def _refusal(status: Raw) -> Trouble | None:
-    failure = _failure(status)
-    return of_refusal(failure.get("message", "")) if failure is not None else None
-
-
-def _refused_since(status: Raw) -> datetime | None:
-    failure = _failure(status)
-    return instant(failure["lastTransitionTime"]) if failure and failure.get("lastTransitionTime") else None
 
 
 def _retried(annotations: Raw) -> datetime | None:
