@@ -48,6 +48,8 @@ class World:
         if self.placed is not None:
             self.placed.label()
         self.wait_split()
+        # The last pod of a source may still be ending, which nobody has replaced.
+        wait_until(lambda: not self.ending(), what="the sources' own pods to end", deadline_s=DEADLINE_S)
 
     def wait_split(self, web: tuple[int, int] = (2, 4)) -> None:
         """Wait until all stand as their policies say, and their Splits say so."""
@@ -78,14 +80,22 @@ class World:
             self.placed.unlabel()
             self.placed.wait_unplaced()
 
+    def ending(self) -> list[str]:
+        """Return the pods that were asked to end, and are still there."""
+        return [raw["metadata"]["name"] for raw in self._pods() if "deletionTimestamp" in raw["metadata"]]
+
     def pods(self) -> dict[str, tuple[str, int]]:
         """Return the UID of each pod and how often its containers have restarted, by namespace and name."""
         collected = {}
-        for shop in (self.first, self.second):
-            for raw in shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods"):
-                restarts = sum(one["restartCount"] for one in raw["status"].get("containerStatuses", ()))
-                collected[f"{shop.namespace}/{raw['metadata']['name']}"] = (raw["metadata"]["uid"], restarts)
+        for raw in self._pods():
+            metadata = raw["metadata"]
+            restarts = sum(one["restartCount"] for one in raw["status"].get("containerStatuses", ()))
+            collected[f"{metadata['namespace']}/{metadata['name']}"] = (metadata["uid"], restarts)
         return collected
+
+    def _pods(self) -> Iterator[JsonObject]:
+        for shop in (self.first, self.second):
+            yield from shop.sandbox.api.list(f"/api/v1/namespaces/{shop.namespace}/pods")
 
     def states(self) -> dict[str, object]:
         """Return what the Splits say."""
