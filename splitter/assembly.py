@@ -8,7 +8,7 @@ from collections import ChainMap
 from functools import partial
 
 from splitter.core.desired import NodePresets
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.nodes import (
     assess,
     on_demand_node_selector_terms,

@@ -16,7 +16,7 @@ import typer
 
 from splitter.cli.annotations import Named, describe_fault, policy_of, read_annotations, read_named
 from splitter.cli.exits import Exit
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.simulate import (
     Assumptions,
     Rebalancing,

@@ -1,12 +1,11 @@
-"""The observed state and the policy, as frozen data. Instants are aware UTC; counts are replicas."""
+"""The observed state, as frozen data. Instants are aware UTC; counts are replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Literal
 
-from splitter.core.evictions import BudgetView, Evictions
+from splitter.core.evictions import BudgetView
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
@@ -44,29 +43,6 @@ class RolloutOrder(StrEnum):
 
     ON_DEMAND_FIRST = "on-demand-first"
     SPOT_FIRST = "spot-first"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What a source's annotations ask for, parsed and valid (docs/reference/annotations.md)."""
-
-    on_demand_base: int | Literal["majority"] = 0
-    spot_percent: int = 100
-    on_demand_max: int | None = None
-    spot_max: int | None = None
-    spot_affinity: SpotAffinity = SpotAffinity.REQUIRED
-    grace_s: float = 180.0
-    soak_s: float = 600.0
-    freeze: bool = False
-    dry_run: bool = False
-    template_set: str = "default"
-    rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
-    evictions: Evictions = Evictions.ONE_AT_A_TIME
-    rank: int = 500
-    restarted_at: str | None = None
-    rollout_at: str | None = None
-    mode: Mode | None = None  # None: nobody has said; `core.mode` decides
-    disposable_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from markupsafe import Markup
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.labels_annotations.words import parse_duration
-from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.core.split_status import SplitStatus

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from splitter.core.division import base_replicas
-from splitter.core.labels_annotations.policy import parse_policy
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Saving, together
 from splitter.core.split_status import SplitStatus
 from splitter.core.split_status.usage import Amount, Use

@@ -22,8 +22,9 @@ from splitter.core import desired
 from splitter.core.desired import Manifest, NodePresets, mapping_at
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, twin_name
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.words import quoted
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.model import Pool, Rendered
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import PastDecision, PoolCounts, SplitStatus

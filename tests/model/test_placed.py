@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from model.placed import Config, explore
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.placement import PlacementInput, disruption
 
 HALF = Policy(on_demand_base=0, spot_percent=50, soak_s=0.0)

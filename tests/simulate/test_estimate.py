@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.simulate import OUTAGE, Assumptions, Estimator, Rebalancing, parse_outage, simulate
 from splitter.simulate.estimate import DAYS, EVERY_S, LAST_S, MONTH_S

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning
 from splitter.simulate import (
     Assumptions,

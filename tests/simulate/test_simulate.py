@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.simulate import (
     Assumptions,
     Rebalancing,

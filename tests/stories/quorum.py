@@ -31,13 +31,13 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     SPOT_ORDINALS,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import parse_saved, saved_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Observation,
     PodView,
-    Policy,
     Pool,
     Rendered,
     ReplicaSetView,

@@ -50,8 +50,9 @@ from splitter.core.labels_annotations import (
     LABEL_SPLIT,
     SPLIT_PARKED,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Observation, Policy, Pool, Rendered
+from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.split_status import SplitStatus

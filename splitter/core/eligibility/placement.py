@@ -10,7 +10,8 @@ from splitter.core.desired import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
 from splitter.core.labels_annotations import LABEL_POOL
-from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Observation, SourceView
 from splitter.core.nodes import CapacityClass, classify, spot_labels
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.reasons import Reason

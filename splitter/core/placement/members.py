@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from splitter.core.clock import left_s
-from splitter.core.model import NodeStatus, PodView, Policy, Pool, seconds_between
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, PodView, Pool, seconds_between
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 

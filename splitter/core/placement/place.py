@@ -8,7 +8,8 @@ breath could be born by the old ones. It must never see a clock: the same input 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from splitter.core.model import NodeStatus, Note, PodView, Policy, Pool, seconds_between
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken

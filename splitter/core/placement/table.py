@@ -31,8 +31,9 @@ from splitter.core.labels_annotations import (
     name_problem,
 )
 from splitter.core.labels_annotations.label import source_label_state
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceView
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
 from splitter.core.placement import (

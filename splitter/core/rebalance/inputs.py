@@ -9,15 +9,8 @@ from datetime import datetime, timedelta
 from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
 from splitter.core.floor import staying_pods
 from splitter.core.handover import doomed_or_lost, surging
-from splitter.core.model import (
-    NodeStatus,
-    Observation,
-    PodView,
-    Policy,
-    SourceView,
-    TwinView,
-    seconds_between,
-)
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView, seconds_between
 from splitter.core.rebalance import RebalanceInput
 
 

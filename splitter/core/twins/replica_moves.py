@@ -22,11 +22,11 @@ from splitter.core.handover import (
     make,
     surge_headroom,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
     Observation,
     PodView,
-    Policy,
     ReplicaSetView,
     SourceView,
     TwinView,

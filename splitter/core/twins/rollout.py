@@ -13,9 +13,9 @@ from splitter.core.desired import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import stuck
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Note,
-    Policy,
     Pool,
     Rendered,
     ReplicaSetView,

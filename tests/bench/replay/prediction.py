@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby, pairwise
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.model import RELEASE_S
 from splitter.simulate import Assumptions, Change, Rebalancing, SimulationResult, Trace, simulate

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.replay.prediction import Figures, compressed, predicted, spread, tuned
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.simulate import Change, Trace
 

@@ -21,13 +21,13 @@ from splitter.core.actions import (
 )
 from splitter.core.desired import NodePresets
 from splitter.core.handover import Step
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Note,
     Observation,
     PodView,
-    Policy,
     Pool,
     RelatedObjects,
     SourceView,

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy, Trouble
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, decide
 from splitter.core.split_status import RebalanceState
