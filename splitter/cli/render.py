@@ -25,7 +25,7 @@ from splitter.cli.manifests import Document, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
-from splitter.core.desired import mapping_at
+from splitter.core.desired.manifest import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations import twin_name
 from splitter.core.labels_annotations.label import LabelState, source_label_state

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from splitter.core.model import PodView, Trouble, TwinView
-from splitter.core.nodes import Health, NodeState, NodeTerm, PodRequest, Taint, lasts, may_run_on
+from splitter.core.nodes.facts import Health, NodeState, Taint
+from splitter.core.nodes.fit import NodeTerm, PodRequest, may_run_on
+from splitter.core.nodes.spot_supply import lasts
 from splitter.core.reasons import Reason
 
 _IMAGE = frozenset(

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from splitter.core.names import Key
-from splitter.core.nodes import NodeFacts, NodeState
+from splitter.core.nodes.facts import NodeFacts, NodeState
 
 
 class Enqueue(Protocol):

@@ -28,7 +28,8 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.names import Key
-from splitter.core.nodes import Blocked, PodRequest, count_headroom
+from splitter.core.nodes.fit import PodRequest, count_headroom
+from splitter.core.nodes.spot_supply import Blocked
 from splitter.core.placeable import UNPLACEABLE_AGAIN_S
 from splitter.core.placement import ReservationRules, placeholder_manifest
 from splitter.core.reasons import State

@@ -18,7 +18,8 @@ from math import inf
 
 import orjson
 
-from splitter.core.desired import Manifest, rendered_from
+from splitter.core.desired.manifest import Manifest
+from splitter.core.desired.twin import rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy

@@ -25,7 +25,7 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from splitter.core.desired import Manifest, mapping_at
+from splitter.core.desired.manifest import Manifest, mapping_at
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import Pool, Rendered

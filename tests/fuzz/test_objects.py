@@ -25,7 +25,7 @@ from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Policy, pa
 from splitter.core.labels_annotations.saved import parse_saved
 from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import TemplateSet

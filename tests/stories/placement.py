@@ -24,7 +24,7 @@ from splitter.core.actions import (
     EvictPod,
     PlaceOrdinals,
 )
-from splitter.core.desired import NodePresets
+from splitter.core.desired.scheduling import NodePresets
 from splitter.core.model import (
     Attachment,
     NodeStatus,

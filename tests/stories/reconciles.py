@@ -43,7 +43,7 @@ from splitter.core.actions import (
     ShowReplicas,
     StripOwnershipMark,
 )
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import stuck

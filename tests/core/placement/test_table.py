@@ -19,7 +19,7 @@ from splitter.core.actions import (
     PlaceOrdinals,
     SetBudget,
 )
-from splitter.core.desired import NodePresets
+from splitter.core.desired.scheduling import NodePresets
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
