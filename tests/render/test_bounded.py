@@ -429,9 +429,9 @@ class TestChild:
             from splitter.render import Renderer, TemplateSet
             from splitter.render.bounded import BoundedRenderer
             from splitter.render.limits import Limits
-            from splitter.core.desired import NodePresets
-            from splitter.core.model import (Pool)
-from splitter.core.labels_annotations.policy import Policy
+            from splitter.core.desired.scheduling import NodePresets
+            from splitter.core.labels_annotations.policy import Policy
+            from splitter.core.model import Pool
 
             sets = {{}}
             bounded = BoundedRenderer(Renderer(sets, NodePresets((), ())), Limits(cpu_s=600, time_s=600.0))
