@@ -14,7 +14,7 @@ from splitter.dashboard.history import KEPT, Moment, Series
 from splitter.dashboard.simulator import Simulator
 from splitter.dashboard.timeline import Sort
 from splitter.dashboard.workload_status import asked, move_of, shown
-from splitter.simulate import Change, Trace
+from splitter.simulate.trace import Change, Trace
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WEB = Key(DEPLOYMENT, "shop", "web")

@@ -41,7 +41,6 @@ def rebalance_input(
         # R23. Ready, but not in the status yet: it has a place all the same.
         spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
         - len(ready_since),
-        spot_pending=sum(1 for pod in spot_pods if pod.node_status is NodeStatus.UNBOUND),
         spot_pending_since=min(
             (
                 pod.unschedulable_since

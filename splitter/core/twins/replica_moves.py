@@ -160,13 +160,10 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
-def surge_headroom_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
+def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
-    own_surge = next(
-        (twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0
-    )
-    return surge_headroom(holders, source.replicas, source.max_surge, going=0) + own_surge
+    return surge_headroom(holders, source.replicas, source.max_surge, going=0)
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
