@@ -144,6 +144,16 @@ class PodView:
         """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
         return self.counts and self.ready_since is not None and self.node_status is NodeStatus.SOUND
 
+    def without_node_s(self, now: datetime) -> float | None:
+        """Return for how many seconds the scheduler has found no node for it; None: it waits for none."""
+        since = self.unschedulable_since
+        return seconds_between(since, now) if self.counts and since is not None else None
+
+    def is_stuck(self, now: datetime, grace_s: float) -> bool:
+        """Whether there has been no node for it for longer than the grace."""
+        waited_s = self.without_node_s(now)
+        return waited_s is not None and waited_s > grace_s
+
     @property
     def going(self) -> bool:
         """Whether its node is about to go, or gone."""

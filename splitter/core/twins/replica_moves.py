@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.causes import is_hindered
+from splitter.core.causes import without_a_node
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
 from splitter.core.handover import (
@@ -30,7 +30,6 @@ from splitter.core.model import (
     ReplicaSetView,
     SourceView,
     TwinView,
-    seconds_between,
 )
 from splitter.core.names import STATEFUL_SET
 
@@ -174,14 +173,7 @@ def _pods(observed: Observation) -> tuple[PodView, ...]:
 def _short_of(observed: Observation, grace_s: float) -> int:
     """Count spot replicas that are not there though asked for longer ago than the grace."""
     pods = observed.spot.pods if observed.spot is not None else ()
-    return sum(
-        1
-        for pod in pods
-        if pod.counts
-        and pod.unschedulable_since is not None
-        and not is_hindered(pod)
-        and seconds_between(pod.unschedulable_since, observed.now) > grace_s
-    )
+    return without_a_node(pods, observed.now, grace_s)
 
 
 def _holders(
