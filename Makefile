@@ -219,6 +219,10 @@ pictures: $(READY) ## Write the pictures of the page anew, into docs/assets (nee
 admission: $(READY) ## Write manifests/admission anew, where it is made of splitter's tables
 	for what in annotations placement; do $(BIN)/splitter admission $$what > manifests/admission/$$what.yaml; done
 
+.PHONY: generated
+generated: admission ## Write anew what is made of tables in the code: pages, parts of the CRD, admission policies
+	SPLITTER_REGENERATE=1 $(BIN)/pytest -q tests/test_architecture.py tests/test_reference.py tests/test_rbac_reference.py
+
 .PHONY: format
 format: $(READY) ## Let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -7,16 +7,15 @@ starts, writes or decides.
 from collections import ChainMap
 from functools import partial
 
-from splitter.core.desired import NodePresets
-from splitter.core.model import Policy
-from splitter.core.nodes import (
-    assess,
+from splitter.core.desired.scheduling import NodePresets, ReservationRules
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.nodes.capacity import (
     on_demand_node_selector_terms,
     presets_with,
     spot_node_selector_terms,
     spot_tolerations,
 )
-from splitter.core.placement import ReservationRules
+from splitter.core.nodes.signals import assess
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.core.template_sets import TemplateSet

@@ -22,7 +22,7 @@ import kopf
 
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.errors import SplitterError
-from splitter.core.nodes import Health
+from splitter.core.nodes.facts import Health
 from splitter.core.reasons import Reason, State
 from splitter.kube.access import check_access, check_connection, missing_in, patiently
 from splitter.kube.apply import Writer

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.words import MAX_SOAK_S, nearest, parse_duration, quoted
-from splitter.core.nodes import PRESETS, parse_selector
+from splitter.core.nodes.capacity import PRESETS, parse_selector
 from splitter.core.reasons import Reason
 
 ENVIRONMENT_PREFIX: Final = "SPLITTER_"

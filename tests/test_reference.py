@@ -6,15 +6,19 @@ To write them anew: SPLITTER_REGENERATE=1 pytest tests/test_reference.py
 import re
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 
 import pytest
+import yaml
 
+from splitter.bundled import bundled_path
 from splitter.cli.exits import exits_table
 from splitter.core import labels_annotations as keys
-from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS
-from splitter.core.labels_annotations.policy import parse_policy
-from splitter.core.labels_annotations.reference import ROWS, annotations_table
-from splitter.core.model import Policy
+from splitter.core.labels_annotations import OWN_ANNOTATIONS
+from splitter.core.labels_annotations.policy import ANNOTATIONS, Level, Policy, parse_policy
+from splitter.core.labels_annotations.reference import annotations_table, default_of, policy_schema
+from splitter.core.labels_annotations.reported import values_of
+from splitter.core.labels_annotations.words import Annotation, reported
 from splitter.core.reasons import Reason
 from splitter.report.meanings import MEANINGS, SECTIONS, reasons_tables
 from written import in_step
@@ -42,6 +46,13 @@ class TestThePages:
         text = (REFERENCE / "reasons.md").read_text(encoding="utf-8")
         assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == list(SECTIONS)
 
+    def test_the_crd_describes_the_policy(self) -> None:
+        """A Split's schema has what is reported of the policy, as `kubectl explain` shows it."""
+        text = yaml.safe_dump(policy_schema(), sort_keys=False, width=90)
+        path = bundled_path("manifests/crd.yaml")
+        writer = "splitter.core.labels_annotations.reference"
+        in_step(path, writer, _TESTS, [indent(text.rstrip(), " " * 20)])
+
 
 class TestReasons:
     """What splitter/report/meanings says."""
@@ -68,11 +79,10 @@ class TestReasons:
 
 
 class TestAnnotations:
-    """What splitter/core/labels_annotations/reference.py says."""
+    """What the rows in splitter/core/labels_annotations/policy.py say."""
 
     def test_are_all_there(self) -> None:
-        """Each annotation a user may write has a row, and what is splitter's own is named."""
-        assert sorted(row.annotation for row in ROWS) == sorted(USER_ANNOTATIONS)
+        """What is splitter's own is named too."""
         text = (REFERENCE / "annotations.md").read_text(encoding="utf-8")
         own = (
             *OWN_ANNOTATIONS,
@@ -83,17 +93,35 @@ class TestAnnotations:
         )
         assert [key for key in own if f"`{key}`" not in text] == []
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.annotation)
-    def test_are_read_by_these_forms(self, row: object) -> None:
+    @pytest.mark.parametrize("row", ANNOTATIONS, ids=lambda row: row.key)
+    def test_are_read_by_these_forms(self, row: Annotation) -> None:
         """The parser takes the form's example, and refuses a bad value in the form's words."""
-        assert isinstance(row, type(ROWS[0]))
-        assert parse_policy({row.annotation: row.form.example}, Policy()).problems == ()
-        (problem,) = parse_policy({row.annotation: "no such value"}, Policy()).problems
+        assert parse_policy({row.key: row.form.example}, Policy()).problems == ()
+        (problem,) = parse_policy({row.key: "no such value"}, Policy()).problems
         assert f"it must be {row.form.must_be}." in problem.message
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.annotation)
-    def test_have_their_defaults(self, row: object) -> None:
+    @pytest.mark.parametrize("row", ANNOTATIONS, ids=lambda row: row.key)
+    def test_reach_their_fields_and_the_status(self, row: Annotation) -> None:
+        """A value on the workload or its Namespace is in force, and reported from there under its name."""
+        written = {row.key: row.form.example}
+        levels = {
+            Level.SOURCE: parse_policy(written, Policy()),
+            Level.NAMESPACE: parse_policy({}, Policy(), written),
+        }
+        for level, parsed in levels.items():
+            assert parsed.policy is not None
+            value = getattr(parsed.policy, row.field)
+            assert value == row.form.read(row.form.example)
+            assert dict(parsed.levels)[row.key] is level
+            assert values_of(parsed.policy).get(row.reported_as) == (
+                reported(value) if row.reported_as else None
+            )
+        silent = parse_policy({}, Policy()).policy
+        assert silent is not None
+        assert getattr(silent, row.field) == getattr(Policy(), row.field)
+
+    @pytest.mark.parametrize("row", ANNOTATIONS, ids=lambda row: row.key)
+    def test_have_their_defaults(self, row: Annotation) -> None:
         """Writing the default changes nothing."""
-        assert isinstance(row, type(ROWS[0]))
-        if row.default:
-            assert parse_policy({row.annotation: row.default}, Policy()).policy == Policy()
+        if (match := re.match(r"`([^`]*)`", default_of(row))) is not None:
+            assert parse_policy({row.key: match[1]}, Policy()).policy == Policy()

@@ -9,7 +9,7 @@ from settings_reference import settings_reference
 from splitter.assembly import rules_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
 from splitter.settings import Settings, load_settings

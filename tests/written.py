@@ -1,11 +1,11 @@
-"""Tables in pages for people that code writes: as they would be written now, or the test fails."""
+"""Parts of pages and manifests that code writes: as they would be written now, or the test fails."""
 
 import os
 import re
 from pathlib import Path
 
-_BEGIN = "<!-- written by {}; anew: SPLITTER_REGENERATE=1 pytest {} -->"
-_END = "<!-- end of what is written -->"
+_BEGIN = "written by {}; anew: SPLITTER_REGENERATE=1 pytest {}"
+_END = "end of what is written"
 
 
 def in_step(path: Path, writer: str, tests: str, tables: list[str]) -> None:
@@ -14,10 +14,12 @@ def in_step(path: Path, writer: str, tests: str, tables: list[str]) -> None:
     `writer` is the module that makes them, `tests` what to run to have them written anew.
     """
     text = path.read_text(encoding="utf-8")
-    begin = _BEGIN.format(writer, tests)
-    parts = re.split(f"({re.escape(begin)}\n.*?\n{re.escape(_END)})", text, flags=re.DOTALL)
+    comment = "# {}" if path.suffix == ".yaml" else "<!-- {} -->"
+    begin, end = comment.format(_BEGIN.format(writer, tests)), comment.format(_END)
+    parts = re.split(f"({re.escape(begin)}\n.*?\n *{re.escape(end)})", text, flags=re.DOTALL)
     assert len(parts) == 2 * len(tables) + 1, f"{path.name} must have {len(tables)} tables after {begin}"
-    parts[1::2] = [f"{begin}\n{table}\n{_END}" for table in tables]
+    margins = [" " * (len(table) - len(table.lstrip(" "))) for table in tables]
+    parts[1::2] = [f"{begin}\n{table}\n{margin}{end}" for table, margin in zip(tables, margins, strict=True)]
     if os.environ.get("SPLITTER_REGENERATE"):
         path.write_text("".join(parts), encoding="utf-8")
     assert path.read_text(encoding="utf-8") == "".join(parts)

@@ -19,12 +19,11 @@ from splitter.core.labels_annotations import (
     SPLIT_ENABLED,
     SPLIT_PARKED,
     SPLIT_TWIN,
-    USER_ANNOTATIONS,
     words,
 )
-from splitter.core.labels_annotations.reference import ROWS
+from splitter.core.labels_annotations.policy import ANNOTATIONS, USER_ANNOTATIONS
 
-FORMS: Final[dict[str, words.Form[object]]] = {row.annotation: row.form for row in ROWS}
+FORMS: Final[dict[str, words.Form[object]]] = {row.key: row.form for row in ANNOTATIONS}
 """How each annotation of the user's is written, in the order in which the parser reads them."""
 
 # What Python's str.split() takes for white space, as RE2 writes it.

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from splitter.admission.expressions import Manifest, lines, literal, policy, variables
-from splitter.core.desired import Manifest as Term
-from splitter.core.desired import NodePresets
+from splitter.core.desired.manifest import Manifest as Term
+from splitter.core.desired.scheduling import NodePresets
 from splitter.core.labels_annotations import LABEL_POOL
 from splitter.core.model import Pool
 

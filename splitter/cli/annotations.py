@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import parse_policy
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 
 # True of the controller, not of a verb that has no policy in force.
 _LAST_GOOD = " Until then the last good policy stays in force."

@@ -22,7 +22,7 @@ from splitter.core.errors import SplitterError
 from splitter.core.names import Key
 from splitter.kube.client import ApiError
 from splitter.kube.records import SplitRecord
-from splitter.simulate import Trace, read_trace
+from splitter.simulate.trace import Trace, read_trace
 
 _PORT_MAX = 65_535
 

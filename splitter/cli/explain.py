@@ -24,7 +24,7 @@ from splitter.cli.target import Target
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.names import Key
-from splitter.core.placement import spoken
+from splitter.core.placement.members import spoken
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.core.start_times import gap_note, quantile

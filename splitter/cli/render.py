@@ -25,13 +25,13 @@ from splitter.cli.manifests import Document, read_documents
 from splitter.cli.render_cluster import describe_comparisons as diff_of
 from splitter.cli.render_cluster import differences, twins_of
 from splitter.cli.template_sets import TemplatesOption, check, read_templates
-from splitter.core.desired import mapping_at
+from splitter.core.desired.manifest import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.labels_annotations import twin_name
 from splitter.core.labels_annotations.label import LabelState, source_label_state
-from splitter.core.labels_annotations.policy import defaults_for
+from splitter.core.labels_annotations.policy import Policy, defaults_for
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Policy, Pool, Rendered
+from splitter.core.model import Mode, Pool, Rendered
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET
 from splitter.core.template_sets import TemplateSet
 from splitter.render.bounded import BoundedRenderer

@@ -20,15 +20,9 @@ from splitter.cli.template_sets import check, read_templates
 from splitter.core.division import base_replicas
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_TEMPLATE
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import (
-    Mode,
-    Note,
-    Observation,
-    Policy,
-    Pool,
-    Rendered,
-)
+from splitter.core.model import Mode, Note, Observation, Pool, Rendered
 from splitter.core.planner import policy_in_force
 from splitter.kube.client import Client, Json
 from splitter.kube.comparison import Comparison, compare

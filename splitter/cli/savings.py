@@ -19,7 +19,9 @@ from splitter.cli.exits import Exit
 from splitter.cli.splits import read_splits
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.words import parse_duration
-from splitter.core.nodes import NodeState, assess, presets_with
+from splitter.core.nodes.capacity import presets_with
+from splitter.core.nodes.facts import NodeState
+from splitter.core.nodes.signals import assess
 from splitter.core.savings import Prices, pool_price
 from splitter.kube.client import ApiError, Client
 from splitter.kube.parse.nodes import node_facts

@@ -16,19 +16,14 @@ import typer
 
 from splitter.cli.annotations import Named, describe_fault, policy_of, read_annotations, read_named
 from splitter.cli.exits import Exit
-from splitter.core.model import Policy
-from splitter.simulate import (
-    Assumptions,
-    Rebalancing,
-    SimulationResult,
-    Trace,
-    as_json,
-    compared,
-    parse_outage,
-    read_trace,
-    svg,
-)
-from splitter.simulate import simulate as replay
+from splitter.core.labels_annotations.policy import Policy
+from splitter.simulate.contenders import Rebalancing
+from splitter.simulate.outage import parse_outage
+from splitter.simulate.picture import svg
+from splitter.simulate.replay import Assumptions, SimulationResult
+from splitter.simulate.replay import simulate as replay
+from splitter.simulate.summary import as_json, compared
+from splitter.simulate.trace import Trace, read_trace
 
 _LONG = 5_000  # changes of nodes to play: more take seconds
 

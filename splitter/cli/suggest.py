@@ -63,7 +63,7 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
     from splitter.assembly import cache_of, rules_of
     from splitter.kube.asks import enqueue_nothing
     from splitter.kube.survey import survey
-    from splitter.simulate import Estimator
+    from splitter.simulate.estimate import Estimator
 
     async with cluster.connected() as (client, settings):
         cache, rules = cache_of(settings, enqueue_nothing), rules_of(settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from splitter.cli.manifests import Document, read_documents
-from splitter.core.desired import mapping_at
+from splitter.core.desired.manifest import mapping_at
 from splitter.core.labels_annotations import LABEL_TEMPLATE_SET
 from splitter.core.template_sets import SUFFIX, TemplateSet, from_config_map
 from splitter.render.bounded import BoundedRenderer

@@ -4,16 +4,20 @@
 controller, our own view of the nodes); each returns a `Trouble`, or None when nothing but nodes is
 missing. Missing nodes are what rebalancing is for; all else is the application's problem or its
 namespace's, and `rebalance.inputs` keeps it out of the counts that move replicas (docs/adr/0013). `troubles`
-makes the sentences. Never reads a cluster; a detail names no pod and no time that changes from try to try.
+makes the sentences; `without_a_node` counts the replicas that want nothing but a node. Never reads a cluster;
+a detail names no pod and no time that changes from try to try.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from splitter.core.model import PodView, Trouble, TwinView
-from splitter.core.nodes import Health, NodeState, NodeTerm, PodRequest, Taint, lasts, may_run_on
+from splitter.core.nodes.facts import Health, NodeState, Taint
+from splitter.core.nodes.fit import NodeTerm, PodRequest, may_run_on
+from splitter.core.nodes.spot_supply import lasts
 from splitter.core.reasons import Reason
 
 _IMAGE = frozenset(
@@ -228,6 +232,17 @@ _INCURABLE = frozenset({Reason.VOLUME_UNAVAILABLE, Reason.SCHEDULING_GATED})
 def is_hindered(pod: PodView) -> bool:
     """Whether a pod waits for something of its own, that no node anywhere would give it (R9)."""
     return pod.counts and pod.node is None and pod.trouble is not None and pod.trouble.reason in _INCURABLE
+
+
+def without_a_node(pods: Iterable[PodView], now: datetime, grace_s: float) -> int:
+    """Count the pods that no node has had room for within the grace, and that another node would help."""
+    return sum(pod.is_stuck(now, grace_s) and not is_hindered(pod) for pod in pods)
+
+
+def next_stuck_s(pods: Iterable[PodView], now: datetime, grace_s: float) -> float | None:
+    """Return the seconds until a pod has been without a node for longer than the grace; None: none waits."""
+    waited = (pod.without_node_s(now) for pod in pods)
+    return min((grace_s - one + 1.0 for one in waited if one is not None and one <= grace_s), default=None)
 
 
 def hindered(twin: TwinView) -> int:

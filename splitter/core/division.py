@@ -6,7 +6,7 @@ nodes, losses or time: what spot loses is `rebalance`'s subject. It must stay mo
 replica never lowers a twin), or scaling up would delete pods.
 """
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 
 
 def base_replicas(n: int, policy: Policy) -> int:

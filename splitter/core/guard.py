@@ -14,7 +14,7 @@ from zlib import crc32
 import orjson
 
 from splitter.core.actions import SetBudget
-from splitter.core.desired import pod_labels
+from splitter.core.desired.twin import pod_labels
 from splitter.core.evictions import BudgetView, Evictions
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import guard_name

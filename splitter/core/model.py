@@ -1,12 +1,11 @@
-"""The observed state and the policy, as frozen data. Instants are aware UTC; counts are replicas."""
+"""The observed state, as frozen data. Instants are aware UTC; counts are replicas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Literal
 
-from splitter.core.evictions import BudgetView, Evictions
+from splitter.core.evictions import BudgetView
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
@@ -44,29 +43,6 @@ class RolloutOrder(StrEnum):
 
     ON_DEMAND_FIRST = "on-demand-first"
     SPOT_FIRST = "spot-first"
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What a source's annotations ask for, parsed and valid (docs/reference/annotations.md)."""
-
-    on_demand_base: int | Literal["majority"] = 0
-    spot_percent: int = 100
-    on_demand_max: int | None = None
-    spot_max: int | None = None
-    spot_affinity: SpotAffinity = SpotAffinity.REQUIRED
-    grace_s: float = 180.0
-    soak_s: float = 600.0
-    freeze: bool = False
-    dry_run: bool = False
-    template_set: str = "default"
-    rollout_order: RolloutOrder = RolloutOrder.ON_DEMAND_FIRST
-    evictions: Evictions = Evictions.ONE_AT_A_TIME
-    rank: int = 500
-    restarted_at: str | None = None
-    rollout_at: str | None = None
-    mode: Mode | None = None  # None: nobody has said; `core.mode` decides
-    disposable_volumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +143,16 @@ class PodView:
     def available(self) -> bool:
         """Ready, not terminating, on a node that exists, is Ready and is not doomed."""
         return self.counts and self.ready_since is not None and self.node_status is NodeStatus.SOUND
+
+    def without_node_s(self, now: datetime) -> float | None:
+        """Return for how many seconds the scheduler has found no node for it; None: it waits for none."""
+        since = self.unschedulable_since
+        return seconds_between(since, now) if self.counts and since is not None else None
+
+    def is_stuck(self, now: datetime, grace_s: float) -> bool:
+        """Whether there has been no node for it for longer than the grace."""
+        waited_s = self.without_node_s(now)
+        return waited_s is not None and waited_s > grace_s
 
     @property
     def going(self) -> bool:

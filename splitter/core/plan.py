@@ -20,9 +20,9 @@ from splitter.core.actions import (
 )
 from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.handover import Step
-from splitter.core.labels_annotations.policy import Level
+from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
-from splitter.core.model import Note, Observation, Policy, Pool, Rendered, SourceView
+from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.reasons import Reason, State
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import RebalanceState, SplitStatus, StartTimes

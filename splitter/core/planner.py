@@ -22,22 +22,18 @@ from splitter.core.labels_annotations import (
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     STATE_FORMAT,
-    USER_ANNOTATIONS,
     has_names,
 )
 from splitter.core.labels_annotations.label import format_of, source_label_state
-from splitter.core.labels_annotations.policy import Level, defaults_for, parse_policy
-from splitter.core.limits import too_large
-from splitter.core.model import (
-    Attachment,
-    Note,
-    Observation,
+from splitter.core.labels_annotations.policy import (
+    USER_ANNOTATIONS,
+    Level,
     Policy,
-    Pool,
-    Rendered,
-    SourceView,
-    seconds_between,
+    defaults_for,
+    parse_policy,
 )
+from splitter.core.limits import too_large
+from splitter.core.model import Attachment, Note, Observation, Pool, Rendered, SourceView, seconds_between
 from splitter.core.placement import table as placement_table
 from splitter.core.plan import Plan, PlanInput, PolicyInForce, Rules, as_written, held_as_it_is, in_part
 from splitter.core.reasons import Reason, State

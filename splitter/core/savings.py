@@ -7,7 +7,7 @@ only shares are told. With prices per vCPU and GiB, what pods request is what th
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from splitter.core.nodes import NodeState
+from splitter.core.nodes.facts import NodeState
 from splitter.core.split_status.usage import Amount, Amounts, Use
 
 ASSUMED_SPOT_PRICE = 0.3

@@ -16,9 +16,9 @@ from splitter.core.labels_annotations import (
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_SOAK,
 )
-from splitter.core.labels_annotations.policy import Level
+from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.labels_annotations.words import MAX_SOAK_S
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, seconds_between
+from splitter.core.model import NodeStatus, Note, Observation, PodView, seconds_between
 from splitter.core.nodes.signals import SHORTEST_NOTICE_S
 from splitter.core.reasons import Reason
 from splitter.core.split_status.starts import (

@@ -23,9 +23,9 @@ from splitter.core.labels_annotations import (
     SPLIT_ENABLED,
     name_problem,
 )
-from splitter.core.labels_annotations.policy import defaults_for, parse_policy
+from splitter.core.labels_annotations.policy import Policy, defaults_for, parse_policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, Policy, SourceView
+from splitter.core.model import Mode, NodeStatus, Note, Observation, PodView, SourceView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules

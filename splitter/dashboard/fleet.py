@@ -10,7 +10,7 @@ from datetime import datetime
 from heapq import nlargest
 
 from splitter.core.names import Key
-from splitter.core.nodes import Health, NodeState
+from splitter.core.nodes.facts import Health, NodeState
 from splitter.core.reasons import State
 from splitter.core.savings import Saving
 from splitter.core.split_status import PastDecision, SplitStatus

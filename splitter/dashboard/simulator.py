@@ -14,24 +14,19 @@ from markupsafe import Markup
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.labels_annotations.words import parse_duration
-from splitter.core.model import Policy
 from splitter.core.rebalance import Tuning
 from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.core.split_status import SplitStatus
-from splitter.simulate import (
-    Assumptions,
-    Rebalancing,
-    SimulationResult,
-    Trace,
-    outage_trace,
-    simulate,
-    spot_share,
-    svg,
-)
+from splitter.simulate.contenders import Rebalancing
+from splitter.simulate.measures import spot_share
+from splitter.simulate.outage import outage_trace
+from splitter.simulate.picture import svg
+from splitter.simulate.replay import Assumptions, SimulationResult, simulate
 from splitter.simulate.summary import available
+from splitter.simulate.trace import Trace
 
 REPLICAS_MAX, DAYS_MAX, CHANGES_MAX = 200, 31, 5_000
 _DAY_S = 86_400

@@ -9,7 +9,7 @@ from enum import StrEnum, unique
 
 from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.core.nodes import Health
+from splitter.core.nodes.facts import Health
 from splitter.dashboard.fleet import pool_of, zone_of
 from splitter.dashboard.model import Model
 from splitter.kube.records import NodeRecord, PodRecord, SplitRecord

@@ -6,8 +6,6 @@ run` that is judged, `watching` sees what it writes, `screen` shows it, and `pro
 cluster of the user's.
 """
 
-from __future__ import annotations
-
 from splitter.demo.journey import run_demo
 from splitter.demo.options import DemoOptions
 

@@ -4,19 +4,15 @@
 settings that the demo prints. Its output goes to a log file of its own. It dies with us, however we die.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from splitter.sandbox.processes import Nursery
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from types import TracebackType
 
 # It may be in the middle of a write; a crash is harmless too, so nobody waits longer for it.
 _POLITE_S = 2.0

@@ -5,14 +5,15 @@ back, give one back, give all back. Each step records when it began and ended; a
 them from the recorded pods. A step that does not settle in time ends the journey, and is a broken promise.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from splitter.demo.money import has_saved, would_save
+from splitter.demo.options import DemoOptions
 from splitter.demo.promises import Expected, Judged, Step, judge
 from splitter.demo.recording import Recording, draw
 from splitter.demo.restored import Portrait, differences, traces, uncollected
@@ -20,13 +21,6 @@ from splitter.demo.screen import Screen, requests_line
 from splitter.demo.stage import NAMESPACE, Stage
 from splitter.demo.workload import NEW_IMAGE
 from splitter.sandbox import Instant, Notice, SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from rich.console import Console
-
-    from splitter.demo.options import DemoOptions
 
 # Several times what the steps take on 2 busy cores; a step that needs longer hangs.
 _STEP_S = 180.0

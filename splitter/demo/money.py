@@ -3,20 +3,15 @@
 Pure: numbers and the Splits of the API in, text out.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
 
 from splitter.core.division import base_replicas
-from splitter.core.labels_annotations.policy import parse_policy
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.savings import ASSUMED_SPOT_PRICE, Saving, together
 from splitter.core.split_status import SplitStatus
 from splitter.core.split_status.usage import Amount, Use
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from datetime import datetime
 
 _ASSUMED = f"a replica on spot taken to cost {ASSUMED_SPOT_PRICE:g} of one on on-demand"
 

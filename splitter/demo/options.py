@@ -4,13 +4,8 @@
 the demo would take an hour; nothing else about splitter is different from production.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 # Pods of the sandbox take 2 to 4 s to become ready; with a second for splitter and the scheduler, a shorter
 # notice than this is over before replacements can serve.

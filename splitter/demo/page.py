@@ -1,18 +1,14 @@
 """The page of `splitter dashboard` while the demo runs: a process of its own, as a user would start it."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from splitter.sandbox.processes import Nursery
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
 
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:[0-9]+/\S+")
 _START_S = 30.0

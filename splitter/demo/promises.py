@@ -5,19 +5,12 @@ Pure, and independent of splitter's words: pods are counted by `sandbox.timeline
 those seen on the twins. Source of the promises: H4 (make before break) and R32, H55 (bounded surge).
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from splitter.sandbox import Between
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from splitter.demo.workload import Workload
-    from splitter.sandbox import Instant, Timeline
-    from splitter.sandbox.asked import Asked
+from splitter.demo.workload import Workload
+from splitter.sandbox import Between, Instant, Timeline
+from splitter.sandbox.asked import Asked
 
 
 @dataclass(frozen=True, slots=True)

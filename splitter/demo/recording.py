@@ -5,13 +5,9 @@ said, and the table. `draw` shows these frames in turn, by CSS alone, so it move
 Where nothing moves, and for people who prefer that, the last frame is shown: the verdict.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 from xml.sax.saxutils import escape
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 FRAME_S = 4.0
 _COLUMNS, _MOST_ROWS = 80, 36

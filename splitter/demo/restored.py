@@ -5,16 +5,12 @@ looks for what splitter may have left elsewhere. Pure. What the user changed mea
 is applied to the first portrait by the demo, so it belongs to what is expected.
 """
 
-from __future__ import annotations
-
 import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splitter.core.labels_annotations import OWN_ANNOTATIONS, PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 JsonObject = dict[str, Any]
 
@@ -33,7 +29,7 @@ class Portrait:
     annotations: JsonObject
 
     @classmethod
-    def of(cls, raw: JsonObject) -> Portrait:
+    def of(cls, raw: JsonObject) -> "Portrait":
         """Return the portrait of a raw Deployment."""
         metadata = raw["metadata"]
         annotations = {
@@ -44,11 +40,11 @@ class Portrait:
         spec, labels = copy.deepcopy(raw["spec"]), dict(metadata.get("labels", {}))
         return cls(metadata["name"], spec, labels, annotations)
 
-    def scaled(self, replicas: int) -> Portrait:
+    def scaled(self, replicas: int) -> "Portrait":
         """Return what is expected after `kubectl scale`."""
         return Portrait(self.name, {**self.spec, "replicas": replicas}, self.labels, self.annotations)
 
-    def with_image(self, image: str) -> Portrait:
+    def with_image(self, image: str) -> "Portrait":
         """Return what is expected after `kubectl set image` of the first container."""
         spec = copy.deepcopy(self.spec)
         spec["template"]["spec"]["containers"][0]["image"] = image

@@ -5,12 +5,12 @@ and is drawn anew while it changes; elsewhere everything is plain lines of 80 co
 control characters, and the table is printed at the end of each step.
 """
 
-from __future__ import annotations
-
 import textwrap
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,12 +18,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
-
-    from splitter.demo.promises import Judged
-    from splitter.demo.recording import Recording
+from splitter.demo.promises import Judged
+from splitter.demo.recording import Recording
 
 Row = tuple[str, ...]
 

@@ -4,12 +4,13 @@
 manifests, and looks with watches of its own. It knows nothing of the order of the steps.
 """
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import yaml
 
@@ -17,25 +18,17 @@ from splitter.bundled import bundled_path
 from splitter.core.reasons import State
 from splitter.core.split_status import SplitStatus
 from splitter.demo.controller import Controller
+from splitter.demo.options import DemoOptions
 from splitter.demo.page import Page
 from splitter.demo.restored import Portrait
-from splitter.demo.screen import requests_line
+from splitter.demo.screen import Row, Screen, requests_line
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.demo.workload import Workload, on_real_nodes, policy_of, read_workload
-from splitter.sandbox import Sandbox, SandboxError
+from splitter.sandbox import Instant, Recorder, Sandbox, SandboxError, Timeline
 from splitter.sandbox.asked import Asked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import TracebackType
-
-    from splitter.demo.options import DemoOptions
-    from splitter.demo.screen import Row, Screen
-    from splitter.sandbox import Instant, Recorder, Timeline
-    from splitter.sandbox.fleet import Fleet
-    from splitter.sandbox.real.fleet import RealFleet
-    from splitter.sandbox.real.traffic import Traffic
+from splitter.sandbox.fleet import Fleet
+from splitter.sandbox.real.fleet import RealFleet
+from splitter.sandbox.real.traffic import Traffic
 
 JsonObject = dict[str, Any]
 

@@ -4,19 +4,14 @@
 Splits and the Events, through the sandbox's own follower. It only reads.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
 
 from splitter.demo.promises import ReplicasWritten
+from splitter.sandbox import Api, Instant
 from splitter.sandbox.following import Follower
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-
-    from splitter.sandbox import Api, Instant
 
 JsonObject = dict[str, Any]
 

@@ -5,18 +5,14 @@ bounds. Pure. The arithmetic is Kubernetes' own, written down here once more on 
 borrow the ruler of the accused.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splitter.sandbox.real.images import WEB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 JsonObject = dict[str, Any]
 

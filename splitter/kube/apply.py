@@ -16,41 +16,7 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import assert_never
 
-from splitter.core.actions import (
-    Action,
-    AdoptPods,
-    ApplyTwin,
-    CreatePlaceholder,
-    DeletePlaceholder,
-    DeleteReplicaSet,
-    DeleteSplit,
-    DeleteTwin,
-    DeleteUnboundPod,
-    DeleteVanishedPod,
-    EnsureSplit,
-    EvictPod,
-    HolderKind,
-    KeepRevision,
-    LabelPod,
-    OrphanPods,
-    Park,
-    PauseTwin,
-    PlacementAction,
-    PlaceOrdinals,
-    Reattach,
-    ReleaseSource,
-    RestoreTemplate,
-    RetryPods,
-    SaveReplicas,
-    Scale,
-    SetBudget,
-    SetDeletionCost,
-    SetOwnershipMark,
-    SetPaused,
-    ShowReplicas,
-    StripOwnershipMark,
-    must_not_wait,
-)
+from splitter.core import actions as do
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_POOL, LABEL_SPLIT, split_name
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
 from splitter.core.names import STATEFUL_SET, Key
@@ -94,7 +60,7 @@ class Writer:
         self._unanswered: set[str] = set()  # UIDs of holders of which nobody knows if the last scale was done
 
     async def apply(
-        self, observed: Observation, actions: tuple[Action, ...], written: list[Action] | None = None
+        self, observed: Observation, actions: tuple[do.Action, ...], written: list[do.Action] | None = None
     ) -> None:
         """Do the actions in order, and add each to `written` once it is answered.
 
@@ -107,14 +73,18 @@ class Writer:
         if source is None:
             return
         match actions:
-            case (SetBudget(raised=True) as guard, *others):
+            case (do.SetBudget(raised=True) as guard, *others):
                 rest = partial(self._apply, observed, source, answered, others)
                 await beside(self._do(guard, observed, source), rest)
             case _:
                 await self._apply(observed, source, answered, actions)
 
     async def _apply(
-        self, observed: Observation, source: SourceView, answered: list[Action], actions: Sequence[Action]
+        self,
+        observed: Observation,
+        source: SourceView,
+        answered: list[do.Action],
+        actions: Sequence[do.Action],
     ) -> None:
         for on_pods, batch in groupby(enumerate(actions), key=lambda one: _is_on_pod(one[1])):
             if on_pods:  # they do not depend on each other, and a node may hold a hundred
@@ -127,7 +97,7 @@ class Writer:
                 try:
                     await self._do(action, observed, source)
                 except ApiError:
-                    for other in filter(must_not_wait, actions[place + 1 :]):
+                    for other in filter(do.must_not_wait, actions[place + 1 :]):
                         with suppress(ApiError):
                             await self._do(other, observed, source)
                             answered.append(other)
@@ -166,58 +136,62 @@ class Writer:
         await self._client.send("PATCH", paths.events(namespace).of(name), series, patch="merge")
 
     async def _do(  # noqa: C901, PLR0912 - one line for each kind of object
-        self, action: Action, observed: Observation, source: SourceView
+        self, action: do.Action, observed: Observation, source: SourceView
     ) -> None:
         match action:
-            case EnsureSplit():
+            case do.EnsureSplit():
                 await self._ensure_split(source, takes_over=action.takes_over)
-            case DeleteSplit():
+            case do.DeleteSplit():
                 async with self._placement_writer.published(source, None):
                     if observed.split is not None:
                         await self._delete(paths.split(source.key), observed.split.uid)
                         self._cache.splits.forget(observed.split.uid)
-            case SetOwnershipMark() | SetPaused() | SaveReplicas() | ReleaseSource():
+            case do.SetOwnershipMark() | do.SetPaused() | do.SaveReplicas() | do.ReleaseSource():
                 await self._do_with_source(source, action)
-            case Scale():
+            case do.Scale():
                 await self._scale(observed, source, action)
-            case ShowReplicas():
+            case do.ShowReplicas():
                 shown: Json = {"spec": {"replicas": action.replicas}}
                 path = paths.split(source.key)
                 answer = await self._client.send("PATCH", path, shown, patch="merge", query=_OURS)
                 self._cache.splits.upsert(answer)
-            case ApplyTwin() | RestoreTemplate() | DeleteTwin():
+            case do.ApplyTwin() | do.RestoreTemplate() | do.DeleteTwin():
                 await self._do_with_twin(source.key, action)
-            case PauseTwin() | LabelPod() | KeepRevision() | OrphanPods() | AdoptPods():
+            case do.PauseTwin() | do.LabelPod() | do.KeepRevision() | do.OrphanPods() | do.AdoptPods():
                 await adopt(self._client, self._cache, observed, source, action)
-            case Park() | Reattach() | StripOwnershipMark() | RetryPods() | DeleteReplicaSet():
+            case do.Park() | do.Reattach() | do.StripOwnershipMark() | do.RetryPods() | do.DeleteReplicaSet():
                 await self._do_with_replica_set(paths.replica_sets(source.key.namespace), action, source)
-            case SetBudget():
+            case do.SetBudget():
                 await self._cache.budgets.write(self._client, observed, source, action)
-            case SetDeletionCost():
+            case do.SetDeletionCost():
                 await self._set_cost(source.key.namespace, action)
-            case DeleteVanishedPod():
+            case do.DeleteVanishedPod():
                 await self._delete_vanished(source.key.namespace, action)
             case (
-                PlaceOrdinals() | EvictPod() | DeleteUnboundPod() | CreatePlaceholder() | DeletePlaceholder()
+                do.PlaceOrdinals()
+                | do.EvictPod()
+                | do.DeleteUnboundPod()
+                | do.CreatePlaceholder()
+                | do.DeletePlaceholder()
             ):
                 await self._place(observed, source, action)
             case _:
                 assert_never(action)
 
-    async def _place(self, observed: Observation, source: SourceView, action: PlacementAction) -> None:
+    async def _place(self, observed: Observation, source: SourceView, action: do.PlacementAction) -> None:
         """Do what placement mode does; raises ApiError 429 when a budget refuses an eviction."""
         namespace = source.key.namespace
         match action:
-            case PlaceOrdinals():
+            case do.PlaceOrdinals():
                 await self._placement_writer.place(source, observed.split, action.ordinals)
-            case EvictPod():
+            case do.EvictPod():
                 path = paths.pods(namespace).of(action.pod, "eviction")
                 await self._client.send("POST", path, eviction(namespace, action))
                 self._cache.evicted(action.uid)
-            case DeleteUnboundPod() | DeletePlaceholder():
+            case do.DeleteUnboundPod() | do.DeletePlaceholder():
                 await self._delete(paths.pods(namespace).of(action.pod), action.uid)
                 self._cache.pods.forget(action.uid)
-            case CreatePlaceholder():
+            case do.CreatePlaceholder():
                 if observed.split is not None:
                     made = placeholder(source, observed.split.uid, action)
                     answer = await self._client.send("POST", paths.pods(namespace), made, query=_OURS)
@@ -226,45 +200,49 @@ class Writer:
                 assert_never(action)
 
     async def _do_with_source(
-        self, source: SourceView, action: SetOwnershipMark | SetPaused | SaveReplicas | ReleaseSource
+        self,
+        source: SourceView,
+        action: do.SetOwnershipMark | do.SetPaused | do.SaveReplicas | do.ReleaseSource,
     ) -> None:
         match action:
-            case SetOwnershipMark():
+            case do.SetOwnershipMark():
                 body: Json = {"metadata": {"annotations": {ANNOTATION_TAKEN_OVER: action.value}}}
-            case SetPaused():
+            case do.SetPaused():
                 paused = {"paused": True if action.paused else None}
                 body = {"metadata": {"resourceVersion": action.resource_version}, "spec": paused}
-            case SaveReplicas():
+            case do.SaveReplicas():
                 body = saved_replicas(action)
-            case ReleaseSource():
+            case do.ReleaseSource():
                 body = released(await self._client.get(paths.workload(source.key)))
         await self._send_to_source(source, body)
 
-    async def _do_with_twin(self, key: Key, action: ApplyTwin | RestoreTemplate | DeleteTwin) -> None:
+    async def _do_with_twin(
+        self, key: Key, action: do.ApplyTwin | do.RestoreTemplate | do.DeleteTwin
+    ) -> None:
         match action:
-            case ApplyTwin():
+            case do.ApplyTwin():
                 await self._apply_twin(key, action)
-            case RestoreTemplate():
+            case do.RestoreTemplate():
                 await self._restore_template(key, action)
-            case DeleteTwin():
+            case do.DeleteTwin():
                 await self._delete(paths.workload(key, action.name), action.uid)
                 self._cache.twins.forget(action.uid)
 
     async def _do_with_replica_set(
         self,
         replica_sets: ResourcePath,
-        action: Park | Reattach | StripOwnershipMark | RetryPods | DeleteReplicaSet,
+        action: do.Park | do.Reattach | do.StripOwnershipMark | do.RetryPods | do.DeleteReplicaSet,
         source: SourceView,
     ) -> None:
         match action:
-            case Park():
+            case do.Park():
                 body = parking(action, source)
                 await self._patch_replica_set(replica_sets.of(action.name), body, "strategic")
-            case Reattach():
+            case do.Reattach():
                 await self._patch_replica_set(replica_sets.of(action.name), reattaching(action), "merge")
-            case StripOwnershipMark() | RetryPods():
+            case do.StripOwnershipMark() | do.RetryPods():
                 await self._patch_replica_set(replica_sets.of(action.name), annotating(action), "merge")
-            case DeleteReplicaSet():
+            case do.DeleteReplicaSet():
                 await self._delete(replica_sets.of(action.name), action.uid, action.resource_version)
                 self._cache.replica_sets.forget(action.uid)
 
@@ -285,7 +263,7 @@ class Writer:
         answer = await self._client.send("PATCH", path, body, patch=patch, query=_OURS)
         self._cache.replica_sets.upsert(answer)
 
-    async def _apply_twin(self, key: Key, action: ApplyTwin) -> None:
+    async def _apply_twin(self, key: Key, action: do.ApplyTwin) -> None:
         body = twin(action)
         path = paths.workload(key, body["metadata"]["name"])
         if action.resource_version is None:
@@ -293,7 +271,7 @@ class Writer:
         answer = await self._client.send("PATCH", path, body, patch="apply", query=_FORCED)
         self._cache.twin_applied(answer)
 
-    async def _restore_template(self, key: Key, action: RestoreTemplate) -> None:
+    async def _restore_template(self, key: Key, action: do.RestoreTemplate) -> None:
         """Replace the whole template: a patch would leave what the bad one added."""
         path = paths.workload(key, action.twin)
         if key.kind == STATEFUL_SET:
@@ -325,19 +303,19 @@ class Writer:
         message = f"{existing['kind']} {name} exists already; if it is not splitter's, rename or delete it"
         raise ApiError(HTTPStatus.CONFLICT, "AlreadyExists", message)
 
-    async def _scale(self, observed: Observation, source: SourceView, action: Scale) -> None:
+    async def _scale(self, observed: Observation, source: SourceView, action: do.Scale) -> None:
         """Scale that very holder: one that was made again under its name is another one."""
-        if action.kind is HolderKind.STATEFUL_SET and action.name == source.key.name:
+        if action.kind is do.HolderKind.STATEFUL_SET and action.name == source.key.name:
             await self._send_to_source(source, scaled_source(action, source.replicas))
             return
-        holders = observed.replica_sets if action.kind is HolderKind.REPLICA_SET else observed.twins
+        holders = observed.replica_sets if action.kind is do.HolderKind.REPLICA_SET else observed.twins
         holder = next(holder for holder in holders if holder.name == action.name)
         metadata: Json = {"uid": holder.uid}
         if action.resource_version is not None or holder.uid in self._unanswered:
             metadata["resourceVersion"] = action.resource_version or holder.resource_version
         body: Json = {"metadata": metadata, "spec": {"replicas": action.replicas}}
         try:
-            if action.kind is HolderKind.REPLICA_SET:
+            if action.kind is do.HolderKind.REPLICA_SET:
                 where = paths.replica_sets(source.key.namespace)
                 await self._patch_replica_set(where.of(action.name), body, "merge")
             else:
@@ -350,12 +328,12 @@ class Writer:
             raise
         self._unanswered.discard(holder.uid)
 
-    async def _set_cost(self, namespace: str, action: SetDeletionCost) -> None:
+    async def _set_cost(self, namespace: str, action: do.SetDeletionCost) -> None:
         annotations = {DELETION_COST: action.cost, COST_BEFORE: action.remember}
         body = {"metadata": {"uid": action.uid, "annotations": annotations}}
         await patch_pod(self._client, self._cache, paths.pods(namespace).of(action.pod), body)
 
-    async def _delete_vanished(self, namespace: str, action: DeleteVanishedPod) -> None:
+    async def _delete_vanished(self, namespace: str, action: do.DeleteVanishedPod) -> None:
         """Delete the pod only when a live look-up says that its node is really not there.
 
         By force only when no node has that name: a successor's kubelet may be the old one, registered anew.
@@ -395,5 +373,5 @@ class Writer:
                 raise
 
 
-def _is_on_pod(action: Action) -> bool:
-    return isinstance(action, SetDeletionCost | DeleteVanishedPod | LabelPod)
+def _is_on_pod(action: do.Action) -> bool:
+    return isinstance(action, do.SetDeletionCost | do.DeleteVanishedPod | do.LabelPod)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from splitter.core.names import Key
-from splitter.core.nodes import NodeFacts, NodeState
+from splitter.core.nodes.facts import NodeFacts, NodeState
 
 
 class Enqueue(Protocol):
@@ -20,7 +20,7 @@ def enqueue_nothing(key: Key, *, urgent: bool) -> None:
 
 
 class Assess(Protocol):
-    """Says what a node is and what becomes of its pods (`core.nodes.assess`, with the settings' presets)."""
+    """Says what a node is and what becomes of its pods (`signals.assess`, and the settings' presets)."""
 
     def __call__(self, facts: NodeFacts, /, *, now: datetime | None = None) -> NodeState:
         """Return its state; without `now`, Events never grow stale."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from splitter.core.labels_annotations import short_name
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.nodes import Health
+from splitter.core.nodes.facts import Health
 from splitter.kube import parse
 from splitter.kube.asks import Assess
 from splitter.kube.client import Client

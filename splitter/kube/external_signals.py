@@ -15,19 +15,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from splitter.core.nodes import (
-    HINT_EVENTS,
+from splitter.core.nodes.facts import NodeEvent, NodeState
+from splitter.core.nodes.fit import PodRequest
+from splitter.core.nodes.signals import HINT_EVENTS, NOTICE_EVENTS, TERMINATION_ANNOTATION, stale_at
+from splitter.core.nodes.spot_supply import (
     INSUFFICIENT_CAPACITY,
-    NOTICE_EVENTS,
-    TERMINATION_ANNOTATION,
     AutoscalerStatus,
     Blocked,
     Claim,
-    NodeEvent,
-    NodeState,
-    PodRequest,
     spot_blocked,
-    stale_at,
 )
 from splitter.kube import parse
 from splitter.kube.client import Client

@@ -12,6 +12,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from splitter.core.causes import of_nodes
+from splitter.core.desired.scheduling import ReservationRules
 from splitter.core.labels_annotations import split_name
 from splitter.core.limits import too_large
 from splitter.core.model import (
@@ -28,9 +29,10 @@ from splitter.core.model import (
     seconds_between,
 )
 from splitter.core.names import Key
-from splitter.core.nodes import Blocked, PodRequest, count_headroom
+from splitter.core.nodes.fit import PodRequest, count_headroom
+from splitter.core.nodes.spot_supply import Blocked
 from splitter.core.placeable import UNPLACEABLE_AGAIN_S
-from splitter.core.placement import ReservationRules, placeholder_manifest
+from splitter.core.placement.reservations import placeholder_manifest
 from splitter.core.reasons import State
 from splitter.core.stateful import StatefulView
 from splitter.kube import parse

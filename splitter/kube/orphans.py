@@ -12,7 +12,7 @@ import orjson
 from splitter.core.labels_annotations import kept_name, short_name
 from splitter.core.model import SourceView
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.nodes import MatchExpression
+from splitter.core.nodes.fit import MatchExpression
 from splitter.kube.cache import Cache
 from splitter.kube.records import PodRecord, TwinRecord
 

@@ -21,7 +21,8 @@ from splitter.core.actions import (
     Scale,
     StripOwnershipMark,
 )
-from splitter.core.desired import pod_labels, withdrawn
+from splitter.core.desired.compare import withdrawn
+from splitter.core.desired.twin import pod_labels
 from splitter.core.labels_annotations import (
     ANNOTATION_HELD_FOR,
     ANNOTATION_MODE,

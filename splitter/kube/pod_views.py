@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from splitter.core.model import NodeStatus, PodView
-from splitter.core.nodes import Health, NodeState, Tier, gone
+from splitter.core.nodes.facts import Health, NodeState, Tier
+from splitter.core.nodes.signals import gone
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord
 from splitter.kube.unseen import as_the_pod_says

@@ -16,7 +16,7 @@ import orjson
 import yaml
 
 from splitter.core.errors import SplitterError
-from splitter.core.nodes import NodeState
+from splitter.core.nodes.facts import NodeState
 from splitter.core.reasons import Reason
 from splitter.core.savings import UnitPrice, unit_price
 

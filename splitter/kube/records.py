@@ -17,15 +17,9 @@ from splitter.core.model import (
     Trouble,
 )
 from splitter.core.names import Key
-from splitter.core.nodes import (
-    AutoscalerStatus,
-    Claim,
-    NodeEvent,
-    NodeFacts,
-    NodeState,
-    PodRequest,
-    Refusal,
-)
+from splitter.core.nodes.facts import NodeEvent, NodeFacts, NodeState
+from splitter.core.nodes.fit import PodRequest
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, Refusal
 from splitter.core.placeable import Runs
 from splitter.core.split_status import SplitStatus
 from splitter.core.template_sets import TemplateSet

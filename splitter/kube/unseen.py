@@ -9,7 +9,8 @@ from typing import Protocol
 
 from splitter.core.model import Pool
 from splitter.core.names import ordinal_of
-from splitter.core.nodes import CapacityClass, NodeState, gone
+from splitter.core.nodes.facts import CapacityClass, NodeState
+from splitter.core.nodes.signals import gone
 from splitter.kube.records import PodRecord, ReplicaSetRecord, SourceRecord, SplitRecord, TwinRecord
 from splitter.kube.store import Indexer
 

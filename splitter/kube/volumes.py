@@ -18,7 +18,8 @@ from splitter.core.labels_annotations import (
 )
 from splitter.core.model import Mode, Pool, SourceView
 from splitter.core.names import is_name
-from splitter.core.nodes import NodeState, NodeTerm
+from splitter.core.nodes.facts import NodeState
+from splitter.core.nodes.fit import NodeTerm
 from splitter.core.placeable import Reach
 from splitter.kube.listed import Reader
 from splitter.kube.parse.fields import Raw

@@ -5,7 +5,8 @@ ask it. Priorities count between namespaces, since the cluster's administrator s
 are written by tenants, so they count within a namespace only. Source: R51, docs/adr/0058.
 """
 
-from splitter.core.model import Observation, Policy
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Observation
 from splitter.core.names import Key
 
 Order = tuple[int, int]

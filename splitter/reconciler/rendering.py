@@ -18,17 +18,13 @@ from math import inf
 
 import orjson
 
-from splitter.core.desired import Manifest, rendered_from
+from splitter.core.desired.manifest import Manifest
+from splitter.core.desired.twin import rendered_from
 from splitter.core.drift import changed_fields
 from splitter.core.errors import SplitterError
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import too_large
-from splitter.core.model import (
-    Note,
-    Observation,
-    Policy,
-    Pool,
-    Rendered,
-)
+from splitter.core.model import Note, Observation, Pool, Rendered
 from splitter.core.names import Key
 from splitter.core.placement.table import is_in_place
 from splitter.core.reasons import Reason

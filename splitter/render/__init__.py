@@ -18,12 +18,15 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from splitter.core import desired
-from splitter.core.desired import Manifest, NodePresets, mapping_at
+from splitter.core.desired.compare import canonical_json, is_same_pod, rendered_hash
+from splitter.core.desired.manifest import Manifest, mapping_at, without
+from splitter.core.desired.scheduling import NodePresets, required_terms
+from splitter.core.desired.twin import enforce, first_ordinal, peers, pod_labels, rendered_from, twin_labels
 from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations import ANNOTATION_MADE_OF, ANNOTATION_RENDERED_HASH, twin_name
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.words import quoted
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.model import Pool, Rendered
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import SUFFIX, TemplateSet, path_of
@@ -131,7 +134,7 @@ class Renderer:
     def weight(self, source: Manifest, size: int) -> int:
         """Return how many bytes a rendering of a source is about: its size, the node affinity multiplied."""
         template = mapping_at(mapping_at(source, "spec"), "template")
-        own = desired.required_terms(mapping_at(template, "spec"))
+        own = required_terms(mapping_at(template, "spec"))
         return size + len(json.dumps(own, default=str)) * self._most_terms if own else size
 
     def finished(
@@ -139,13 +142,13 @@ class Renderer:
     ) -> Rendered:
         """Return a twin of what a template made, with all that is ours put right. Raises TemplateError."""
         try:
-            return _finished(desired.enforce(manifest, source, pool), source, policy)
+            return _finished(enforce(manifest, source, pool), source, policy)
         except (TypeError, ValueError, RecursionError) as problem:
             raise order.fault(None, str(problem)) from problem
 
     def variables(self, source: Manifest, pool: Pool, policy: Policy) -> dict[str, object]:
         """Return what a template sees; a number of replicas is not among it, or scaling were a roll."""
-        seen = desired.rendered_from(source)
+        seen = rendered_from(source)
         metadata, spec = mapping_at(seen, "metadata"), mapping_at(seen, "spec")
         template = mapping_at(spec, "template")
         pods = mapping_at(template, "metadata")
@@ -164,7 +167,7 @@ class Renderer:
                     "template": {
                         **template,
                         "metadata": {
-                            **desired.without(pods, "creationTimestamp"),
+                            **without(pods, "creationTimestamp"),
                             "labels": mapping_at(pods, "labels"),
                             "annotations": mapping_at(pods, "annotations"),
                         },
@@ -174,11 +177,11 @@ class Renderer:
             },
             "twin": {
                 "name": twin_name(name, pool),
-                "labels": desired.twin_labels(name, pool),
-                "pod_labels": desired.pod_labels(name, pool),
-                **({"first_ordinal": desired.first_ordinal(source, pool)} if is_stateful else {}),
+                "labels": twin_labels(name, pool),
+                "pod_labels": pod_labels(name, pool),
+                **({"first_ordinal": first_ordinal(source, pool)} if is_stateful else {}),
             },
-            "peers": desired.peers(source) if is_stateful else [],
+            "peers": peers(source) if is_stateful else [],
             "pool": pool.value,
             "policy": plain(asdict(policy)),
             "presets": self._presets,
@@ -198,21 +201,19 @@ def _unusable(template_set: TemplateSet) -> TemplateError:
 def _made_of(source: Manifest, policy: Policy) -> str:
     """Return a hash of what rolls a twin out by its user's wish: another hash of these is a rollout."""
     asked = (policy.spot_affinity.value, policy.template_set, policy.restarted_at, policy.rollout_at)
-    spec = desired.without(
-        mapping_at(source, "spec"), "replicas", "paused", "strategy", "updateStrategy", "ordinals"
-    )
-    return desired.rendered_hash({"spec": spec, "asked": list(asked)})
+    spec = without(mapping_at(source, "spec"), "replicas", "paused", "strategy", "updateStrategy", "ordinals")
+    return rendered_hash({"spec": spec, "asked": list(asked)})
 
 
 def _finished(manifest: dict[str, object], source: Manifest, policy: Policy) -> Rendered:
     """Return the manifest as JSON, with its hash, and that of what it was made of, among its annotations."""
-    hashes, made_of = desired.rendered_hash(manifest), _made_of(source, policy)
+    hashes, made_of = rendered_hash(manifest), _made_of(source, policy)
     metadata = mapping_at(manifest, "metadata")
     ours = {ANNOTATION_RENDERED_HASH: hashes, ANNOTATION_MADE_OF: made_of}
     annotations = {**mapping_at(metadata, "annotations"), **ours}
-    text = desired.canonical_json({**manifest, "metadata": {**metadata, "annotations": annotations}})
+    text = canonical_json({**manifest, "metadata": {**metadata, "annotations": annotations}})
     size = len(text.encode())
     if size > MAX_BYTES:
         raise ValueError(f"the twin has {size} bytes; at most {MAX_BYTES} are allowed")
     templates = (mapping_at(mapping_at(one, "spec"), "template") for one in (source, manifest))
-    return Rendered(text, hashes, made_of, policy.template_set, desired.is_same_pod(*templates))
+    return Rendered(text, hashes, made_of, policy.template_set, is_same_pod(*templates))

@@ -25,9 +25,10 @@ from math import inf
 from typing import Final, TypeVar
 from weakref import WeakValueDictionary
 
-from splitter.core.desired import Manifest, mapping_at
+from splitter.core.desired.manifest import Manifest, mapping_at
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool, Rendered
 from splitter.core.template_sets import TemplateSet
 from splitter.render import Order, Renderer
 from splitter.render.child import MAX_WHAT

@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from splitter.core.desired import canonical_json
+from splitter.core.desired.compare import canonical_json
 from splitter.core.labels_annotations.words import quoted
 from splitter.render.errors import Fault
 from splitter.render.sandbox import TOKEN

@@ -26,7 +26,15 @@ from jinja2.filters import FILTERS
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from splitter.core import desired
+from splitter.core.desired.manifest import merge, without
+from splitter.core.desired.scheduling import (
+    add_tolerations,
+    leave_dead_nodes_after,
+    prefer_node_affinity,
+    require_node_affinity,
+)
+from splitter.core.desired.tracking import portable_labels, with_labels
+from splitter.core.desired.twin import hosts
 from splitter.core.labels_annotations.words import quoted
 from splitter.render.errors import Fault
 
@@ -34,15 +42,15 @@ from splitter.render.errors import Fault
 MAX_BYTES: Final = 1024 * 1024
 
 OUR_FILTERS: Final[Mapping[str, Callable[..., object]]] = {
-    "require_node_affinity": desired.require_node_affinity,
-    "prefer_node_affinity": desired.prefer_node_affinity,
-    "add_tolerations": desired.add_tolerations,
-    "leave_dead_nodes_after": desired.leave_dead_nodes_after,
-    "portable_labels": desired.portable_labels,
-    "with_labels": desired.with_labels,
-    "without": desired.without,
-    "merge": desired.merge,
-    "hosts": desired.hosts,
+    "require_node_affinity": require_node_affinity,
+    "prefer_node_affinity": prefer_node_affinity,
+    "add_tolerations": add_tolerations,
+    "leave_dead_nodes_after": leave_dead_nodes_after,
+    "portable_labels": portable_labels,
+    "with_labels": with_labels,
+    "without": without,
+    "merge": merge,
+    "hosts": hosts,
 }
 
 # Of Jinja2's own, those that are plain arithmetic on values: none with dice (`random` would roll the

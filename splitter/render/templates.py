@@ -11,7 +11,7 @@ from typing import Final
 
 from jinja2 import Template
 
-from splitter.core.desired import Manifest
+from splitter.core.desired.manifest import Manifest
 from splitter.core.labels_annotations.words import quoted
 from splitter.render.document import json_kind, parse, with_values
 from splitter.render.errors import Fault

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from splitter import __version__
 from splitter.core.model import Note, Observation, Pool
 from splitter.core.names import Key
-from splitter.core.nodes import CapacityClass
+from splitter.core.nodes.facts import CapacityClass
 from splitter.core.reasons import Reason
 from splitter.core.split_status import SplitStatus
 from splitter.report.workloads import Figures, Workloads

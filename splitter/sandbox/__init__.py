@@ -6,8 +6,6 @@ the kubelets; `Fleet` is its machines, `Karpenter` buys and takes back others, `
 It knows nothing of splitter and imports nothing from it.
 """
 
-from __future__ import annotations
-
 from splitter.sandbox.api import Api, PatchKind
 from splitter.sandbox.controlplane import Sandbox
 from splitter.sandbox.errors import ApiError, SandboxError

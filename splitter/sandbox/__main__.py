@@ -7,14 +7,13 @@ machines, and Karpenter buys what pending pods ask for. With `--real-nodes` its 
 decides nothing; `controlplane`, `fleet`, `real`, `provisioner`, `karpenter` and `preflight` do the work.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from splitter.sandbox import build, preflight
 from splitter.sandbox.controlplane import Sandbox
@@ -23,9 +22,6 @@ from splitter.sandbox.machines import Pool
 from splitter.sandbox.provisioner import Provisioner
 from splitter.sandbox.real.build import real_nodes
 from splitter.sandbox.real.world import refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _POOLS: tuple[Pool, ...] = get_args(Pool)
 _LOOK_EVERY_S = 1.0

@@ -5,23 +5,19 @@ stay what they are on the wire: dicts. It knows paths and verbs, nothing about w
 never retries: a refusal is an answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import kubernetes.client
 import urllib3
 
 from splitter.sandbox.errors import ApiError, SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 JsonObject = dict[str, Any]
 

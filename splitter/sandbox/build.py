@@ -7,23 +7,18 @@ changed main.go builds anew. One build at a time (a file lock), and never half a
 temporary directory and renamed. Nothing is written outside the cache directory, except into Go's own caches.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitter.sandbox import compiling, toolchain, versions
 from splitter.sandbox.errors import SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 KWOK_VERSION = "0.8.0"
 KARPENTER_VERSION = "1.15.0"  # as in karpenter/go.mod

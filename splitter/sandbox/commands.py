@@ -5,17 +5,11 @@ and at last Karpenter, where it is asked for.
 Pure: paths and ports in, words out. The flags are upstream's; a comment stands where one is not obvious.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from splitter.sandbox.build import Programs
 from splitter.sandbox.ports import LOOPBACK
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from splitter.sandbox.build import Programs
 
 # Far above what tests ask for: the client-side throttle of 20 a second would be all that a test measures.
 _CLIENT_RATE = ("--kube-api-qps=500", "--kube-api-burst=1000")

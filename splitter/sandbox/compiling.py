@@ -4,26 +4,21 @@
 temporary directory that is renamed, under a file lock, with the compiler's log kept beside the result.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from splitter.sandbox import toolchain
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.processes import Nursery, last_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _REPORT_EVERY_S = 15.0
 

@@ -7,8 +7,6 @@ whatever the way (the end of the `with`, an exception, Ctrl-C, SIGTERM, kill -9 
 child is ended. It must never touch ~/.kube or a cluster of the user's.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl
@@ -21,9 +19,11 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from splitter.sandbox import build, commands, credentials
 from splitter.sandbox.api import Api
@@ -37,10 +37,6 @@ from splitter.sandbox.real.fleet import RealFleet
 from splitter.sandbox.real.world import World
 from splitter.sandbox.recorder import Recorder
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType, TracebackType
 
 _PREFIX = "splitter-sandbox-"
 _OWNER = "owner.lock"

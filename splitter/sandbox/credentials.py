@@ -5,17 +5,12 @@ owner only; ~/.kube is never read or written. The tokens are made anew for each 
 only on loopback, and die with it.
 """
 
-from __future__ import annotations
-
 import base64
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 CONTEXT = "splitter-sandbox"
 

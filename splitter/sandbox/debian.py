@@ -4,8 +4,6 @@
 `apt-get download` (with package lists of its own where the machine has none) and `dpkg -x`.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ Every module of the sandbox raises these; the demo, the tests and the command li
 Nothing here decides anything.
 """
 
-from __future__ import annotations
-
 
 class SandboxError(Exception):
     """The sandbox could not do what was asked; the message says what happened, why, and what to do."""

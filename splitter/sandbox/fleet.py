@@ -6,24 +6,18 @@ pods of a machine that dies the mark that stops their playing (`stages.yaml`); w
 the same time: clouds take machines in swarms.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from splitter.sandbox import machines
 from splitter.sandbox.api import Api, JsonObject, PatchKind
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING, KUBELET_STOPPED
 from splitter.sandbox.errors import ApiError
 from splitter.sandbox.instants import Instant
+from splitter.sandbox.machines import Pool
 from splitter.sandbox.nodes import LEASE_NAMESPACE, LEASES, NODES, ZONES, Nodes, as_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from splitter.sandbox.machines import Pool
 
 FROZEN_ANNOTATION = "sandbox.splitter.io/frozen"
 

@@ -5,8 +5,6 @@ them. Durations come from the monotonic clock; the wall clock is for matching lo
 timestamps.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 
@@ -19,6 +17,6 @@ class Instant:
     wall_s: float
 
     @classmethod
-    def now(cls) -> Instant:
+    def now(cls) -> "Instant":
         """Return this moment."""
         return cls(time.monotonic(), time.time())

@@ -3,16 +3,11 @@
 `preflight` looks for it and says what is missing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from splitter.sandbox import build
 from splitter.sandbox.real import build as nodes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

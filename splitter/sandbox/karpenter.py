@@ -6,9 +6,8 @@ and replaced is Karpenter's own doing, and its KWOK provider makes the Node obje
 like those of the fleet, by the label that every NodePool puts on its nodes (`stages.yaml`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import yaml
 
@@ -17,10 +16,6 @@ from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import CAPACITY_LABEL, Pool
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"

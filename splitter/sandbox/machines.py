@@ -4,19 +4,14 @@ Pure: `fleet` sends what is made here. Nodes look like Karpenter's, because its 
 ones most clusters with spot capacity have.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_RUNNING
+from splitter.sandbox.instants import Instant
 from splitter.sandbox.versions import kubernetes_version
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from splitter.sandbox.instants import Instant
 
 JsonObject = dict[str, Any]
 Pool = Literal["spot", "on-demand"]

@@ -4,11 +4,10 @@
 take machines in swarms.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from splitter.sandbox import machines
 from splitter.sandbox.api import Api, JsonObject, PatchKind
@@ -16,9 +15,6 @@ from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import Notice, Pool
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 Result = TypeVar("Result")
 

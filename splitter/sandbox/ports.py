@@ -7,8 +7,6 @@ the controller manager and the scheduler are told to share the port (`--permit-p
 beside it too. The kernel hands a held port to nobody else.
 """
 
-from __future__ import annotations
-
 import socket
 
 LOOPBACK = "127.0.0.1"

@@ -5,8 +5,6 @@ and all that is missing at once, be it Go, the network, disk or memory. `build` 
 `toolchain` finds Go. Nothing is built, installed or deleted here, and no other program is waited for long.
 """
 
-from __future__ import annotations
-
 import fcntl
 import importlib.util
 import json
@@ -17,19 +15,16 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from splitter.sandbox import build, toolchain, versions
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.inventory import Program, wanted_programs
 from splitter.sandbox.processes import Nursery
 from splitter.sandbox.real.world import refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MIB, GIB = 1024**2, 1024**3
 

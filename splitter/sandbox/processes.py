@@ -5,22 +5,17 @@ own (a Ctrl-C in the terminal reaches only us, and we end the children in order)
 kernel to be killed when we die, however we die. Nothing here knows what the processes are for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from splitter.sandbox.errors import SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 # Runs between fork and the real program, in a fresh interpreter: code between fork and exec in our own
 # (`preexec_fn`) may deadlock when other threads run. Option 1 is PR_SET_PDEATHSIG (prctl(2)); it survives

@@ -5,20 +5,14 @@ the default one: manifests work as they are. A volume can be attached to every n
 goes. KWOK mounts nothing, so nothing is ever stored. It must never touch a claim of another class.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
-from splitter.sandbox.api import PatchKind
+from splitter.sandbox.api import Api, JsonObject, PatchKind
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.following import Follower
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from splitter.sandbox.api import Api, JsonObject
-    from splitter.sandbox.instants import Instant
+from splitter.sandbox.instants import Instant
 
 STORAGE_CLASS = "sandbox"
 _CLASS = f"/apis/storage.k8s.io/v1/storageclasses/{STORAGE_CLASS}"

@@ -6,22 +6,16 @@ broke off, and lists again when the server has forgotten (410); what vanished me
 deleted when that is noticed. It only reads, and it decides nothing.
 """
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
 
+from splitter.sandbox.api import Api, JsonObject
 from splitter.sandbox.following import Follower
 from splitter.sandbox.instants import Instant
-from splitter.sandbox.recording import NodeChange, PodChange, Recording, read_node, read_pod
+from splitter.sandbox.recording import NodeChange, PodChange, PodSeen, Recording, read_node, read_pod
 from splitter.sandbox.timeline import Timeline
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import TracebackType
-
-    from splitter.sandbox.api import Api, JsonObject
-    from splitter.sandbox.recording import PodSeen
 
 
 class Recorder:

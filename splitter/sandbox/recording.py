@@ -4,17 +4,12 @@
 that reads raw pods and nodes for them.
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from splitter.sandbox.instants import Instant
+from splitter.sandbox.instants import Instant
 
 JsonObject = dict[str, Any]
 

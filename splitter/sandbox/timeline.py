@@ -6,18 +6,12 @@ killed its pods count as unavailable, although Kubernetes calls them Ready for a
 counts pods that exist and have not ended (phase Succeeded or Failed), with or without those terminating.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from splitter.sandbox.instants import Instant
 from splitter.sandbox.recording import NodeChange, NodeSeen, PodChange, PodSeen, Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from splitter.sandbox.instants import Instant
 
 _ENDED = ("Succeeded", "Failed")
 
@@ -104,7 +98,7 @@ class Timeline:
         labels: Mapping[str, str] | None = None,
         *,
         where: Callable[[PodSeen], bool] | None = None,
-    ) -> Timeline:
+    ) -> "Timeline":
         """Return the timeline of the pods that match all of namespace, labels and `where`.
 
         Example: `Timeline.of(recording, "shop", {"app": "web"}, where=lambda pod: pod.node != "spot-0")`.

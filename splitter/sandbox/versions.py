@@ -6,20 +6,15 @@ same minor and patch version. Its dependencies are not pinned by a go.sum of our
 vouches for them. Nothing is built here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.toolchain import hide_hosts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 PINNED = "1.36.3"  # as in controlplane/go.mod
 VARIABLE = "SPLITTER_KUBERNETES"

@@ -4,15 +4,11 @@ Everything that starts, adds or restores something in the sandbox calls it; it l
 early when `check` raises (a process died), and says what it was waiting for when the deadline passes.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from splitter.sandbox.errors import SandboxError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Answer = TypeVar("Answer")
 

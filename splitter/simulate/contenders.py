@@ -7,7 +7,7 @@ the seconds until it wants to be asked again. It keeps its own memory; `start` f
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning, decide
 from splitter.core.split_status import RebalanceState
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.simulate.contenders import Rebalancing
 from splitter.simulate.outage import DAY_S, outage_trace

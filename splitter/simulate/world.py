@@ -84,7 +84,6 @@ class World:
                 if pod.ready_at_s is not None and self.is_ready(pod)
             ),
             spot_starting=sum(not self.is_ready(pod) for pod in healthy),
-            spot_pending=len(self.spot) - len(bound),
             spot_doomed=sum(self.doomed.get(pod.node or "") is True for pod in bound),
             spot_stop_after_s=self.notice_s - TERMINATION_S if self.notice_s > 0 else None,
             lost_node_uids=tuple(sorted({str(pod.node) for pod in bound if not self.is_healthy(pod)})),

@@ -11,8 +11,8 @@ from splitter.admission import placement_policy
 from splitter.admission.annotations import FORMS
 from splitter.bundled import bundled_path
 from splitter.cli.admission import Subject, document, policies
-from splitter.core.desired import NodePresets
-from splitter.core.labels_annotations import USER_ANNOTATIONS
+from splitter.core.desired.scheduling import NodePresets
+from splitter.core.labels_annotations.policy import USER_ANNOTATIONS
 from splitter.core.labels_annotations.words import parse_duration
 from splitter.settings import Settings
 

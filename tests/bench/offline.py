@@ -25,7 +25,8 @@ from rich.table import Table
 from splitter.assembly import cache_of, renderer_of, rules_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool
 from splitter.kube import parse, paths, payloads
 from splitter.kube.apply import Writer
 from splitter.kube.client import ApiError

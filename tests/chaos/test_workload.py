@@ -6,7 +6,7 @@ import pytest
 
 from chaos.workload import CAST, FACES, Cast, Kind, Part
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 
 SOAKED = [replace(CAST[0], base=base, spot_percent=percent) for base in range(4) for percent in (50, 100)]
 

@@ -16,7 +16,8 @@ from splitter.cli.exits import Exit
 from splitter.cli.plan import fitted, lines_of
 from splitter.cli.target import Target, target_of
 from splitter.core.handover import Step
-from splitter.core.model import Note, Policy
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note
 from splitter.core.names import Key
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State

@@ -12,7 +12,8 @@ from splitter.assembly import renderer_of
 from splitter.bundled import bundled_path
 from splitter.cli import app
 from splitter.cli.manifests import read_documents
-from splitter.core.model import Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool
 from splitter.core.template_sets import from_config_map
 from splitter.settings import load_settings
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from splitter.cli import app
 from splitter.cli.annotations import policy_of, read_annotations, read_named
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 
 RUN = CliRunner()
 OUTAGE = ("--outage", "every=2h,last=10m,nodes=8,days=1")

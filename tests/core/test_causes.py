@@ -19,16 +19,8 @@ from splitter.core.causes import (
     unplaceable,
 )
 from splitter.core.model import Attachment, NodeStatus, PodView, Pool, Trouble
-from splitter.core.nodes import (
-    CapacityClass,
-    Health,
-    MatchExpression,
-    NodeState,
-    NodeTerm,
-    PodRequest,
-    Taint,
-    Toleration,
-)
+from splitter.core.nodes.facts import CapacityClass, Health, NodeState, Taint
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.core.reasons import Reason
 
 NOT_FOUND = "rpc error: code = NotFound desc = failed to pull and unpack image: not found"

@@ -7,19 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.core.desired import (
+from splitter.core.desired.compare import rendered_hash, template_hash
+from splitter.core.desired.manifest import merge
+from splitter.core.desired.scheduling import (
     add_tolerations,
-    enforce,
-    hosts,
-    is_tracking,
     leave_dead_nodes_after,
-    merge,
-    portable_labels,
     prefer_node_affinity,
-    rendered_hash,
     require_node_affinity,
-    template_hash,
 )
+from splitter.core.desired.tracking import is_tracking, portable_labels
+from splitter.core.desired.twin import enforce, hosts
 from splitter.core.model import Pool
 
 SOURCE = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas, caps_conflict
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 
 BASES: st.SearchStrategy[int | Literal["majority"]] = st.one_of(st.integers(0, 40), st.just("majority"))
 CAPS = st.none() | st.integers(0, 60)

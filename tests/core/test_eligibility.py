@@ -7,7 +7,8 @@ import pytest
 
 from builders import free_source, observation, replica_set, source
 from splitter.core.eligibility import advice, objection_while_split, refusal
-from splitter.core.model import Attachment, Policy, RelatedObjects
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, RelatedObjects
 from splitter.core.reasons import Reason
 
 

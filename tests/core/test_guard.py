@@ -13,7 +13,8 @@ from splitter.core.actions import Action, Scale, SetBudget
 from splitter.core.evictions import BudgetView
 from splitter.core.guard import selects
 from splitter.core.handover import Step
-from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Policy, Pool, Trouble
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Pool, Trouble
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.core import labels_annotations
 from splitter.core.labels_annotations import name_problem, short_name, twin_name
 from splitter.core.labels_annotations.label import (
     LabelState,
@@ -17,9 +16,9 @@ from splitter.core.labels_annotations.label import (
     parse_ownership_mark,
     source_label_state,
 )
-from splitter.core.labels_annotations.policy import Level, parse_policy
+from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Level, Policy, parse_policy
 from splitter.core.labels_annotations.words import parse_duration
-from splitter.core.model import Mode, Policy, Pool, RolloutOrder, SpotAffinity
+from splitter.core.model import Mode, Pool, RolloutOrder, SpotAffinity
 from splitter.core.reasons import Reason
 
 DEFAULTS = Policy()
@@ -93,7 +92,7 @@ class TestParsePolicy:
 
     def test_one_key_a_field(self) -> None:
         """Every field of the policy has an annotation that a user can write."""
-        assert len(labels_annotations.USER_ANNOTATIONS) == len(fields(Policy))
+        assert len(USER_ANNOTATIONS) == len(fields(Policy))
 
     @pytest.mark.parametrize(
         ("annotation", "text", "message"),

@@ -12,17 +12,9 @@ from splitter.core.actions import Action, DeleteSplit, DeleteVanishedPod, Holder
 from splitter.core.eligibility import objection_while_split, refusal
 from splitter.core.handover import Step
 from splitter.core.labels_annotations.label import ownership_mark_value
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import (
-    Attachment,
-    NodeStatus,
-    Note,
-    Observation,
-    Policy,
-    Pool,
-    SourceView,
-    TwinView,
-)
+from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, SourceView, TwinView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force

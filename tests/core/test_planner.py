@@ -34,8 +34,9 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_WRITES
-from splitter.core.model import Attachment, NodeStatus, Note, Observation, Policy, Pool, RelatedObjects
+from splitter.core.model import Attachment, NodeStatus, Note, Observation, Pool, RelatedObjects
 from splitter.core.names import Key
 from splitter.core.plan import Plan, Rules, held_back, rolls, unseen
 from splitter.core.planner import plan, policy_in_force

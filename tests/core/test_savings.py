@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.core.nodes import CapacityClass, NodeState
+from splitter.core.nodes.facts import CapacityClass, NodeState
 from splitter.core.savings import Prices, Saving, UnitPrice, pool_price, together, unit_price
 from splitter.core.split_status.usage import Amount, Use
 

@@ -14,8 +14,8 @@ from splitter.core.labels_annotations import (
     ANNOTATION_ON_DEMAND_BASE,
     ANNOTATION_SOAK,
 )
-from splitter.core.labels_annotations.policy import Level
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool
+from splitter.core.labels_annotations.policy import Level, Policy
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason

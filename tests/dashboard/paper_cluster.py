@@ -18,8 +18,8 @@ from aiohttp import web
 from kube.server import client_of
 from splitter.cli.dashboard import explain_record
 from splitter.core.labels_annotations import short_name
-from splitter.core.model import Policy
-from splitter.core.nodes import assess
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.nodes.signals import assess
 from splitter.core.rebalance import Tuning
 from splitter.dashboard import Model, Simulator, Tellers, Views, serve
 from splitter.dashboard.model import utc_now

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.rebalance import Tuning
 from splitter.core.split_status import PastDecision, PoolCounts, SplitStatus
@@ -14,7 +14,7 @@ from splitter.dashboard.history import KEPT, Moment, Series
 from splitter.dashboard.simulator import Simulator
 from splitter.dashboard.timeline import Sort
 from splitter.dashboard.workload_status import asked, move_of, shown
-from splitter.simulate import Change, Trace
+from splitter.simulate.trace import Change, Trace
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 WEB = Key(DEPLOYMENT, "shop", "web")

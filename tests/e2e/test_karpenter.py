@@ -16,7 +16,7 @@ from e2e.support.chronicle import Chronicle
 from e2e.support.controller import SHORT, Controller, install
 from e2e.support.namespaces import open_shop, wait_alone
 from e2e.support.shop import DEADLINE_S, Shop, Watched, manifest
-from splitter.core.nodes import PRESETS
+from splitter.core.nodes.capacity import PRESETS
 from splitter.sandbox import Between, Instant, Sandbox
 from splitter.sandbox.karpenter import NEVER, Karpenter
 from splitter.sandbox.machines import Pool

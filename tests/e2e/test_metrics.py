@@ -18,7 +18,7 @@ from e2e.support.shop import Shop
 from report.shown import served
 from splitter.core.model import Note
 from splitter.core.names import Key
-from splitter.core.nodes import NodeState
+from splitter.core.nodes.facts import NodeState
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

@@ -16,9 +16,9 @@ from e2e.support.shop import DEADLINE_S, JsonObject
 from splitter.admission import placement_policy
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
-from splitter.core.desired import add_tolerations, prefer_node_affinity, require_node_affinity
-from splitter.core.nodes import PRESETS, CapacityClass, Preset, classify
-from splitter.core.nodes.facts import Taint
+from splitter.core.desired.scheduling import add_tolerations, prefer_node_affinity, require_node_affinity
+from splitter.core.nodes.capacity import PRESETS, Preset, classify
+from splitter.core.nodes.facts import CapacityClass, Taint
 from splitter.core.placeable import Runs, runs
 from splitter.kube.placement_writer import placement
 from splitter.sandbox import ApiError, Sandbox

@@ -19,13 +19,13 @@ from kube.raw import Raw
 from splitter.assembly import renderer_of, rules_of
 from splitter.core.actions import Action
 from splitter.core.errors import SplitterError
-from splitter.core.labels_annotations import OWN_ANNOTATIONS, USER_ANNOTATIONS
+from splitter.core.labels_annotations import OWN_ANNOTATIONS
 from splitter.core.labels_annotations.label import parse_ownership_mark
-from splitter.core.labels_annotations.policy import parse_policy
+from splitter.core.labels_annotations.policy import USER_ANNOTATIONS, Policy, parse_policy
 from splitter.core.labels_annotations.saved import parse_saved
-from splitter.core.model import Policy, Pool
+from splitter.core.model import Pool
 from splitter.core.names import Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason
 from splitter.core.template_sets import TemplateSet

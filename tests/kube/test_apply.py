@@ -20,9 +20,9 @@ from splitter.core.actions import (
     Scale,
     SetBudget,
 )
-from splitter.core.desired import template_hash
+from splitter.core.desired.compare import template_hash
 from splitter.core.model import Pool
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

@@ -9,7 +9,7 @@ import pytest
 from kube.raw import deployment, owner, pod, replica_set
 from splitter.core.model import NodeStatus, PodView
 from splitter.core.names import Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
 

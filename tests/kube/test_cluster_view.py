@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dashboard.paper_cluster import PaperCluster, api_of, node, pod, split
 from kube.server import client_of
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube.cluster_view import ClusterView
 
 WEB = Key(DEPLOYMENT, "shop", "web")

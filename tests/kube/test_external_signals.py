@@ -9,7 +9,9 @@ from kube.raw import Raw, deployment, metadata, owner, pod, replica_set
 from kube.server import Script, connected, page
 from splitter.assembly import cache_of
 from splitter.core.names import Key
-from splitter.core.nodes import Health, PodRequest, assess
+from splitter.core.nodes.facts import Health
+from splitter.core.nodes.fit import PodRequest
+from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.external_signals import ReasonFilter

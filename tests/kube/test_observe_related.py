@@ -10,7 +10,7 @@ import pytest
 from builders import NOW, free_source, split
 from splitter.core.model import RelatedObjects, SplitView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.core.stateful import StatefulView
 from splitter.kube import observe
 from splitter.kube.cache import Cache

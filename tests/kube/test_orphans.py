@@ -8,7 +8,7 @@ import pytest
 from builders import KEY
 from kube.raw import deployment, owner, pod, replica_set
 from splitter.core.labels_annotations import kept_name
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.orphans import orphans_of

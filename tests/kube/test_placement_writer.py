@@ -15,7 +15,7 @@ from kube.server import Script, connected, refusal
 from splitter.core.actions import DeleteSplit, PlaceOrdinals
 from splitter.core.model import SourceView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.core.stateful import StatefulView
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

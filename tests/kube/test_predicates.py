@@ -6,7 +6,7 @@ import pytest
 
 from kube.raw import condition, deployment, metadata, owner, pod, replica_set
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.store import Indexer
 

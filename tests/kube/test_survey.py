@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from splitter.core.names import Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.connect import connect

@@ -3,7 +3,7 @@
 from kube.raw import Raw, deployment, metadata
 from kube.server import Script, connected, page, refusal
 from splitter.core.names import Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube.cache import Cache
 from splitter.kube.records import TemplateSetRecord
 from splitter.kube.template_sets import TemplateSets

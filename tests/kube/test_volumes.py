@@ -11,7 +11,7 @@ from kube.raw import Raw, metadata
 from kube.server import Script, connected, json, refusal
 from splitter.core.model import Pool, RelatedObjects, SourceView
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes import CapacityClass, NodeState
+from splitter.core.nodes.facts import CapacityClass, NodeState
 from splitter.core.placeable import Reach
 from splitter.core.stateful import StatefulView
 from splitter.kube.client import KIND_MISSING

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from model.placed import Config, explore
-from splitter.core.model import Policy
-from splitter.core.placement import PlacementInput, disruption
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.placement import disruption
+from splitter.core.placement.members import PlacementInput
 
 HALF = Policy(on_demand_base=0, spot_percent=50, soak_s=0.0)
 NONE = Policy(soak_s=0.0)

@@ -31,7 +31,8 @@ from splitter.core.actions import (
     StripOwnershipMark,
 )
 from splitter.core.labels_annotations import ANNOTATION_TAKEN_OVER, LABEL_SPLIT
-from splitter.core.model import Observation, Policy
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Observation
 from splitter.core.plan import Plan, PolicyInForce
 from stories.cluster import APP, START, Cluster, Deployment, Node, Pod, ReplicaSet
 from stories.promises import NodeStatus

@@ -15,7 +15,7 @@ from builders import NOW, source
 from kube.server import Answer, Script, connected, hang_up, json, refusal
 from splitter.core.model import Note
 from splitter.core.names import Key
-from splitter.core.nodes import NodeState
+from splitter.core.nodes.facts import NodeState
 from splitter.core.reasons import Reason
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from builders import observation, pods, source, twin
-from splitter.core.model import Observation, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Observation, Pool
 from splitter.core.names import Key
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.ranking import Ranking

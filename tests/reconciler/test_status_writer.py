@@ -14,7 +14,7 @@ from builders import KEY, NOW, ago, observation, split
 from kube.server import Answer, Script, connected, refusal
 from splitter.core.model import Observation
 from splitter.core.names import Key
-from splitter.core.nodes import NodeState
+from splitter.core.nodes.facts import NodeState
 from splitter.core.split_status import RebalanceState, SplitStatus
 from splitter.kube.apply import Writer
 from splitter.kube.cache import Cache

@@ -18,7 +18,8 @@ import pytest
 from splitter.assembly import node_presets_of
 from splitter.bundled import bundled_path
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.render import Renderer, TemplateError, TemplateSet, read_template_sets
 from splitter.render import process as process_module
@@ -428,8 +429,9 @@ class TestChild:
             from splitter.render import Renderer, TemplateSet
             from splitter.render.bounded import BoundedRenderer
             from splitter.render.limits import Limits
-            from splitter.core.desired import NodePresets
-            from splitter.core.model import Policy, Pool
+            from splitter.core.desired.scheduling import NodePresets
+            from splitter.core.labels_annotations.policy import Policy
+            from splitter.core.model import Pool
 
             sets = {{}}
             bounded = BoundedRenderer(Renderer(sets, NodePresets((), ())), Limits(cpu_s=600, time_s=600.0))

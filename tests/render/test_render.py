@@ -16,9 +16,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from splitter.bundled import bundled_path
-from splitter.core.desired import NodePresets, rendered_hash
+from splitter.core.desired.compare import rendered_hash
+from splitter.core.desired.scheduling import NodePresets
 from splitter.core.errors import SplitterError
-from splitter.core.model import Policy, Pool, Rendered
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool, Rendered
 from splitter.core.reasons import Reason
 from splitter.render import Renderer, TemplateError, TemplateSet, read_template_sets
 from splitter.render.bounded import BoundedRenderer

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from prometheus_client import REGISTRY, Metric
 
 from splitter.core.names import Key
-from splitter.core.nodes import CapacityClass
+from splitter.core.nodes.facts import CapacityClass
 from splitter.core.reasons import Reason
 from splitter.core.split_status.usage import Amount, Use
 from splitter.report import metrics

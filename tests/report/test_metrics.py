@@ -13,7 +13,8 @@ from builders import observation, pods, replica_set, split, twin
 from report.shown import series, served, value
 from splitter.core.evictions import BudgetView
 from splitter.core.handover import Step
-from splitter.core.model import Note, Observation, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Observation, Pool
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
 from splitter.report import metrics

@@ -9,7 +9,8 @@ import yaml
 from builders import NOW, ago, observation, pod, pods, replica_set, source, split, twin
 from splitter.bundled import bundled_path
 from splitter.core.handover import Step
-from splitter.core.model import NodeStatus, Note, Observation, PodView, Policy, Pool, SplitView
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, SplitView
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State

@@ -2,11 +2,12 @@
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
-from splitter.simulate import OUTAGE, Assumptions, Estimator, Rebalancing, parse_outage, simulate
-from splitter.simulate.estimate import DAYS, EVERY_S, LAST_S, MONTH_S
-from splitter.simulate.outage import outage_trace
+from splitter.simulate.contenders import Rebalancing
+from splitter.simulate.estimate import DAYS, EVERY_S, LAST_S, MONTH_S, OUTAGE, Estimator
+from splitter.simulate.outage import outage_trace, parse_outage
+from splitter.simulate.replay import Assumptions, simulate
 
 
 def estimator(notice_s: float = 30.0) -> Estimator:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from splitter.simulate import outage_trace, parse_outage
+from splitter.simulate.outage import outage_trace, parse_outage
 
 
 class TestOutages:

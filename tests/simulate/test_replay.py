@@ -5,24 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import RebalanceInput, Tuning
-from splitter.simulate import (
-    Assumptions,
-    Rebalancing,
-    SpotHedge,
-    SpotOnly,
-    Trace,
-    contenders,
-    draw,
-    format_table,
-    from_counts,
-    outage_trace,
-    parse_trace,
-    read_trace,
-    simulate,
-    simulate_all,
-)
+from splitter.simulate.contenders import Rebalancing, SpotHedge, SpotOnly, contenders
+from splitter.simulate.outage import outage_trace
+from splitter.simulate.replay import Assumptions, simulate, simulate_all
+from splitter.simulate.report import draw, format_table
+from splitter.simulate.trace import Trace, from_counts, parse_trace, read_trace
 
 TRACES = [read_trace(path) for path in sorted((Path(__file__).parent / "traces").glob("*.csv"))]
 HOUR_S = 3600.0

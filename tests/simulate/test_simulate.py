@@ -5,21 +5,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from splitter.core.model import Policy
-from splitter.simulate import (
-    Assumptions,
-    Rebalancing,
-    Sample,
-    SimulationResult,
-    as_json,
-    compared,
-    outage_trace,
-    simulate,
-    slices,
-    spot_share,
-    svg,
-    worst_minute,
-)
+from splitter.core.labels_annotations.policy import Policy
+from splitter.simulate.contenders import Rebalancing
+from splitter.simulate.measures import slices, spot_share, worst_minute
+from splitter.simulate.outage import outage_trace
+from splitter.simulate.picture import svg
+from splitter.simulate.replay import Assumptions, Sample, SimulationResult, simulate
+from splitter.simulate.summary import as_json, compared
 
 GIVEN = Assumptions(desired=8, max_surge=2)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from splitter.simulate import Change, Trace, from_counts, parse_counts, parse_trace, read_trace
+from splitter.simulate.trace import Change, Trace, from_counts, parse_counts, parse_trace, read_trace
 
 TRACES = Path(__file__).parent / "traces"
 

@@ -17,7 +17,7 @@ from soak.flat import TooShortError
 from soak.report import line_of, table
 from soak.suite import Hour, Soak
 from splitter.sandbox import SandboxError
-from splitter.simulate import Trace, read_trace
+from splitter.simulate.trace import Trace, read_trace
 
 TRACE = Path(__file__).parents[1] / "simulate" / "traces" / "bamboo-g4dn.csv"
 LEAST_MINUTES = 3.0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from splitter.simulate import Trace
+from splitter.simulate.trace import Trace
 
 HOURS = 24
 HOUR_S = 50.0

@@ -19,7 +19,7 @@ from soak.flat import Finding, Gauge, judge
 from soak.gauges import EVERY_S, Gauges
 from soak.town import Town
 from splitter.sandbox import Instant, SandboxError
-from splitter.simulate import Trace
+from splitter.simulate.trace import Trace
 
 _LOOK_EVERY_S = 0.5
 _WORKERS = 16  # machines come in swarms, and each is waited for

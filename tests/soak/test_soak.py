@@ -9,7 +9,7 @@ from soak.__main__ import TRACE
 from soak.flat import Gauge
 from soak.report import line_of, table
 from soak.suite import Soak
-from splitter.simulate import read_trace
+from splitter.simulate.trace import read_trace
 
 pytestmark = pytest.mark.campaign
 

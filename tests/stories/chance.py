@@ -9,8 +9,7 @@ from collections.abc import Callable
 from random import Random
 
 from splitter.core.division import base_replicas
-from splitter.core.labels_annotations.policy import parse_policy
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy
 from splitter.core.plan import Rules
 from stories.cluster import Cluster
 from stories.controllers import actors, next_due

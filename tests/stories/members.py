@@ -14,7 +14,8 @@ from splitter.core.actions import Action, ApplyTwin, Scale
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import ANNOTATION_REPLICAS, LABEL_SPLIT
-from splitter.core.model import Observation, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Observation, Pool
 from splitter.core.plan import Plan, PolicyInForce, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.report.status import build

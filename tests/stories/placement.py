@@ -24,7 +24,7 @@ from splitter.core.actions import (
     EvictPod,
     PlaceOrdinals,
 )
-from splitter.core.desired import NodePresets
+from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.model import (
     Attachment,
     NodeStatus,
@@ -36,7 +36,6 @@ from splitter.core.model import (
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import EvictionRefusal, runs
-from splitter.core.placement import ReservationRules
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason

@@ -24,20 +24,20 @@ from splitter.core.actions import (
     SetOwnershipMark,
     ShowReplicas,
 )
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPOT_ORDINALS,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import parse_saved, saved_value
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Observation,
     PodView,
-    Policy,
     Pool,
     Rendered,
     ReplicaSetView,

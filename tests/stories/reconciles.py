@@ -43,15 +43,16 @@ from splitter.core.actions import (
     ShowReplicas,
     StripOwnershipMark,
 )
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.labels_annotations import (
     ANNOTATION_REPLICAS,
     ANNOTATION_TAKEN_OVER,
     LABEL_SPLIT,
     SPLIT_PARKED,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import saved_value
-from splitter.core.model import Observation, Policy, Pool, Rendered
+from splitter.core.model import Observation, Pool, Rendered
 from splitter.core.plan import Plan, PolicyInForce, Rules, remembered
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.split_status import SplitStatus

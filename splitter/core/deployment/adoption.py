@@ -26,7 +26,7 @@ from splitter.core.actions import (
 )
 from splitter.core.deployment import unowned
 from splitter.core.deployment.unowned import orphans_of
-from splitter.core.desired import is_withdrawn
+from splitter.core.desired.compare import is_withdrawn
 from splitter.core.floor import is_rolling
 from splitter.core.handover import Step, holds_replicas, waits_for_pods
 from splitter.core.labels_annotations import kept_name

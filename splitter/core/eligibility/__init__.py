@@ -13,8 +13,9 @@ from splitter.core.eligibility.checks import Check, over_a_limit
 from splitter.core.eligibility.placement import advice as placement_advice
 from splitter.core.eligibility.placement import why_unplaceable
 from splitter.core.labels_annotations import SPOT_ORDINALS, split_name, twin_name
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, Policy, Pool, SourceView
+from splitter.core.model import Mode, Note, Observation, Pool, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
 

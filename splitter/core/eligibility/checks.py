@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import too_large
-from splitter.core.model import Note, Observation, Policy, SourceView
+from splitter.core.model import Note, Observation, SourceView
 from splitter.core.names import DEPLOYMENT
 from splitter.core.reasons import Reason, VerdictCause
 

@@ -11,8 +11,9 @@ from splitter.core.eligibility.checks import (
     rollout_in_progress,
 )
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.limits import MAX_REPLICA_SETS
-from splitter.core.model import Attachment, Note, Observation, Policy, SourceView
+from splitter.core.model import Attachment, Note, Observation, SourceView
 from splitter.core.reasons import Reason
 
 _HASH = "pod-template-hash"

@@ -6,12 +6,14 @@ inside the API server, and an on-demand node for the volumes of the members that
 
 import json
 
-from splitter.core.desired import mapping_at
+from splitter.core.desired.manifest import mapping_at
 from splitter.core.division import base_replicas
 from splitter.core.eligibility.checks import Check, objection
 from splitter.core.labels_annotations import LABEL_POOL
-from splitter.core.model import Note, Observation, Policy, SourceView
-from splitter.core.nodes import CapacityClass, classify, spot_labels
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Observation, SourceView
+from splitter.core.nodes.capacity import classify, spot_labels
+from splitter.core.nodes.facts import CapacityClass
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.reasons import Reason
 

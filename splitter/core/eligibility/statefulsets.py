@@ -16,8 +16,9 @@ from splitter.core.eligibility.checks import (
     rollout_in_progress,
 )
 from splitter.core.labels_annotations import ANNOTATION_MODE, ANNOTATION_VOLUMES, split_name
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, Policy, SourceView
+from splitter.core.model import Mode, Note, Observation, SourceView
 from splitter.core.reasons import Reason
 
 

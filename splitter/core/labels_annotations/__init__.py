@@ -1,9 +1,10 @@
 """Every label and annotation that users or splitter write, and the names of what is ours.
 
-Each key is spelled once: the planner, the templates and the writers take it from here. `policy` parses what
-users write into a valid `Policy`, or into sentences that say what to write instead. `label` reads the label
-and the mark, `saved` the count of a StatefulSet, and `words` has the forms of values. Nothing here decides
-what is done about bad input (the last good policy stays in force: `core.planner`), and nothing raises for it.
+Each key is spelled once: the planner, the templates and the writers take it from here. `policy` has a row for
+each annotation of the user's, and parses them into a valid `Policy`, or into sentences that say what to
+write instead. `label` reads the label and the mark, `saved` the count of a StatefulSet, and `words` has the
+forms of values. Nothing here decides what is done about bad input (the last good policy stays in force:
+`core.planner`), and nothing raises for it.
 """
 
 import hashlib
@@ -28,22 +29,18 @@ SOURCES_SELECTOR: Final = f"{LABEL_SPLIT},{LABEL_SPLIT} notin ({SPLIT_TWIN}, {SP
 # Twins by their pool: `kubectl label deployment --all splitter.io/split-` reaches the twins' other label too.
 TWINS_SELECTOR: Final = LABEL_POOL
 
-# Annotations a user writes on a source, or on its namespace as a default.
+# Annotations a user writes on a source, or on its namespace as a default, where more than their row
+# (`policy.Policy`) names them.
 ANNOTATION_ON_DEMAND_BASE: Final = "splitter.io/on-demand-base"
 ANNOTATION_SPOT_PERCENT: Final = "splitter.io/spot-percent"
 ANNOTATION_ON_DEMAND_MAX: Final = "splitter.io/on-demand-max"
 ANNOTATION_SPOT_MAX: Final = "splitter.io/spot-max"
-ANNOTATION_SPOT_AFFINITY: Final = "splitter.io/spot-affinity"
 ANNOTATION_GRACE: Final = "splitter.io/grace"
 ANNOTATION_SOAK: Final = "splitter.io/soak"
 ANNOTATION_MODE: Final = "splitter.io/mode"
 ANNOTATION_FREEZE: Final = "splitter.io/freeze"
-ANNOTATION_DRY_RUN: Final = "splitter.io/dry-run"
 ANNOTATION_TEMPLATE: Final = "splitter.io/template"
-ANNOTATION_ROLLOUT_ORDER: Final = "splitter.io/rollout-order"
-ANNOTATION_EVICTIONS: Final = "splitter.io/evictions"
 ANNOTATION_VOLUMES: Final = "splitter.io/volumes"
-ANNOTATION_RANK: Final = "splitter.io/rank"
 ANNOTATION_RESTARTED_AT: Final = "splitter.io/restarted-at"
 ANNOTATION_ROLLOUT_AT: Final = "splitter.io/rollout-at"
 
@@ -75,25 +72,6 @@ ANNOTATION_RETRIED: Final = "splitter.io/retried"
 # On a parked ReplicaSet: whose it is, even when it has lost its owner (an annotation: names may be long).
 ANNOTATION_SOURCE: Final = "splitter.io/source"
 
-USER_ANNOTATIONS: Final = (
-    ANNOTATION_ON_DEMAND_BASE,
-    ANNOTATION_SPOT_PERCENT,
-    ANNOTATION_ON_DEMAND_MAX,
-    ANNOTATION_SPOT_MAX,
-    ANNOTATION_SPOT_AFFINITY,
-    ANNOTATION_GRACE,
-    ANNOTATION_SOAK,
-    ANNOTATION_MODE,
-    ANNOTATION_FREEZE,
-    ANNOTATION_DRY_RUN,
-    ANNOTATION_TEMPLATE,
-    ANNOTATION_ROLLOUT_ORDER,
-    ANNOTATION_EVICTIONS,
-    ANNOTATION_VOLUMES,
-    ANNOTATION_RANK,
-    ANNOTATION_RESTARTED_AT,
-    ANNOTATION_ROLLOUT_AT,
-)
 OWN_ANNOTATIONS: Final = (
     ANNOTATION_TAKEN_OVER,
     ANNOTATION_REPLICAS,

@@ -1,34 +1,20 @@
-"""Reads a source's annotations, and its namespace's, into a `Policy` or sentences.
+"""The policy: a row for each annotation that users write, and how these are read.
 
-Called by the planner for each reconcile. What is done about a sentence is decided there.
+A field of `Policy` is all that there is to add for a new one. The parser, what a Split reports of the policy,
+its schema in the CRD, the policies for the API server (`admission`) and the reference page follow from it.
+`parse_policy` is called by the planner for each reconcile; what is done about a sentence is decided there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum, unique
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from splitter.core import labels_annotations as keys
-from splitter.core.labels_annotations.words import (
-    BASE,
-    EVICTIONS,
-    GRACE,
-    MODE,
-    MOMENT,
-    PERCENT,
-    RANK,
-    REPLICAS,
-    ROLLOUT_ORDER,
-    SOAK,
-    SPOT_AFFINITY,
-    SWITCH,
-    TEMPLATE_SET,
-    VOLUMES,
-    Form,
-    nearest,
-    quoted,
-)
-from splitter.core.model import Note, Policy
+from splitter.core.evictions import Evictions
+from splitter.core.labels_annotations import words
+from splitter.core.labels_annotations.words import Annotation, Form, annotated, nearest, quoted
+from splitter.core.model import Mode, Note, RolloutOrder, SpotAffinity
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 
@@ -36,6 +22,147 @@ _LAST_GOOD: Final = "Until then the last good policy stays in force."
 
 T = TypeVar("T")
 D = TypeVar("D")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a source's annotations ask for, parsed and valid (docs/reference/annotations.md).
+
+    Each line: the annotation (by its constant where other code names it too), how its value is written, the
+    default, what it means, and how it is called in `status.policy`.
+    """
+
+    on_demand_base: int | Literal["majority"] = annotated(
+        keys.ANNOTATION_ON_DEMAND_BASE,
+        words.BASE,
+        0,
+        "replicas always on on-demand; `majority` is N // 2 + 1",
+        reported_as="onDemandBase",
+        for_statefulsets="StatefulSets: `majority`",
+    )
+    spot_percent: int = annotated(
+        keys.ANNOTATION_SPOT_PERCENT,
+        words.PERCENT,
+        100,
+        "share of the replicas above the base that should be on spot",
+        reported_as="spotPercent",
+    )
+    on_demand_max: int | None = annotated(
+        keys.ANNOTATION_ON_DEMAND_MAX,
+        words.REPLICAS,
+        None,
+        "upper bound of replicas on on-demand, in an emergency too",
+        reported_as="onDemandMax",
+    )
+    spot_max: int | None = annotated(
+        keys.ANNOTATION_SPOT_MAX,
+        words.REPLICAS,
+        None,
+        "upper bound of replicas on spot",
+        reported_as="spotMax",
+    )
+    spot_affinity: SpotAffinity = annotated(
+        "splitter.io/spot-affinity",
+        words.one_of(SpotAffinity),
+        SpotAffinity.REQUIRED,
+        "`required`: spot pods run on spot nodes only, and Pending ones ask the autoscaler for them;"
+        " `preferred`: they may land anywhere",
+        reported_as="spotAffinity",
+    )
+    grace_s: float = annotated(
+        keys.ANNOTATION_GRACE,
+        words.GRACE,
+        180.0,
+        "how long a shortage of spot may last before on-demand covers it (a notice or a loss is covered at"
+        " once); the default is longer, 10m at most, where its spot nodes were seen to take longer",
+        reported_as="grace",
+    )
+    soak_s: float = annotated(
+        keys.ANNOTATION_SOAK,
+        words.SOAK,
+        600.0,
+        "how long spot must have been ready before cover goes; doubles to one hour while spot flaps;"
+        " the default is longer, 1h at most, where three starts of its pods take longer",
+        reported_as="soak",
+    )
+    freeze: bool = annotated(
+        keys.ANNOTATION_FREEZE,
+        words.SWITCH,
+        default=False,
+        means="hold all counts, in an emergency too; templates are still kept in step",
+        reported_as="freeze",
+    )
+    dry_run: bool = annotated(
+        "splitter.io/dry-run",
+        words.SWITCH,
+        default=False,
+        means="decide and report; write nothing but the report",
+        reported_as="dryRun",
+    )
+    template_set: str = annotated(
+        keys.ANNOTATION_TEMPLATE,
+        words.TEMPLATE_SET,
+        "default",
+        "the [template set](../../templates/README.md) that the twins are rendered from",
+        reported_as="templateSet",
+    )
+    rollout_order: RolloutOrder = annotated(
+        "splitter.io/rollout-order",
+        words.one_of(RolloutOrder),
+        RolloutOrder.ON_DEMAND_FIRST,
+        "which twin gets a new template first; `spot-first` makes spot the canary",
+        reported_as="rolloutOrder",
+    )
+    evictions: Evictions = annotated(
+        "splitter.io/evictions",
+        words.one_of(Evictions),
+        Evictions.ONE_AT_A_TIME,
+        "how [evictions wait for replacements](../how-to/evictions.md): one goes at once and the others wait"
+        " (`one-at-a-time`), all wait (`surge-first`), or none (`unguarded`)",
+        reported_as="evictions",
+    )
+    rank: int = annotated(
+        "splitter.io/rank",
+        words.RANK,
+        500,
+        "which workloads of a namespace go first, 0 before all others, when many need on-demand replicas at"
+        " once or wait to be taken over; between namespaces the priority of their pods decides",
+        reported_as="rank",
+    )
+    restarted_at: str | None = annotated(
+        keys.ANNOTATION_RESTARTED_AT,
+        words.MOMENT,
+        None,
+        "copied into the twins' pods: a new value is a rolling restart",
+    )
+    rollout_at: str | None = annotated(
+        keys.ANNOTATION_ROLLOUT_AT,
+        words.MOMENT,
+        None,
+        "a new value rolls a changed template set out now, instead of with the next rollout",
+    )
+    mode: Mode | None = annotated(  # None: nobody has said; `core.mode` decides
+        keys.ANNOTATION_MODE,
+        words.one_of(Mode),
+        None,
+        "of StatefulSets: `placement` [places their own pods](../how-to/placement.md), names and volumes"
+        " kept; `twins` [splits them as Deployments](../how-to/split-a-statefulset.md), with pods of other"
+        " names",
+        for_statefulsets="StatefulSets: `placement`",
+    )
+    disposable_volumes: bool = annotated(
+        keys.ANNOTATION_VOLUMES,
+        words.VOLUMES,
+        default=False,
+        means="a StatefulSet's volumes can be lost: its twins begin with empty ones, and those of the twins"
+        " are deleted with their pods",
+    )
+
+
+ANNOTATIONS: Final[tuple[Annotation, ...]] = tuple(
+    replace(one.metadata["row"], field=one.name) for one in fields(Policy)
+)
+USER_ANNOTATIONS: Final = tuple(row.key for row in ANNOTATIONS)
 
 
 @unique
@@ -123,28 +250,10 @@ def parse_policy(
 Until then the last good policy stays in force.'
     """
     reader = _Reader(annotations, namespace_annotations or {})
-    policy = Policy(
-        on_demand_base=reader.get(keys.ANNOTATION_ON_DEMAND_BASE, BASE, defaults.on_demand_base),
-        spot_percent=reader.get(keys.ANNOTATION_SPOT_PERCENT, PERCENT, defaults.spot_percent),
-        on_demand_max=reader.get(keys.ANNOTATION_ON_DEMAND_MAX, REPLICAS, defaults.on_demand_max),
-        spot_max=reader.get(keys.ANNOTATION_SPOT_MAX, REPLICAS, defaults.spot_max),
-        spot_affinity=reader.get(keys.ANNOTATION_SPOT_AFFINITY, SPOT_AFFINITY, defaults.spot_affinity),
-        grace_s=reader.get(keys.ANNOTATION_GRACE, GRACE, defaults.grace_s),
-        soak_s=reader.get(keys.ANNOTATION_SOAK, SOAK, defaults.soak_s),
-        freeze=reader.get(keys.ANNOTATION_FREEZE, SWITCH, defaults.freeze),
-        dry_run=reader.get(keys.ANNOTATION_DRY_RUN, SWITCH, defaults.dry_run),
-        template_set=reader.get(keys.ANNOTATION_TEMPLATE, TEMPLATE_SET, defaults.template_set),
-        rollout_order=reader.get(keys.ANNOTATION_ROLLOUT_ORDER, ROLLOUT_ORDER, defaults.rollout_order),
-        evictions=reader.get(keys.ANNOTATION_EVICTIONS, EVICTIONS, defaults.evictions),
-        rank=reader.get(keys.ANNOTATION_RANK, RANK, defaults.rank),
-        restarted_at=reader.get(keys.ANNOTATION_RESTARTED_AT, MOMENT, defaults.restarted_at),
-        rollout_at=reader.get(keys.ANNOTATION_ROLLOUT_AT, MOMENT, defaults.rollout_at),
-        mode=reader.get(keys.ANNOTATION_MODE, MODE, defaults.mode),
-        disposable_volumes=reader.get(keys.ANNOTATION_VOLUMES, VOLUMES, defaults.disposable_volumes),
-    )
+    written = {row.field: reader.get(row.key, row.form, getattr(defaults, row.field)) for row in ANNOTATIONS}
     refusals = tuple(reader.problems)
     warnings = (*_unknown(annotations, Level.SOURCE), *_unknown(reader.namespace, Level.NAMESPACE))
-    return ParsedPolicy(None if refusals else policy, refusals + warnings, tuple(reader.levels))
+    return ParsedPolicy(None if refusals else Policy(**written), refusals + warnings, tuple(reader.levels))
 
 
 _UNKNOWN_NAMED: Final = 10
@@ -152,7 +261,7 @@ _UNKNOWN_NAMED: Final = 10
 
 def _unknown(annotations: Mapping[str, str], level: Level) -> tuple[Note, ...]:
     """Return a warning for each annotation under our prefix that means nothing to us."""
-    known = {*keys.USER_ANNOTATIONS, *keys.OWN_ANNOTATIONS}
+    known = {*USER_ANNOTATIONS, *keys.OWN_ANNOTATIONS}
     unknown = sorted(key for key in annotations if key.startswith(keys.PREFIX) and key not in known)
     messages = [_unknown_message(key, level) for key in unknown[:_UNKNOWN_NAMED]]
     if more := unknown[_UNKNOWN_NAMED:]:
@@ -166,11 +275,9 @@ def _unknown_message(key: str, level: Level) -> str:
     if key in {keys.LABEL_SPLIT, keys.LABEL_POOL, keys.LABEL_SOURCE}:
         return f"{key}{_where(level)} is read as a label only. Write it under labels, or remove it."
     near = nearest(
-        key.removeprefix(keys.PREFIX), tuple(name.removeprefix(keys.PREFIX) for name in keys.USER_ANNOTATIONS)
+        key.removeprefix(keys.PREFIX), tuple(name.removeprefix(keys.PREFIX) for name in USER_ANNOTATIONS)
     )
-    advice = (
-        f"Did you mean {keys.PREFIX}{near}?" if near else f"Known are: {', '.join(keys.USER_ANNOTATIONS)}."
-    )
+    advice = f"Did you mean {keys.PREFIX}{near}?" if near else f"Known are: {', '.join(USER_ANNOTATIONS)}."
     return f"{key}{_where(level)} is not an annotation splitter knows, and is ignored. {advice}"
 
 

@@ -9,11 +9,9 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
-
-from splitter.core.evictions import Evictions
-from splitter.core.model import Mode, RolloutOrder, SpotAffinity
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 # The longest the back-off doubles the soak to (R25): a longer one has no meaning.
 MAX_SOAK_S: Final = 3600
@@ -26,6 +24,8 @@ QUOTED_MAX: Final = 60
 REPAIRED_MAX: Final = 100
 
 T = TypeVar("T")
+D = TypeVar("D")
+E = TypeVar("E", bound=StrEnum)
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -34,7 +34,8 @@ class Form(Generic[T_co]):
     """How one kind of value is written: what it must be, an example, and the reader of it.
 
     `pattern` is in a syntax that Python and RE2 share, `value` takes a text that matches it whole;
-    `within_s` are the bounds of a duration, in seconds.
+    `within_s` are the bounds of a duration, in seconds; `schema` is how the CRD describes what
+    `reported` makes of a value.
     """
 
     must_be: str
@@ -42,6 +43,7 @@ class Form(Generic[T_co]):
     pattern: str
     value: Callable[[str], T_co | None]
     within_s: tuple[int, int] | None = None
+    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
 
     def read(self, text: str) -> T_co | None:
         """Return what a text says, or None when it is not of this form.
@@ -64,6 +66,29 @@ class Form(Generic[T_co]):
             if bare and self.read(guess) is not None:
                 return f'Write "{guess}".'
         return f'Write for example "{self.example}".'
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """One annotation of the user's: how it is written, and what it means, in Markdown for the docs."""
+
+    key: str
+    form: Form[Any]
+    means: str
+    reported_as: str = ""
+    """Its name in `status.policy`; empty: not reported."""
+    for_statefulsets: str = ""
+    """The default of StatefulSets, in Markdown, where it is another."""
+    field: str = ""
+    """Of `Policy`."""
+
+
+def annotated(
+    key: str, form: Form[T], default: D, means: str, *, reported_as: str = "", for_statefulsets: str = ""
+) -> T | D:
+    """Return a field of the policy that an annotation sets."""
+    row = Annotation(key, form, means, reported_as, for_statefulsets)
+    return cast("T | D", field(default=default, metadata={"row": row}))
 
 
 def parse_duration(text: str) -> int | None:
@@ -95,27 +120,54 @@ def _duration(must_be: str, example: str, lowest_s: int, highest_s: int) -> Form
     return Form(must_be, example, _DURATION, value, (lowest_s, highest_s))
 
 
-def _one_of(words: Mapping[str, T]) -> Form[T]:
+def _words(values: Mapping[str, T], **schema: object) -> Form[T]:
     """Return the form of a value that is one of a few words, the first being the example."""
-    quoted_words = " or ".join(f'"{word}"' for word in words)
-    return Form(quoted_words, next(iter(words)), "|".join(words), words.get)
+    must_be = " or ".join(f'"{word}"' for word in values)
+    return Form(must_be, next(iter(values)), "|".join(values), values.get, schema=schema)
 
 
+def one_of(choice: type[E]) -> Form[E]:
+    """Return the form of a value that is one of an enum's words."""
+    return _words({one.value: one for one in choice}, type="string", enum=[one.value for one in choice])
+
+
+def reported(value: object) -> str | int | None:
+    """Return a value of the policy as a Split reports it; None: it is not reported.
+
+    >>> reported(90.0), reported(True), reported(None)
+    ('90s', True, None)
+    """
+    match value:
+        case Enum():
+            return str(value.value)
+        case float():
+            return f"{value:.0f}s"
+        case str() | int():
+            return value
+        case _:
+            return None
+
+
+_COUNT: Final = {"type": "integer", "format": "int32", "minimum": 0}
 # Whole numbers: digits only, no sign, no leading zero.
-REPLICAS: Final = Form("a whole number, 0 or more", "2", "0|[1-9][0-9]{0,8}", int)
-PERCENT: Final = Form("a whole number 0..100", "80", "0|[1-9][0-9]?|100", int)
-RANK: Final = Form("a whole number 0..1000, 0 first", "10", "0|[1-9][0-9]{0,2}|1000", int)
+REPLICAS: Final = Form("a whole number, 0 or more", "2", "0|[1-9][0-9]{0,8}", int, schema=_COUNT)
+PERCENT: Final = Form(
+    "a whole number 0..100", "80", "0|[1-9][0-9]?|100", int, schema={**_COUNT, "maximum": 100}
+)
+RANK: Final = Form(
+    "a whole number 0..1000, 0 first", "10", "0|[1-9][0-9]{0,2}|1000", int, schema={"type": "integer"}
+)
 BASE: Final[Form[int | Literal["majority"]]] = Form(
-    'a whole number, 0 or more, or "majority"', "2", f"majority|{REPLICAS.pattern}", _base
+    'a whole number, 0 or more, or "majority"',
+    "2",
+    f"majority|{REPLICAS.pattern}",
+    _base,
+    schema={"x-kubernetes-int-or-string": True},
 )
 GRACE: Final = _duration("a duration 0s..24h, such as 90s, 10m or 1h30m", "180s", 0, MAX_GRACE_S)
 SOAK: Final = _duration("a duration 1s..1h, such as 90s, 10m or 1h", "10m", 1, MAX_SOAK_S)
-SWITCH: Final = _one_of({"true": True, "false": False})
-SPOT_AFFINITY: Final = _one_of({word.value: word for word in SpotAffinity})
-ROLLOUT_ORDER: Final = _one_of({word.value: word for word in RolloutOrder})
-EVICTIONS: Final = _one_of({word.value: word for word in Evictions})
-MODE: Final = _one_of({word.value: word for word in Mode})
-VOLUMES: Final = _one_of({"disposable": True})
+SWITCH: Final = _words({"true": True, "false": False}, type="boolean")
+VOLUMES: Final = _words({"disposable": True}, type="boolean")
 # The name of a template set becomes the name of a folder or a ConfigMap: no dots, no slashes.
 TEMPLATE_SET: Final = Form(
     "the name of a template set: lower-case letters, digits and '-', at most 63 characters",

@@ -8,25 +8,3 @@ identity is unique, so a move is a pod's restart, and every rule is there to kee
 members ready meanwhile. Soak, back-off and the memory of losses are `rebalance`'s. Source: P1 to
 P26.
 """
-
-from splitter.core.desired.scheduling import ReservationRules
-from splitter.core.placement.disruption import Hold
-from splitter.core.placement.members import Member, Placeholder, PlacementInput, spoken
-from splitter.core.placement.mover import Eviction, Reservation
-from splitter.core.placement.place import Placed, place
-from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
-
-__all__ = [
-    "Eviction",
-    "Hold",
-    "Member",
-    "Placed",
-    "Placeholder",
-    "PlacementInput",
-    "Reservation",
-    "ReservationRules",
-    "place",
-    "placeholder_manifest",
-    "reservation_hash",
-    "spoken",
-]

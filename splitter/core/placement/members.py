@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from splitter.core.clock import left_s
-from splitter.core.model import NodeStatus, PodView, Policy, Pool, seconds_between
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, PodView, Pool
 from splitter.core.placeable import EvictionRefusal, Reach, runs
 from splitter.core.rebalance import RebalanceInput
 
@@ -81,10 +82,7 @@ class Member:
 
     def is_stuck(self, now: datetime, grace_s: float) -> bool:
         """Whether the scheduler has found no node for it for the whole grace."""
-        pod = self.pod
-        if pod is None or not pod.counts or pod.unschedulable_since is None:
-            return False
-        return seconds_between(pod.unschedulable_since, now) > grace_s
+        return self.pod is not None and self.pod.is_stuck(now, grace_s)
 
     @property
     def pool(self) -> Pool | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from splitter.core.clock import clock, left_s
-from splitter.core.model import Note, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEW_REMEDY, FEWEST
 from splitter.core.placement.disruption import Cause, End, Hold, hindrance, is_spent
 from splitter.core.placement.members import Member, Placeholder, PlacementInput

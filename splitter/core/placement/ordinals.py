@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Note, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Pool
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.members import Member, PlacementInput, spoken
 from splitter.core.reasons import Reason, VerdictCause

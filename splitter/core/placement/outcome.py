@@ -5,7 +5,8 @@
 
 from dataclasses import replace
 
-from splitter.core.model import NodeStatus, Note, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Note, Pool
 from splitter.core.placement.disruption import doubled
 from splitter.core.placement.members import PlacementInput
 from splitter.core.reasons import Reason

@@ -8,7 +8,9 @@ breath could be born by the old ones. It must never see a clock: the same input 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from splitter.core.model import NodeStatus, Note, PodView, Policy, Pool, seconds_between
+from splitter.core.causes import next_stuck_s
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Note, PodView, Pool, seconds_between
 from splitter.core.placeable import FEWEST
 from splitter.core.placement.disruption import Cause, End, Hold, permitted, within_the_hour
 from splitter.core.placement.members import Member, PlacementInput, rebalance_input, spoken
@@ -112,7 +114,8 @@ def _ended(observed: PlacementInput, policy: Policy, placed: Placed, move: Move,
             placed, verdict=note, notes=(*placed.notes, note), moving=True, requeue_after_s=requeue_after_s
         )
     holds = (*held, *((move.step,) if isinstance(move.step, Hold) else ()))
-    requeues = [_earliest(observed, policy), *(one.requeue_after_s for one in holds)]
+    pods = [member.pod for member in observed.members if member.pod is not None]
+    requeues = [next_stuck_s(pods, observed.now, policy.grace_s), *(one.requeue_after_s for one in holds)]
     requeue_after_s = min((one for one in requeues if one is not None), default=None)
     warned = tuple(one.note for one in holds if one.note.warning)
     verdict = holds[0].note if holds else placed.verdict
@@ -225,16 +228,6 @@ def _at_rest(observed: PlacementInput, where: Ordinals) -> Note:
 
 def _ordinals(observed: PlacementInput) -> Iterator[int]:
     return (member.ordinal for member in observed.members)
-
-
-def _earliest(observed: PlacementInput, policy: Policy) -> float | None:
-    """Return the seconds until a pod has been without a node for the grace."""
-    waited = [
-        seconds_between(member.pod.unschedulable_since, observed.now)
-        for member in observed.members
-        if member.pod is not None and member.pod.counts and member.pod.unschedulable_since is not None
-    ]
-    return min((policy.grace_s - one + 1.0 for one in waited if one <= policy.grace_s), default=None)
 
 
 def _outlook(observed: PlacementInput, where: Ordinals, move: Move) -> Iterator[str]:

@@ -9,16 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from splitter.core.desired import (
-    Manifest,
-    add_tolerations,
-    canonical_json,
-    mapping_at,
-    require_node_affinity,
-    template_hash,
-)
-from splitter.core.desired.manifest import mappings
-from splitter.core.desired.scheduling import ReservationRules
+from splitter.core.desired.compare import canonical_json, template_hash
+from splitter.core.desired.manifest import Manifest, mapping_at, mappings
+from splitter.core.desired.scheduling import ReservationRules, add_tolerations, require_node_affinity
 from splitter.core.model import Pool
 
 # What of a pod decides on which nodes it may be, beside its resources and volumes.

@@ -31,19 +31,14 @@ from splitter.core.labels_annotations import (
     name_problem,
 )
 from splitter.core.labels_annotations.label import source_label_state
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.mode import mode_of
-from splitter.core.model import Mode, Note, Observation, PodView, Policy, Pool, SourceView
+from splitter.core.model import Mode, Note, Observation, PodView, Pool, SourceView
 from splitter.core.names import ordinal_of
 from splitter.core.placeable import Reach, runs
-from splitter.core.placement import (
-    Member,
-    Placed,
-    Placeholder,
-    PlacementInput,
-    place,
-    placeholder_manifest,
-    reservation_hash,
-)
+from splitter.core.placement.members import Member, Placeholder, PlacementInput
+from splitter.core.placement.place import Placed, place
+from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, PlanInput
 from splitter.core.reasons import Reason, State
 from splitter.core.twins.onboard import has_own_split

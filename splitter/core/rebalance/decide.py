@@ -7,7 +7,8 @@ and its lowerings guarded inside. It must never see a clock: the same input give
 
 from dataclasses import dataclass, replace
 
-from splitter.core.model import Note, Policy
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note
 from splitter.core.rebalance.cause import Cause, cause_of
 from splitter.core.rebalance.model import RebalanceInput, Tuning
 from splitter.core.rebalance.sentences import explain

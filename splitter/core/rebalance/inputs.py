@@ -6,18 +6,11 @@ counting stand in R21 to R23 and on `RebalanceInput`.
 
 from datetime import datetime, timedelta
 
-from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable
+from splitter.core.causes import hindered, is_hindered, over_quota, unplaceable, without_a_node
 from splitter.core.floor import staying_pods
 from splitter.core.handover import doomed_or_lost, surging
-from splitter.core.model import (
-    NodeStatus,
-    Observation,
-    PodView,
-    Policy,
-    SourceView,
-    TwinView,
-    seconds_between,
-)
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Observation, PodView, SourceView, TwinView
 from splitter.core.rebalance import RebalanceInput
 
 
@@ -39,7 +32,7 @@ def rebalance_input(
         max_unavailable=source.max_unavailable,
         on_demand_spec=on_demand.spec_replicas,
         on_demand_ready=_ready(on_demand, od_pods),
-        on_demand_stuck=sum(1 for pod in od_pods if _is_stuck(pod, observed, policy.grace_s)),
+        on_demand_stuck=without_a_node(od_pods, observed.now, policy.grace_s),
         on_demand_over_quota=over_quota(on_demand),
         # A vanished node's pod is deleted in this very reconcile, and its ReplicaSet replaces it.
         on_demand_doomed=doomed_or_lost([pod for pod in od_pods if not pod.vanished]),
@@ -48,7 +41,6 @@ def rebalance_input(
         # R23. Ready, but not in the status yet: it has a place all the same.
         spot_starting=sum(1 for pod in spot_pods if pod.node_status in {NodeStatus.SOUND, NodeStatus.UNSEEN})
         - len(ready_since),
-        spot_pending=sum(1 for pod in spot_pods if pod.node_status is NodeStatus.UNBOUND),
         spot_pending_since=min(
             (
                 pod.unschedulable_since
@@ -99,11 +91,6 @@ def _ready_since(observed: Observation, spot: TwinView, pods: list[PodView]) -> 
         if pod.available and pod.ready_since is not None
     )
     return tuple(instants[: _ready(spot, pods)])
-
-
-def _is_stuck(pod: PodView, observed: Observation, grace_s: float) -> bool:
-    since = pod.unschedulable_since
-    return since is not None and not is_hindered(pod) and seconds_between(since, observed.now) > grace_s
 
 
 def _losing(spot: TwinView) -> list[PodView]:

@@ -84,11 +84,9 @@ class RebalanceInput:
     """When each ready replica became ready (or its node did, whichever is later); any order."""
     spot_starting: int = 0
     """Bound to a healthy or not yet seen node, not ready yet."""
-    spot_pending: int = 0
-    """Not bound; a subset of these is the probe."""
     spot_pending_since: datetime | None = None
-    """Since when the oldest of those has been unschedulable: a shortage that began while nobody looked
-    (splitter was down) counts from its beginning. None = unknown."""
+    """Since when the oldest one that is not bound has been unschedulable: a shortage that began while nobody
+    looked (splitter was down) counts from its beginning. None = unknown."""
     spot_hindered: int = 0
     """Asked for, and kept from running by what no other node would cure: refused by the API server, their
     volume missing (`causes`). Neither placed nor a shortage of spot."""

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from math import ceil
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance.model import RELEASE_S, RebalanceInput, Tuning
 from splitter.core.split_status import RebalanceState
 

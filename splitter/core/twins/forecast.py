@@ -7,7 +7,8 @@ promise: nodes may go, and pods may take long to start.
 from math import ceil
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Attachment, Observation, Policy, SourceView
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, Observation, SourceView
 from splitter.core.rebalance import Tuning
 from splitter.core.rebalance.steps import step_replicas
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.causes import is_hindered
+from splitter.core.causes import without_a_node
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling, kept_by_replica_set, kept_by_twin, may_roll
 from splitter.core.handover import (
@@ -22,15 +22,14 @@ from splitter.core.handover import (
     make,
     surge_headroom,
 )
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
     Observation,
     PodView,
-    Policy,
     ReplicaSetView,
     SourceView,
     TwinView,
-    seconds_between,
 )
 from splitter.core.names import STATEFUL_SET
 
@@ -160,13 +159,10 @@ def may_lower(observed: Observation, source: SourceView, wanted: Mapping[str, in
     return kept + parked >= floor_of(source.replicas, source.max_surge, source.max_unavailable)
 
 
-def surge_headroom_beside(observed: Observation, source: SourceView, ignore: str = "") -> int:
+def surge_headroom_beside(observed: Observation, source: SourceView) -> int:
     """Return the room for surge replicas in a roll, beside what is held now (N + S - held)."""
     holders = _holders(observed, hand_back=None, parked=0, on_demand=0, spot=0)
-    own_surge = next(
-        (twin.max_surge for twin in observed.twins if twin.name == ignore and is_rolling(twin)), 0
-    )
-    return surge_headroom(holders, source.replicas, source.max_surge, going=0) + own_surge
+    return surge_headroom(holders, source.replicas, source.max_surge, going=0)
 
 
 def _pods(observed: Observation) -> tuple[PodView, ...]:
@@ -177,14 +173,7 @@ def _pods(observed: Observation) -> tuple[PodView, ...]:
 def _short_of(observed: Observation, grace_s: float) -> int:
     """Count spot replicas that are not there though asked for longer ago than the grace."""
     pods = observed.spot.pods if observed.spot is not None else ()
-    return sum(
-        1
-        for pod in pods
-        if pod.counts
-        and pod.unschedulable_since is not None
-        and not is_hindered(pod)
-        and seconds_between(pod.unschedulable_since, observed.now) > grace_s
-    )
+    return without_a_node(pods, observed.now, grace_s)
 
 
 def _holders(

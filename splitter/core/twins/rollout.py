@@ -9,20 +9,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.division import base_replicas
 from splitter.core.floor import floor_of, is_rolling
 from splitter.core.handover import stuck
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Note,
-    Policy,
     Pool,
     Rendered,
     ReplicaSetView,
     RolloutOrder,
     SourceView,
     TwinView,
-    seconds_between,
 )
 from splitter.core.reasons import Reason, VerdictCause
 
@@ -221,14 +220,7 @@ def _stuck_roll(pair: Mapping[Pool, TwinView], order: list[Pool], where: Circums
     for pool in order:
         twin = pair[pool]
         share = where.source.max_unavailable * twin.spec_replicas // max(1, where.source.replicas)
-        waiting = [
-            pod
-            for pod in twin.pods
-            if pod.counts
-            and pod.unschedulable_since is not None
-            and pod.trouble is None
-            and seconds_between(pod.unschedulable_since, where.now) > where.grace_s
-        ]
+        waiting = [pod for pod in twin.pods if pod.trouble is None and pod.is_stuck(where.now, where.grace_s)]
         mid_roll = is_rolling(twin) and twin.updated_replicas < twin.spec_replicas
         # An old replica makes room by going; what keeps these from every node stays as it is.
         if mid_roll and waiting and twin.excluded is None and twin.max_unavailable == 0 and share > 0:

@@ -16,10 +16,11 @@ from splitter.core.actions import (
     RestoreTemplate,
     Scale,
 )
+from splitter.core.causes import next_stuck_s
 from splitter.core.division import base_replicas
 from splitter.core.handover import Step
 from splitter.core.labels_annotations import kept_name, twin_name
-from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView, seconds_between
+from splitter.core.model import Attachment, Note, Pool, Rendered, TwinView
 from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
@@ -73,17 +74,11 @@ def _trimmed(this: PlanInput, plan: Plan) -> Plan:
 
 def _requeued_at_grace(this: PlanInput, counted: Plan) -> Plan:
     """Look again when a pod has waited for a node for the grace, or may be removed: no event tells us."""
-    waited = [
-        seconds_between(pod.unschedulable_since, this.observed.now)
-        for twin in this.observed.twins
-        for pod in twin.pods
-        if pod.counts and pod.unschedulable_since is not None
-    ]
     pods = [pod for twin in this.observed.twins for pod in twin.pods]
+    stuck_s = next_stuck_s(pods, this.observed.now, this.policy.grace_s)
     pods += [pod for rs in this.observed.attached_as(Attachment.PARKED) for pod in rs.pods]
     left = [until for pod in pods if (until := until_removed(pod, this)) > 0]
-    left += [this.policy.grace_s - one + 1.0 for one in waited if one <= this.policy.grace_s]
-    due = [one for one in (*left, counted.requeue_after_s) if one is not None]
+    due = [one for one in (*left, stuck_s, counted.requeue_after_s) if one is not None]
     return replace(counted, requeue_after_s=min(due, default=None))
 
 

@@ -6,15 +6,9 @@ from datetime import datetime
 
 import yaml
 
-from splitter.core.nodes import (
-    TERMINATION_ANNOTATION,
-    AutoscalerStatus,
-    Claim,
-    NodeEvent,
-    NodeGroup,
-    Refusal,
-    Taint,
-)
+from splitter.core.nodes.facts import NodeEvent, Taint
+from splitter.core.nodes.signals import TERMINATION_ANNOTATION
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup, Refusal
 from splitter.kube.parse.fields import Raw, instant, texts
 from splitter.kube.parse.pods import expressions
 from splitter.kube.records import AutoscalerRecord, ClaimRecord, NodeEventRecord, RefusalRecord

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from sys import intern
 
-from splitter.core.nodes import Condition, NodeFacts, Taint, slim
+from splitter.core.nodes.facts import Condition, NodeFacts, Taint
+from splitter.core.nodes.signals import slim
 from splitter.kube.asks import Assess
 from splitter.kube.parse.fields import Raw, instant, maybe_instant, quantity
 from splitter.kube.records import NodeRecord

@@ -13,7 +13,7 @@ from splitter.core.desired.scheduling import MAX_REQUIREMENTS
 from splitter.core.labels_annotations import ANNOTATION_HELD_FOR, LABEL_POOL, LABEL_SOURCE
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import is_name
-from splitter.core.nodes import MatchExpression, NodeTerm, PodRequest, Toleration
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
 from splitter.kube.parse.fields import Raw, condition, controller, count, instant, quantity
 from splitter.kube.records import PodRecord
 

@@ -8,7 +8,7 @@ from sys import intern
 import orjson
 
 from splitter.core.causes import of_refusal
-from splitter.core.desired import template_hash
+from splitter.core.desired.compare import template_hash
 from splitter.core.labels_annotations import (
     ANNOTATION_MADE_OF,
     ANNOTATION_RENDERED_HASH,

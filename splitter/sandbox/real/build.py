@@ -4,21 +4,16 @@ kubelet and kube-proxy, containerd with its shim and ctr, three CNI plugins, the
 come from Go; nft and runc from PATH, else from Debian's packages. `real.world` starts them.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitter.sandbox import compiling, debian, versions
 from splitter.sandbox.build import SYSTEM, cache_directory, digest, kubernetes, module_sources
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.real import images
 from splitter.sandbox.real.world import SYSTEM_PATHS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 CONTAINERD_VERSION = "2.3.7"
 CNI_VERSION = "1.9.1"

@@ -4,37 +4,29 @@ A test calls it through `sandbox.real`. Unlike those of `Fleet` they run contain
 that dies ends with it. Notices are written on their Node objects like on any other.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil
 import signal
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitter.sandbox import credentials
+from splitter.sandbox.api import Api, JsonObject
 from splitter.sandbox.commands import KUBELET_LABEL, KUBELET_STOPPED
 from splitter.sandbox.errors import SandboxError
 from splitter.sandbox.instants import Instant
 from splitter.sandbox.machines import CAPACITY_LABEL, Pool
 from splitter.sandbox.nodes import LEASES, NODES, ZONES, Nodes, as_names
 from splitter.sandbox.ports import LOOPBACK
-from splitter.sandbox.processes import last_lines
+from splitter.sandbox.processes import Child, Nursery, last_lines
 from splitter.sandbox.real.machine import MOST, Machine
 from splitter.sandbox.real.traffic import Traffic
-from splitter.sandbox.real.world import API_URL
+from splitter.sandbox.real.world import API_URL, World
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from splitter.sandbox.api import Api, JsonObject
-    from splitter.sandbox.processes import Child, Nursery
-    from splitter.sandbox.real.world import World
 
 _KUBELET = "real"
 _SCRIPT = Path(__file__).parent / "machine.sh"

@@ -4,8 +4,6 @@ A program of its own, started by `world`: `forward.py HOLDER ADDRESS PORT LOOPBA
 namespaces of the process HOLDER, listens there and hands the socket back; who has entered cannot leave.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

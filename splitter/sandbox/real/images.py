@@ -3,19 +3,15 @@
 `real.build` calls it once. No registry is asked, and the same program gives the same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
 import json
 import platform
 import tarfile
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 PAUSE = "sandbox.splitter.io/pause:1"
 WEB = ("sandbox.splitter.io/web:1", "sandbox.splitter.io/web:2")  # they differ in what they answer

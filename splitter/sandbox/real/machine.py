@@ -4,19 +4,13 @@ Pure: `fleet` writes them. They lie in the machine's own folder, which is /run/m
 are in /run/programs (`machine.sh`).
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from splitter.sandbox.machines import JsonObject
 from splitter.sandbox.real import images
 from splitter.sandbox.real.world import GATEWAY, PODS, PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from splitter.sandbox.machines import JsonObject
 
 MOST = 200  # machines of one sandbox: what the addresses allow
 

@@ -4,23 +4,17 @@
 with and without keep-alive. Nothing is tried again. It says nothing about why.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.processes import last_lines
+from splitter.sandbox.processes import Child, last_lines
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from splitter.sandbox.processes import Child
 
 # The last request may take its whole 2 s, and a busy machine writes late.
 _END_DEADLINE_S = 30.0

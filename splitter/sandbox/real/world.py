@@ -6,23 +6,16 @@ process, which ends with us. Nothing is mounted and no interface appears outside
 outside: `forward.py` brings the machines to it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from splitter.sandbox.errors import SandboxError
-from splitter.sandbox.processes import last_lines
+from splitter.sandbox.processes import Child, Nursery, last_lines
 from splitter.sandbox.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from splitter.sandbox.processes import Child, Nursery
 
 GATEWAY = "10.77.0.1"
 PREFIX = 24

@@ -18,7 +18,7 @@ from bench.replay.prediction import Figures, compressed, predicted, spread
 from bench.replay.stage import Cast, Outcome, play
 from e2e.support.controller import ROOT
 from splitter.sandbox import SandboxError
-from splitter.simulate import Trace, read_trace
+from splitter.simulate.trace import Trace, read_trace
 
 DATA = Path(os.environ.get("SPLITTER_DATA", ROOT.parent / "shared" / "data"))
 PLAYS = 200

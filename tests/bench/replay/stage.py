@@ -22,7 +22,7 @@ from splitter.demo.controller import Controller
 from splitter.sandbox import Between, Instant, Recorder, Sandbox
 from splitter.sandbox.recording import PodSeen
 from splitter.sandbox.waiting import wait_until
-from splitter.simulate import Change, Trace
+from splitter.simulate.trace import Change, Trace
 
 ON_DEMAND_NODES = 6
 NAMESPACE = "boutique"

@@ -37,7 +37,8 @@ from bench.scale.rounds import (
 from splitter.assembly import renderer_of
 from splitter.core.actions import ApplyTwin
 from splitter.core.labels_annotations.label import ownership_mark_value
-from splitter.core.model import Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Pool
 from splitter.demo.watching import ScaleLog, Watch
 from splitter.kube import parse, payloads
 from splitter.render import Renderer

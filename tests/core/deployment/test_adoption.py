@@ -22,13 +22,13 @@ from splitter.core.actions import (
     SetPaused,
 )
 from splitter.core.handover import Step
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Note,
     Observation,
     PodView,
-    Policy,
     Pool,
     ReplicaSetView,
     SourceView,

@@ -5,35 +5,37 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from splitter.core.nodes import (
+from splitter.core.nodes.capacity import (
     PRESETS,
-    CapacityClass,
-    Condition,
-    Health,
     LabelMatch,
-    MatchExpression,
-    NodeEvent,
-    NodeFacts,
-    NodeHeadroom,
-    NodeState,
-    NodeTerm,
-    PodRequest,
-    Taint,
-    Tier,
-    Toleration,
-    assess,
     classify,
-    count_headroom,
-    gone,
-    may_run_on,
     on_demand_node_selector_terms,
     parse_selector,
     presets_with,
     spot_node_selector_terms,
     spot_tolerations,
 )
-from splitter.core.nodes.fit import Operator
-from splitter.core.nodes.signals import deadline_in
+from splitter.core.nodes.facts import (
+    CapacityClass,
+    Condition,
+    Health,
+    NodeEvent,
+    NodeFacts,
+    NodeState,
+    Taint,
+    Tier,
+)
+from splitter.core.nodes.fit import (
+    MatchExpression,
+    NodeHeadroom,
+    NodeTerm,
+    Operator,
+    PodRequest,
+    Toleration,
+    count_headroom,
+    may_run_on,
+)
+from splitter.core.nodes.signals import assess, deadline_in, gone
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 SPOT, ON_DEMAND, UNKNOWN = CapacityClass.SPOT, CapacityClass.ON_DEMAND, CapacityClass.UNKNOWN

@@ -5,21 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from splitter.core.nodes import (
-    AutoscalerStatus,
-    CapacityClass,
-    Claim,
-    MatchExpression,
-    NodeGroup,
-    NodeState,
-    NodeTerm,
-    PodRequest,
-    Refusal,
-    Taint,
-    Toleration,
-    kind_of,
-    spot_blocked,
-)
+from splitter.core.nodes.facts import CapacityClass, NodeState, Taint
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, PodRequest, Toleration
+from splitter.core.nodes.spot_supply import AutoscalerStatus, Claim, NodeGroup, Refusal, kind_of, spot_blocked
 
 NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 POD = PodRequest(requests={"cpu": 100}, node_selector={"kubernetes.io/arch": "amd64"})

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 from builders import NOW, ago, pod
-from splitter.core.model import NodeStatus, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Pool
 from splitter.core.placeable import Reach
-from splitter.core.placement import Member, Placed, Placeholder, PlacementInput
+from splitter.core.placement.members import Member, Placeholder, PlacementInput
+from splitter.core.placement.place import Placed
 
 MAJORITY = Policy(on_demand_base="majority")
 OD, SPOT = False, True

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from builders import NOW, ago, pod
 from core.placement.placed_members import MAJORITY, OD, SPOT, five, member, observed, reservation, said
-from splitter.core.model import NodeStatus, PodView, Policy, Pool, Trouble
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, PodView, Pool, Trouble
 from splitter.core.placeable import EvictionRefusal, Reach
-from splitter.core.placement import (
-    Member,
-    Reservation,
-    place,
-    spoken,
-)
+from splitter.core.placement.members import Member, spoken
+from splitter.core.placement.mover import Reservation
+from splitter.core.placement.place import place
 from splitter.core.reasons import Reason
 from splitter.core.split_status import RebalanceState, Restart
 

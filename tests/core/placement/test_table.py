@@ -19,22 +19,22 @@ from splitter.core.actions import (
     PlaceOrdinals,
     SetBudget,
 )
-from splitter.core.desired import NodePresets
+from splitter.core.desired.scheduling import NodePresets, ReservationRules
 from splitter.core.handover import Step
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.model import (
     Attachment,
     NodeStatus,
     Note,
     Observation,
     PodView,
-    Policy,
     Pool,
     RelatedObjects,
     SourceView,
 )
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.placeable import Reach
-from splitter.core.placement import ReservationRules, placeholder_manifest, reservation_hash
+from splitter.core.placement.reservations import placeholder_manifest, reservation_hash
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy, Trouble
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Trouble
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, Tuning, decide
 from splitter.core.rebalance.steps import CHARGED_MAX, credit, losses
@@ -77,7 +78,6 @@ def inputs(draw: st.DrawFn) -> RebalanceInput:
         spot_spec=spot_spec,
         spot_ready_since=tuple(draw(st.lists(INSTANTS, max_size=spot_spec + 2))),
         spot_starting=draw(st.integers(0, 5)),
-        spot_pending=draw(st.integers(0, 5)),
         spot_hindered=draw(st.integers(0, 5)),
         spot_doomed=draw(st.integers(0, 5)),
         spot_stop_at=draw(MAYBE),
@@ -444,7 +444,7 @@ class TestLosses:
         """While a quota keeps on-demand from covering, no probe waits in its place; free nodes do count."""
         state = self.lose(16, RebalanceState(), gone=True).state
         lost = replace(settled(20, self.POLICY), on_demand_spec=20, on_demand_ready=19, spot_ready_since=())
-        lost = replace(lost, spot_spec=1, spot_pending=1)
+        lost = replace(lost, spot_spec=1)
         assert decide(lost, self.POLICY, state).spot == 1
         refused = replace(lost, on_demand_over_quota=1)
         decision = decide(refused, self.POLICY, state)
@@ -454,7 +454,7 @@ class TestLosses:
         }
         later = replace(refused, now=NOW + timedelta(seconds=60), fit_spot=2)
         assert decide(later, self.POLICY, state).spot == 2
-        covered = replace(lost, on_demand_ready=20, spot_spec=0, spot_pending=0)
+        covered = replace(lost, on_demand_ready=20, spot_spec=0)
         assert decide(covered, self.POLICY, state).spot == 1
 
     def test_doubles_the_soak_while_spot_flaps(self) -> None:
@@ -575,7 +575,7 @@ class TestHindered:
 
     def test_a_shortage_is_covered(self) -> None:
         """Eight that find no node are covered after the grace."""
-        assert self.decided(self.scaled_out(spot_pending=8)).on_demand == 12
+        assert self.decided(self.scaled_out()).on_demand == 12
 
     def test_the_hindered_are_not(self) -> None:
         """Eight that are refused, or wait for their volume, are not, and the timer does not run."""
@@ -589,7 +589,7 @@ class TestHindered:
 
     def test_both(self) -> None:
         """Of eight, the five that find no node are covered; the three that are refused are not."""
-        assert self.decided(self.scaled_out(spot_pending=5, spot_hindered=3)).on_demand == 9
+        assert self.decided(self.scaled_out(spot_hindered=3)).on_demand == 9
 
     def test_a_loss_is_covered_whoever_is_hindered(self) -> None:
         """In an emergency nobody asks why a replica is missing."""
@@ -599,7 +599,7 @@ class TestHindered:
     def test_the_true_cause_is_named(self) -> None:
         """Nodes that do not take the pods are covered as a shortage is, under their own name."""
         tainted = Trouble(Reason.TAINT_NOT_TOLERATED, "4 of 4 healthy spot nodes have a taint")
-        decision = self.decided(self.scaled_out(spot_pending=8, spot_unplaceable=tainted))
+        decision = self.decided(self.scaled_out(spot_unplaceable=tainted))
         first = decision.notes[0]
         assert (decision.on_demand, first.reason, first.warning) == (12, Reason.TAINT_NOT_TOLERATED, True)
         assert first.message == (
@@ -620,7 +620,6 @@ class TestBlocked:
         observed = replace(
             settled(20, self.POLICY),
             spot_ready_since=(ago(50_000),) * 10,
-            spot_pending=6,
             spot_pending_since=ago(60),
             blocked=blocked,
         )

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from splitter.core.division import base_replicas
-from splitter.core.model import Policy
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.reasons import Reason
 from splitter.core.rebalance import Decision, RebalanceInput, decide
 from splitter.core.split_status import RebalanceState
@@ -152,7 +152,6 @@ class World:
                 START + timedelta(seconds=pod.ready_s) for pod in self.ready_spot if pod.ready_s is not None
             ),
             spot_starting=sum(pod.ready_s is None and self.healthy(pod) for pod in bound),
-            spot_pending=len(self.spot) - len(bound),
             spot_pending_since=min(
                 (
                     START + timedelta(seconds=pod.created_s)
@@ -454,7 +453,6 @@ class TestARestart:
             on_demand_spec=4,
             on_demand_ready=4,
             spot_spec=16,
-            spot_pending=16,
             spot_pending_since=START - timedelta(seconds=200),
         )
         assert decide(observed, EIGHTY, RebalanceState()).on_demand == 20
@@ -516,7 +514,6 @@ class TestForgotten:
             on_demand_ready=0,
             spot_spec=300,
             spot_ready_since=ready,
-            spot_pending=100,
             lost_node_uids=(*old, *new[:100]),
         )
         before = RebalanceState(charged=old, last_loss=START - timedelta(hours=3), proven=True)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from builders import NOW, pod, pods, source, twin
-from splitter.core.model import NodeStatus, Observation, PodView, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import NodeStatus, Observation, PodView, Pool
 from splitter.core.rebalance import RebalanceInput
 from splitter.core.rebalance.inputs import rebalance_input
 

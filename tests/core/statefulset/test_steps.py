@@ -15,17 +15,9 @@ from splitter.core.eligibility import advice, objection_while_split, refusal
 from splitter.core.floor import staying_pods
 from splitter.core.handover import Holder, break_, serving_from_the_top
 from splitter.core.labels_annotations import source_of_split, split_name
+from splitter.core.labels_annotations.policy import Policy
 from splitter.core.labels_annotations.saved import parse_saved, saved_value
-from splitter.core.model import (
-    Mode,
-    NodeStatus,
-    Note,
-    Policy,
-    Pool,
-    RelatedObjects,
-    SourceView,
-    SplitView,
-)
+from splitter.core.model import Mode, NodeStatus, Note, Pool, RelatedObjects, SourceView, SplitView
 from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.plan import PlanInput, PolicyInForce, Rules
 from splitter.core.planner import policy_in_force

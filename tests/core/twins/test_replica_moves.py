@@ -5,7 +5,8 @@ from typing import Any
 
 from builders import observation, pod, pods, replica_set, source, twin, twin_of
 from splitter.core.actions import HolderKind, Scale
-from splitter.core.model import Attachment, NodeStatus, Observation, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, NodeStatus, Observation, Pool
 from splitter.core.twins import replica_moves
 
 HALF = Policy(on_demand_base=2, spot_percent=80)  # 10 -> 4 + 6

@@ -7,7 +7,8 @@ import pytest
 
 from builders import NOW, ago, observation, pods, rendered, split, twin
 from splitter.core.actions import RetryPods
-from splitter.core.model import Note, Observation, Policy, Pool, Trouble
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Observation, Pool, Trouble
 from splitter.core.plan import Plan, Rules, held_back, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason

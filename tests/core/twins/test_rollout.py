@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from builders import NOW, ago, observation, pods, rendered, replica_set, source, twin, twin_of
-from splitter.core.desired import withdrawn
+from splitter.core.desired.compare import withdrawn
 from splitter.core.model import Note, Pool, RolloutOrder, Trouble, TwinView
 from splitter.core.plan import half_rolled
 from splitter.core.reasons import Reason

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from builders import NOW, observation, pods, rendered, replica_set, twin, twin_of
-from splitter.core.model import Attachment, PodView, Policy, Pool, TwinView
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, PodView, Pool, TwinView
 from splitter.core.plan import Plan, Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State

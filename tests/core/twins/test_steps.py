@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from builders import ago, observation, pods, rendered, replica_set, split, twin
 from splitter.core.actions import Scale
-from splitter.core.model import Attachment, PodView, Policy, Pool
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Attachment, PodView, Pool
 from splitter.core.plan import Rules
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.split_status import RebalanceState

@@ -7,7 +7,7 @@ import pytest
 
 from kube.raw import Raw, deployment
 from splitter.core.model import Edit
-from splitter.core.nodes import NodeFacts, NodeState
+from splitter.core.nodes.facts import NodeFacts, NodeState
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.parse.edits import MAX_EDITS

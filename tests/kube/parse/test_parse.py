@@ -10,7 +10,8 @@ import pytest
 from kube.raw import CREATED, READY, Raw, condition, deployment, metadata, owner, pod, replica_set, requests
 from splitter.core.model import Pool, Trouble
 from splitter.core.names import Key
-from splitter.core.nodes import Condition, MatchExpression, NodeTerm, Taint, Toleration
+from splitter.core.nodes.facts import Condition, Taint
+from splitter.core.nodes.fit import MatchExpression, NodeTerm, Toleration
 from splitter.core.reasons import Reason
 from splitter.core.split_status import UNREPORTED, RebalanceState
 from splitter.kube import parse

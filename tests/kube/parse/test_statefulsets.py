@@ -12,7 +12,7 @@ from splitter.core.actions import SaveReplicas
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SOURCE, LABEL_SPLIT
 from splitter.core.model import Attachment, Pool, RelatedObjects
 from splitter.core.names import STATEFUL_SET, Key
-from splitter.core.nodes import assess
+from splitter.core.nodes.signals import assess
 from splitter.kube import parse
 from splitter.kube.cache import Cache
 from splitter.kube.observe import Observer
