@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from splitter import __version__
-from splitter.core.model import Note, Observation, Pool
+from splitter.core.model import Note, Observation
 from splitter.core.names import Key
 from splitter.core.nodes.facts import CapacityClass
 from splitter.core.reasons import Reason
@@ -92,7 +92,8 @@ def show(observed: Observation, status: SplitStatus) -> None:
             desired=status.desired,
             ready=status.ready,
             cover=status.cover,
-            pools={Pool.ON_DEMAND: status.on_demand.to_json(), Pool.SPOT: status.spot.to_json()},
+            on_demand=status.on_demand,
+            spot=status.spot,
             ready_on_spot=sum(pod.available and pod.on_spot for pod in pods),
             used=usage.at(observed.now) if usage is not None else {},
             held=usage.held if usage is not None else {},

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from splitter.core.model import Pool
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.split_status import PoolCounts
 from splitter.core.split_status.usage import Amount, Amounts, Use, grown
 
 _POOLS = ((Pool.ON_DEMAND.value, Use.ON_DEMAND), (Pool.SPOT.value, Use.SPOT))
@@ -39,7 +40,8 @@ class Figures:
     desired: int
     ready: int
     cover: int
-    pools: Mapping[str, Mapping[str, int]]  # by pool, then by count: wanted, spec, ready, doomed, pending
+    on_demand: PoolCounts
+    spot: PoolCounts
     ready_on_spot: int  # by the node, not by the twin
     used: Amounts  # what it has used until this reconcile
     held: Amounts  # what it holds since then
@@ -154,8 +156,8 @@ def _families(tallies: _Tallies) -> list[Metric]:
             (
                 ((*_of(key), pool, count), number)
                 for key, _, figures in split
-                for pool, counts in figures.pools.items()
-                for count, number in counts.items()
+                for pool, counts in ((Pool.ON_DEMAND, figures.on_demand), (Pool.SPOT, figures.spot))
+                for count, number in counts.to_json().items()
             ),
         ),
         _gauge(
@@ -192,7 +194,7 @@ def _families(tallies: _Tallies) -> list[Metric]:
             "splitter_spot_share_wanted_ratio",
             "Replicas that the policy wants on spot, of the replicas asked for",
             (),
-            ((_of(key), figures.pools[Pool.SPOT]["wanted"] / figures.desired) for key, figures in sized),
+            ((_of(key), figures.spot.wanted / figures.desired) for key, figures in sized),
         ),
         _gauge(
             "splitter_state",

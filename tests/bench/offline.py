@@ -369,9 +369,11 @@ class Run:
             before += collected[name]
         self._task = asyncio.create_task(self.reconciler.run(8, 4))
         await self._idle()
+        self._task.cancel()
+        await asyncio.wait([self._task])  # nothing is on its way any more
+        self.paper.objects.clear()  # what was written is kept by an API server, and not by splitter
         collected["passes"] = _traced() - before
         tracemalloc.stop()
-        self._task.cancel()
         return collected
 
     def _shelves(self) -> Iterator[tuple[str, Any, list[Json]]]:

@@ -1,12 +1,14 @@
 """What Prometheus would read, as plain data."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from prometheus_client import REGISTRY, Metric
 
 from splitter.core.names import Key
 from splitter.core.nodes.facts import CapacityClass
 from splitter.core.reasons import Reason
+from splitter.core.split_status import PoolCounts
 from splitter.core.split_status.usage import Amount, Use
 from splitter.report import metrics
 from splitter.report.workloads import Figures
@@ -39,7 +41,8 @@ def figures(**fields: object) -> Figures:
         "desired": 10,
         "ready": 10,
         "cover": 0,
-        "pools": {"on-demand": counts(3), "spot": counts(7)},
+        "on_demand": counts(3),
+        "spot": counts(7),
         "ready_on_spot": 7,
         "used": {},
         "held": {Use.ON_DEMAND: Amount(3, 300, 96), Use.SPOT: Amount(7, 700, 224), Use.DESIRED: Amount(10)},
@@ -48,9 +51,9 @@ def figures(**fields: object) -> Figures:
     return Figures(**{**made, **fields})  # type: ignore[arg-type]
 
 
-def counts(number: int, **fields: int) -> dict[str, int]:
+def counts(number: int, **fields: int) -> PoolCounts:
     """Return the counts of a pool that has what it wants."""
-    return {"wanted": number, "spec": number, "ready": number, "doomed": 0, "pending": 0, **fields}
+    return replace(PoolCounts(wanted=number, spec=number, ready=number), **fields)
 
 
 def everything() -> list[Metric]:

@@ -48,8 +48,8 @@ def indexer() -> Indexer:
 class TestCounts:
     def test_both_pools(self, indexer: Indexer) -> None:
         """Each pool shows each of its counts."""
-        pools = {"on-demand": counts(3, spec=8), "spot": counts(7, ready=2, doomed=4, pending=1)}
-        indexer.workloads.show(WEB, figures(pools=pools))
+        spot = counts(7, ready=2, doomed=4, pending=1)
+        indexer.workloads.show(WEB, figures(on_demand=counts(3, spec=8), spot=spot))
         result = series(indexer.read(), "splitter_replicas")
         assert len(result) == 10
         assert result[frozenset({**OF_WEB, "pool": "on-demand", "count": "spec"}.items())] == 8
