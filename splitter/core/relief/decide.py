@@ -22,7 +22,7 @@ from splitter.core.relief.model import (
 )
 from splitter.core.relief.samples import (
     History,
-    fault_of,
+    faults_of,
     hot_by,
     paused_by,
     remembered,
@@ -77,6 +77,8 @@ class _Look:
     history: History
     past: tuple[PastMove, ...]
     tuning: Tuning
+    gave: frozenset[str]
+    """The nodes that gave a replica lately, by UID: they count as hot until they are down by the margin."""
     used: dict[str, Amounts] = field(default_factory=dict)
     requested: dict[str, Amounts] = field(default_factory=dict)
     targets: set[str] = field(default_factory=set)
@@ -100,11 +102,13 @@ def relieve(
     time. `past` and `busy` keep the bounds from call to call, also when splitter was restarted between two.
     Source: docs/adr/0059.
     """
-    faults = {node.name: fault_of(cluster, node, tuning) for node in cluster.nodes}
+    faults = faults_of(cluster, tuning)
     if paused := paused_by(cluster, faults):
         return Relief((), {}, paused=paused)
     history = remembered(history, cluster, past, faults, tuning)
-    look = _Look(cluster, history, past, tuning)
+    rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
+    gave = frozenset(one.from_node for one in rests if not one.taken_back)
+    look = _Look(cluster, history, past, tuning, gave)
     hot = _hot_nodes(look)
     names = tuple(node.name for node in hot)
     if cluster.alarm:
@@ -123,31 +127,25 @@ def _avoided(look: _Look, hot: tuple[str, ...]) -> tuple[str, ...]:
     unmeasured = (
         node.name
         for node in look.cluster.nodes
-        if _gave_lately(look, node) and len(look.history.get(node.uid, ())) < look.tuning.samples
+        if node.uid in look.gave and len(look.history.get(node.uid, ())) < look.tuning.samples
     )
     return (*hot, *unmeasured)
 
 
 def _hot_nodes(look: _Look) -> list[NodeLoad]:
     """Return the nodes that are hot for some workload, the fullest first."""
-    asked = [one.thresholds for one in look.cluster.workloads if one.thresholds is not None]
+    asked = list[Thresholds]()
+    for workload in look.cluster.workloads:
+        if workload.thresholds is not None and workload.thresholds not in asked:
+            asked.append(workload.thresholds)  # most workloads ask for the same
     hot = [node for node in look.cluster.nodes if any(_hot_by(look, node, one) for one in asked)]
     return sorted(hot, key=lambda node: (-_fullness(node, look.history[node.uid][-1].used), node.name))
 
 
 def _hot_by(look: _Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resource, ...]:
     """Return in what a node is hot. One that gave a replica lately is, until it is down by the margin."""
-    below = look.tuning.margin if _gave_lately(look, node) else 0.0
+    below = look.tuning.margin if node.uid in look.gave else 0.0
     return hot_by(node, look.history.get(node.uid, ()), thresholds, look.tuning.samples, below)
-
-
-def _gave_lately(look: _Look, node: NodeLoad) -> bool:
-    return any(
-        one.from_node == node.uid
-        and not one.taken_back
-        and look.is_lately(one.ended or look.cluster.now, look.tuning.rest_s)
-        for one in look.past
-    )
 
 
 def _fullness(node: NodeLoad, used: Amounts) -> float:

@@ -30,19 +30,24 @@ _SKEW_S = 30.0
 _PODS_TO_NODE = 1.5
 
 
-def fault_of(cluster: Cluster, node: NodeLoad, tuning: Tuning) -> str:
-    """Return why the sample of a node cannot be used; empty: it can."""
+def faults_of(cluster: Cluster, tuning: Tuning) -> dict[str, str]:
+    """Return for each node, by name, why its sample cannot be used; empty: it can."""
+    nodes = {node.name: node for node in cluster.nodes}
+    pods = dict.fromkeys(nodes, Amounts())
+    for replica in (one for workload in cluster.workloads for one in workload.replicas):
+        node = nodes.get(replica.node)
+        sample = usable(cluster, replica.uid, node, tuning) if node is not None else None
+        if sample is not None:
+            pods[replica.node] += sample.used
+    return {name: _fault_of(cluster, node, pods[name], tuning) for name, node in nodes.items()}
+
+
+def _fault_of(cluster: Cluster, node: NodeLoad, pods: Amounts, tuning: Tuning) -> str:
     sample = cluster.node_samples.get(node.name)
     if sample is None:
         return "not measured"
     if fault := _fault(sample, node.allocatable, cluster, tuning):
         return fault
-    pods = sum_of(
-        measured.used
-        for workload in cluster.workloads
-        for replica in workload.replicas
-        if replica.node == node.name and (measured := usable(cluster, replica.uid, node, tuning)) is not None
-    )
     if any(pods.of(one) > _PODS_TO_NODE * sample.used.of(one) for one in Resource):
         return "its pods use more than it does"
     return ""
@@ -83,18 +88,23 @@ def remembered(
 
     A node that gives or receives is judged by what is measured when that has ended.
     """
+    going = {uid for one in past if one.ended is None for uid in (one.from_node, one.to_node)}
+    ends = sorted((one.ended, uid) for one in past if one.ended for uid in (one.from_node, one.to_node))
+    last_end = {uid: at for at, uid in ends}
     kept: dict[str, tuple[Sample, ...]] = {}
     for node in cluster.nodes:
         if faults.get(node.name):
             continue  # the row ends
-        moves = [one for one in past if node.uid in {one.from_node, one.to_node}]
         row = [*history.get(node.uid, ())]
         now = cluster.node_samples[node.name]
         if not row or now.at > row[-1].at:
             if row and seconds_between(row[-1].at, now.at) > tuning.stale_s:
                 row = []
             row.append(now)
-        row = [one for one in row if all(move.ended is not None and one.at > move.ended for move in moves)]
+        if node.uid in going:
+            row = []
+        elif (ended := last_end.get(node.uid)) is not None:
+            row = [one for one in row if one.at > ended]
         kept[node.uid] = tuple(row[-tuning.samples :])
     return kept
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.relief.world import BEGIN, MINUTE, World, piled
+from core.relief.world import BEGIN, MINUTE, WHOLE, World, piled
+from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
 from splitter.core.relief import (
     Amounts,
@@ -176,8 +177,9 @@ class TestACandidate:
         cluster = Cluster(
             BEGIN,
             (
-                NodeLoad("a", "uid-a", piled(CPU).cluster().nodes[0].pool, Amounts(1000, 1000), Amounts(), 9),
-                NodeLoad("b", "uid-b", piled(CPU).cluster().nodes[0].pool, Amounts(1000, 1000), Amounts(), 9),
+                NodeLoad("a", "uid-a", Pool.SPOT, Amounts(1000, 1000), Amounts(), 9),
+                NodeLoad("b", "uid-b", Pool.SPOT, Amounts(1000, 1000), Amounts(), 9),
+                NodeLoad("c", "uid-c", Pool.SPOT, Amounts(1000, 1000), Amounts(), 9),
             ),
             tuple(
                 WorkloadLoad(
@@ -188,16 +190,20 @@ class TestACandidate:
                             name,
                             name,
                             "a",
-                            piled(CPU).cluster().nodes[0].pool,
+                            Pool.SPOT,
                             Amounts(1, 1),
                             BEGIN - timedelta(days=1),
-                            may_run_on=frozenset("ab"),
+                            may_run_on=frozenset("abc"),
                         ),
                     ),
                 )
                 for name in ("large", "right", "small")
             ),
-            {"a": Sample(BEGIN, Amounts(900, 10)), "b": Sample(BEGIN, Amounts(10, 10))},
+            {
+                "a": Sample(BEGIN, Amounts(900, 10)),
+                "b": Sample(BEGIN, Amounts(10, 10)),
+                "c": Sample(BEGIN, Amounts(10, 10)),
+            },
             {
                 "large": Sample(BEGIN, Amounts(400, 1)),
                 "right": Sample(BEGIN, Amounts(300, 1)),
@@ -218,6 +224,7 @@ class TestACandidate:
             every_replica(lambda one: replace(one, ready_since=BEGIN - timedelta(minutes=20))),
             every_replica(lambda one: replace(one, may_run_on=frozenset({one.node}))),
             every_node(lambda one: replace(one, sound=False)),
+            every_node(lambda one: replace(one, pool=Pool.ON_DEMAND)),
             every_node(lambda one: replace(one, free_pods=0)),
             every_node(lambda one: replace(one, requested=one.allocatable)),
             lambda cluster: replace(cluster, alarm="node-07 is going"),
@@ -231,6 +238,7 @@ class TestACandidate:
             "young",
             "no other node is admitted",
             "every node may go",
+            "all nodes are of the other pool",
             "no pod more",
             "no room by requests",
             "a node is going",
@@ -258,11 +266,39 @@ class TestACandidate:
 
     def test_whose_node_is_hot_by_others_stays(self) -> None:
         """Moves that would not bring the node below its threshold only cost."""
-        cluster = piled(CPU).cluster()
+        world = piled(CPU)
+        for pod in world.of("app-0"):
+            pod.uses = 85
         others = every_workload(lambda one: replace(one, thresholds=CPU if one.key.name == "app-0" else None))
-        relief = looked_at(cluster, others)
+        relief = looked_at(world.cluster(), others)
         assert not relief.moves
-        assert relief.hot
+        assert relief.left == (
+            "node-00: what may move there would not bring it below its threshold",
+            "node-01: no replica on it may move now",
+        )
+
+    def test_goes_to_no_node_that_is_hot_for_somebody_else(self) -> None:
+        """Another workload's lower threshold counts there, too."""
+        cluster = piled(CPU).cluster()
+        low = Thresholds({Resource.MEMORY: 50.0})
+        cool = {one.name for one in cluster.nodes[2:]}
+        full = {
+            name: replace(one, used=replace(one.used, memory=WHOLE.memory * 0.6 if name in cool else 0.0))
+            for name, one in cluster.node_samples.items()
+        }
+        cluster = replace(
+            cluster,
+            node_samples=full,
+            pod_samples={
+                uid: replace(one, used=replace(one.used, memory=0.0))
+                for uid, one in cluster.pod_samples.items()
+            },
+        )
+        somebody = every_workload(
+            lambda one: replace(one, thresholds=low if one.key.name == "app-5" else CPU)
+        )
+        assert looked_at(cluster).moves
+        assert not looked_at(cluster, somebody).moves
 
     def test_says_why_a_pause_is(self) -> None:
         """An alarm, with what is hot meanwhile."""
@@ -296,6 +332,30 @@ class TestBounds:
         back = PastMove(BEGIN - 20 * MINUTE, big, "uid-x", BEGIN - 15 * MINUTE, taken_back=True)
         for one in (goes_on, back):
             assert big not in {move.workload for move in looked_at(cluster, past=(one,)).moves}
+
+    def test_of_a_workload_let_a_tenth_of_its_replicas_move_in_a_cycle(self) -> None:
+        """Two of twenty; the third waits until the first is ten minutes old."""
+        cluster = piled(CPU).cluster()
+        big = Key(DEPLOYMENT, "shop", "big-0")
+        one = PastMove(BEGIN - MINUTE, big, "uid-x", BEGIN)
+        old = PastMove(BEGIN - 8 * MINUTE, big, "uid-x", BEGIN - 7 * MINUTE)
+        for past, moves in (((one,), True), ((one, one), False), ((one, old), True)):
+            assert (big in {move.workload for move in looked_at(cluster, past=past).moves}) is moves
+
+    def test_let_a_node_receive_one_replica_at_a_time(self) -> None:
+        """Two workloads that may run on one cool node only: one of them moves."""
+        cluster = piled(CPU).cluster()
+        one = every_replica(lambda replica: replace(replica, may_run_on=frozenset({"node-05"})))
+        assert len(looked_at(cluster).moves) == 2
+        assert len(looked_at(cluster, one).moves) == 1
+
+    @pytest.mark.parametrize("ended", [None, BEGIN + MINUTE])
+    def test_judge_a_node_that_gave_by_what_is_measured_afterwards(self, ended: datetime | None) -> None:
+        """While a move goes on, and until three samples are younger: it is not hot, and to be avoided."""
+        gave = PastMove(BEGIN, Key(DEPLOYMENT, "shop", "x"), "uid-node-00", ended)
+        relief = looked_at(piled(CPU).cluster(), past=(gave,))
+        assert relief.hot == ("node-01",)
+        assert set(relief.avoid) == {"node-00", "node-01"}
 
     def test_keep_a_node_that_gave_or_received_from_being_a_target(self) -> None:
         """Half an hour, and a cycle; the ten cool nodes are all of them here."""

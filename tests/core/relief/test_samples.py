@@ -7,7 +7,7 @@ import pytest
 
 from core.relief.world import BEGIN, MINUTE, piled
 from splitter.core.relief import Amounts, Cluster, Resource, Sample, Thresholds, Tuning, relieve
-from splitter.core.relief.samples import History, fault_of, hot_by, paused_by, remembered
+from splitter.core.relief.samples import History, faults_of, hot_by, paused_by, remembered
 
 CPU = Thresholds({Resource.CPU: 85.0})
 TUNING = Tuning()
@@ -38,24 +38,24 @@ class TestASample:
     def test_that_cannot_be_true_says_why(self, sample: Sample, fault: str) -> None:
         """Negative, no number, above 1,000 %, stale, of the future, in cores instead of thousandths."""
         cluster = measured(piled(CPU).cluster(), node_00=sample)
-        assert fault_of(cluster, cluster.nodes[0], TUNING) == fault
+        assert faults_of(cluster, TUNING)["node-00"] == fault
 
     def test_that_is_missing_says_so(self) -> None:
         """A node without a sample is not known to be cool."""
         cluster = replace(piled(CPU).cluster(), node_samples={})
-        assert fault_of(cluster, cluster.nodes[0], TUNING) == "not measured"
+        assert faults_of(cluster, TUNING)["node-00"] == "not measured"
 
     def test_that_is_good_has_no_fault(self) -> None:
         """Of a node at 96 %, and of one at 103 %, as a kubelet may say."""
         cluster = measured(piled(CPU).cluster(), node_01=Sample(BEGIN, Amounts(8240, 9_000 * 1024.0**2)))
-        assert [fault_of(cluster, node, TUNING) for node in cluster.nodes[:2]] == ["", ""]
+        assert set(faults_of(cluster, TUNING).values()) == {""}
 
     def test_of_a_node_that_cannot_allocate_is_none(self) -> None:
         """Nothing is divided by zero."""
         cluster = piled(CPU).cluster()
         nothing = replace(cluster.nodes[0], allocatable=Amounts())
         cluster = replace(cluster, nodes=(nothing, *cluster.nodes[1:]))
-        assert fault_of(cluster, nothing, TUNING) == "its use of cpu is above 1000 %"
+        assert faults_of(cluster, TUNING)["node-00"] == "its use of cpu is above 1000 %"
 
 
 class TestTheSource:
