@@ -48,9 +48,9 @@ class Moving:
     raised: bool = False
     """The twin was raised for this move before, as it is remembered."""
     marked: str = ""
-    """The UID of the pod that bears the deletion cost."""
+    """The UID of the pod that bears the deletion cost of this move. MARK takes it off any other first."""
     busy: str = ""
-    """A loss, a notice, a roll, a return, a freeze: what makes the move stop."""
+    """A loss, a notice, a roll, a return, a freeze, or too much time: what makes the move stop."""
     surge: int = 1
     """How many more replicas than wanted there may be now."""
 
