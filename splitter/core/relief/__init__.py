@@ -1,0 +1,50 @@
+"""Which replicas leave a hot node, and the steps of one such move: make before break.
+
+`relieve` looks at the real use of all nodes, and names the few replicas that are to stand elsewhere.
+`next_step` then carries one of them over: the twin is raised by one, and lowered when the new replica is
+ready elsewhere. Where that one stands is the scheduler's choice; one that lands on a hot node is taken back.
+
+Nothing calls this yet: neither a source of real use nor an annotation is wired to it (docs/adr/0059).
+`model` holds the words, `thresholds` reads them, `samples` judges what was measured, `decide` chooses, `move`
+does one move. Pure: times are arguments.
+"""
+
+from splitter.core.relief.decide import Relief, WantedMove, relieve
+from splitter.core.relief.model import (
+    Amounts,
+    Cluster,
+    NodeLoad,
+    PastMove,
+    Qos,
+    ReplicaLoad,
+    Resource,
+    Sample,
+    Thresholds,
+    Tuning,
+    WorkloadLoad,
+)
+from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_step
+from splitter.core.relief.thresholds import read_thresholds
+
+__all__ = [
+    "Amounts",
+    "Cluster",
+    "Moving",
+    "Newcomer",
+    "NodeLoad",
+    "PastMove",
+    "Qos",
+    "Relief",
+    "ReplicaLoad",
+    "Resource",
+    "Sample",
+    "Step",
+    "StepTaken",
+    "Thresholds",
+    "Tuning",
+    "WantedMove",
+    "WorkloadLoad",
+    "next_step",
+    "read_thresholds",
+    "relieve",
+]

@@ -1,0 +1,291 @@
+"""One decision about a cluster: which replicas are to leave their hot nodes now.
+
+It is called at each look at the metrics, and answers with moves to begin. Most answers are empty.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from splitter.core.model import seconds_between
+from splitter.core.names import Key
+from splitter.core.relief.model import (
+    Amounts,
+    Cluster,
+    NodeLoad,
+    PastMove,
+    ReplicaLoad,
+    Resource,
+    Thresholds,
+    Tuning,
+    WorkloadLoad,
+)
+from splitter.core.relief.samples import (
+    History,
+    faults_of,
+    hot_by,
+    paused_by,
+    remembered,
+    sum_of,
+    usable,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedMove:
+    """A replica that is to stand elsewhere, and why. Where is the scheduler's choice."""
+
+    workload: Key
+    pod: str
+    pod_uid: str
+    from_node: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """The moves to begin now, what to remember in memory, and what to tell."""
+
+    moves: tuple[WantedMove, ...]
+    history: History
+    paused: str = ""
+    """Why nothing is moved, whatever is hot."""
+    hot: tuple[str, ...] = ()
+    """The nodes that are hot for some workload, or being relieved, by name; the fullest first."""
+    avoid: tuple[str, ...] = ()
+    """The nodes on which a replica that was just moved may not stay: the hot, and those that gave one and are
+    not measured anew yet. In no order."""
+    left: tuple[str, ...] = ()
+    """Of hot nodes: why none of their replicas moves now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    workload: WorkloadLoad
+    thresholds: Thresholds
+    replica: ReplicaLoad
+    used: Amounts
+    hot: tuple[Resource, ...]
+    """In which its node is hot, by its own thresholds."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the cluster, and what would be so once the moves chosen so far are done."""
+
+    cluster: Cluster
+    history: History
+    past: tuple[PastMove, ...]
+    tuning: Tuning
+    gave: frozenset[str]
+    """The nodes that gave a replica lately, by UID: they count as hot until they are down by the margin."""
+    used: dict[str, Amounts] = field(default_factory=dict)
+    requested: dict[str, Amounts] = field(default_factory=dict)
+    targets: set[str] = field(default_factory=set)
+    moves: list[WantedMove] = field(default_factory=list)
+    moved: set[Key] = field(default_factory=set)
+
+    def is_lately(self, at: datetime, within_s: float) -> bool:
+        """Whether something was not longer ago than this."""
+        return seconds_between(at, self.cluster.now) < within_s
+
+
+def relieve(
+    cluster: Cluster,
+    history: History,
+    past: tuple[PastMove, ...],
+    tuning: Tuning = Tuning(),  # noqa: B008 - frozen: one shared default is what is meant
+) -> Relief:
+    """Return the replicas that are to leave their hot nodes now. Never raises.
+
+    `past` are the moves that were begun, as all Splits remember them. Of one workload one replica moves at a
+    time. `past` and `busy` keep the bounds from call to call, also when splitter was restarted between two.
+    Source: docs/adr/0059.
+    """
+    faults = faults_of(cluster, tuning)
+    if paused := paused_by(cluster, faults):
+        return Relief((), {}, paused=paused)
+    history = remembered(history, cluster, past, faults, tuning)
+    rests = [one for one in past if seconds_between(one.ended or cluster.now, cluster.now) < tuning.rest_s]
+    gave = frozenset(one.from_node for one in rests if not one.taken_back)
+    look = _Look(cluster, history, past, tuning, gave)
+    hot = _hot_nodes(look)
+    names = tuple(node.name for node in hot)
+    if cluster.alarm:
+        return Relief((), history, paused=cluster.alarm, hot=names, avoid=_avoided(look, names))
+    _count(look, names)
+    left = []
+    for node in hot:
+        before = len(look.moves)
+        why = _relieve_node(look, node)
+        if len(look.moves) == before:
+            left.append(f"{node.name}: {why}")
+    return Relief(tuple(look.moves), history, hot=names, avoid=_avoided(look, names), left=tuple(left))
+
+
+def _avoided(look: _Look, hot: tuple[str, ...]) -> tuple[str, ...]:
+    unmeasured = (
+        node.name
+        for node in look.cluster.nodes
+        if node.uid in look.gave and len(look.history.get(node.uid, ())) < look.tuning.samples
+    )
+    return (*hot, *unmeasured)
+
+
+def _hot_nodes(look: _Look) -> list[NodeLoad]:
+    """Return the nodes that are hot for some workload, the fullest first."""
+    asked = list[Thresholds]()
+    for workload in look.cluster.workloads:
+        if workload.thresholds is not None and workload.thresholds not in asked:
+            asked.append(workload.thresholds)  # most workloads ask for the same
+    hot = [node for node in look.cluster.nodes if any(_hot_by(look, node, one) for one in asked)]
+    return sorted(hot, key=lambda node: (-_fullness(node, look.history[node.uid][-1].used), node.name))
+
+
+def _hot_by(look: _Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resource, ...]:
+    """Return in what a node is hot. One that gave a replica lately is, until it is down by the margin."""
+    below = look.tuning.margin if node.uid in look.gave else 0.0
+    return hot_by(node, look.history.get(node.uid, ()), thresholds, look.tuning.samples, below)
+
+
+def _fullness(node: NodeLoad, used: Amounts) -> float:
+    return max(used.of(one) / node.allocatable.of(one) for one in Resource)
+
+
+def _count(look: _Look, hot: tuple[str, ...]) -> None:
+    """Count what each node uses and is asked for, and which of them may receive a replica."""
+    now, tuning = look.cluster.now, look.tuning
+    resting = {one.from_node for one in look.past if look.is_lately(one.ended or now, tuning.rest_s)}
+    resting |= {one.to_node for one in look.past if look.is_lately(one.ended or now, tuning.received_s)}
+    for node in look.cluster.nodes:
+        look.requested[node.name] = node.requested
+        if row := look.history.get(node.uid):
+            look.used[node.name] = row[-1].used
+            if node.sound and node.uid not in resting and node.name not in hot:
+                look.targets.add(node.name)
+
+
+def _relieve_node(look: _Look, node: NodeLoad) -> str:
+    """Choose the replicas that leave one node; return why no further one does."""
+    lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in look.past)
+    candidates = list(_candidates(look, node))
+    if not candidates:
+        return "no replica on it may move now"
+    if not _would_help(node, candidates, look.used[node.name]):
+        return "what may move there would not bring it below its threshold"
+    while len(look.moves) + lately < look.tuning.moves_per_cycle:
+        free = [one for one in candidates if one.workload.key not in look.moved]
+        if not free:
+            return "of a workload one replica moves at a time"
+        due = [one for one in free if _excess(look, node, one)]
+        options = ((one, _target_for(look, one)) for one in _in_order(look, node, due))
+        first = next(((one, to) for one, to in options if to is not None), None)
+        if first is None:
+            return "no other node of the pool has room, by requests and by use"
+        _take(look, node, *first)
+    return f"{look.tuning.moves_per_cycle} moves in {look.tuning.cycle_s:.0f} s are the most"
+
+
+def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
+    for workload in look.cluster.workloads:
+        thresholds = workload.thresholds
+        if thresholds is None or workload.busy or workload.restarts or _rests(look, workload):
+            continue
+        hot = _hot_by(look, node, thresholds)
+        for replica in workload.replicas if hot else ():
+            sample = usable(look.cluster, replica.uid, node, look.tuning)
+            since = replica.ready_since
+            if replica.node != node.name or sample is None or since is None:
+                continue
+            brings_relief = any(
+                sample.used.of(one) * 100 >= node.allocatable.of(one) * look.tuning.least_percent
+                for one in hot
+            )
+            if brings_relief and not look.is_lately(since, look.tuning.rest_s):
+                yield _Candidate(workload, thresholds, replica, sample.used, hot)
+
+
+def _rests(look: _Look, workload: WorkloadLoad) -> bool:
+    own = [one for one in look.past if one.workload == workload.key]
+    lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in own)
+    most = max(1, int(len(workload.replicas) * look.tuning.share_per_cycle))
+    return (
+        lately >= most
+        or any(one.ended is None for one in own)
+        or any(one.taken_back and look.is_lately(one.at, look.tuning.rest_s) for one in own)
+    )
+
+
+def _would_help(node: NodeLoad, candidates: list[_Candidate], used: Amounts) -> bool:
+    """Whether all that may move would bring the node below a threshold: else nothing is worth a move."""
+    rest = used - sum_of(one.used for one in candidates)
+    return any(
+        rest.of(resource) <= node.allocatable.of(resource) * one.thresholds.percent[resource] / 100
+        for one in candidates
+        for resource in one.hot
+    )
+
+
+def _excess(look: _Look, node: NodeLoad, one: _Candidate) -> dict[Resource, float]:
+    """Return by how much a node is over what it may use after a move, where it is hot."""
+    used = look.used[node.name]
+    return {
+        resource: over
+        for resource in one.hot
+        if (over := used.of(resource) - _most(look, node, one, resource)) > 0
+    }
+
+
+def _most(look: _Look, node: NodeLoad, one: _Candidate, resource: Resource) -> float:
+    """Return what a node may use after a move, whether it gives or receives."""
+    return node.allocatable.of(resource) * (one.thresholds.percent[resource] - look.tuning.margin) / 100
+
+
+def _in_order(look: _Look, node: NodeLoad, due: list[_Candidate]) -> list[_Candidate]:
+    """Sort by priority and QoS, the lowest first; then the smallest that is enough alone, or the largest."""
+
+    def rank(one: _Candidate) -> tuple[int, int, bool, float, str]:
+        excess = _excess(look, node, one)
+        enough = all(one.used.of(resource) >= over for resource, over in excess.items())
+        share = max(one.used.of(resource) / node.allocatable.of(resource) for resource in excess)
+        replica = one.replica
+        return replica.priority, replica.qos, not enough, share if enough else -share, replica.uid
+
+    return sorted(due, key=rank)
+
+
+def _target_for(look: _Look, one: _Candidate) -> NodeLoad | None:
+    """Return the emptiest node that has room for a replica, by requests and by real use."""
+    fitting = [
+        node
+        for node in look.cluster.nodes
+        if node.name in look.targets
+        and node.name in one.replica.may_run_on
+        and node.pool is one.replica.pool
+        and node.name != one.replica.node
+        and node.free_pods > 0
+        and (look.requested[node.name] + one.replica.requests).within(node.allocatable)
+        and all(
+            (look.used[node.name] + one.used).of(resource) <= _most(look, node, one, resource)
+            for resource in one.thresholds.percent
+        )
+    ]
+    return min(fitting, key=lambda node: (_fullness(node, look.used[node.name]), node.name), default=None)
+
+
+def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
+    used = look.history[node.uid][-1].used
+    why = ", ".join(
+        f"{resource} at {used.of(resource) * 100 / node.allocatable.of(resource):.0f} %,"
+        f" {one.thresholds.percent[resource]:.0f} % are the most"
+        for resource in one.hot
+    )
+    look.moves.append(
+        WantedMove(one.workload.key, one.replica.pod, one.replica.uid, node.uid, f"{node.name} is hot: {why}")
+    )
+    look.moved.add(one.workload.key)
+    look.targets.discard(to.name)  # one replica a node, then it rests
+    look.used[node.name] -= one.used
+    look.requested[node.name] -= one.replica.requests
+    look.used[to.name] += one.used
+    look.requested[to.name] += one.replica.requests

@@ -1,0 +1,227 @@
+"""Plays a small cluster minute by minute: pods that really use something, a scheduler, and moves.
+
+The scheduler filters by requests, and takes the node that is asked for least (NodeResourcesFit with
+LeastAllocated, as kube-scheduler does by default). It knows nothing of real use. A ReplicaSet that is lowered
+deletes the pod that is not ready, or else the one that bears the deletion cost.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from splitter.core.model import Pool
+from splitter.core.names import DEPLOYMENT, Key
+from splitter.core.relief import (
+    Amounts,
+    Cluster,
+    Moving,
+    Newcomer,
+    NodeLoad,
+    PastMove,
+    Relief,
+    ReplicaLoad,
+    Sample,
+    Step,
+    Thresholds,
+    Tuning,
+    WorkloadLoad,
+    next_step,
+    relieve,
+)
+
+MINUTE = timedelta(minutes=1)
+WHOLE = Amounts(8000, 32 * 1024.0**3)
+ASKED = Amounts(100, 1024.0**3 / 4)
+BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+START_MINUTES = 1
+
+
+@dataclass
+class Pod:
+    """A replica and what it really uses, in thousandths of a core."""
+
+    uid: str
+    workload: str
+    node: str
+    uses: float
+    ready_since: datetime | None
+    created: datetime
+
+
+@dataclass
+class Going:
+    """A move that goes on."""
+
+    past: PastMove
+    leaving: str
+    newcomer: str = ""
+    marked: str = ""
+    raised: bool = False
+
+
+@dataclass
+class World:
+    """The cluster. All pods ask for the same (`ASKED`), whatever they use."""
+
+    wanted: dict[str, int]
+    nodes: list[str]
+    thresholds: Thresholds
+    tuning: Tuning = field(default_factory=Tuning)
+    pods: dict[str, Pod] = field(default_factory=dict)
+    now: datetime = BEGIN
+    past: list[PastMove] = field(default_factory=list)
+    going: dict[str, Going] = field(default_factory=dict)
+    history: dict[str, tuple[Sample, ...]] = field(default_factory=dict)
+    lands_on: str = ""
+    """Where the scheduler puts every new pod, whatever is asked for there."""
+    hint: Literal["none", "hot", "avoid"] = "none"
+    """Against which nodes the scheduler has a preference, as with a PreferNoSchedule taint on those."""
+    least_available: int = 0
+    """The worst there was: available replicas of a workload, less those that are wanted."""
+    made: int = 0
+
+    def add(self, workload: str, node: str, uses: float) -> None:
+        """Place a pod that has been ready for a day."""
+        uid = f"{workload}-{len(self.pods)}"
+        long_ago = self.now - timedelta(days=1)
+        self.pods[uid] = Pod(uid, workload, node, uses, long_ago, long_ago)
+
+    def of(self, workload: str) -> list[Pod]:
+        """Return the pods of a workload."""
+        return [pod for pod in self.pods.values() if pod.workload == workload]
+
+    def use_of(self, node: str) -> float:
+        """Return how full a node is, in percent of its CPU."""
+        return (
+            sum(one.uses for one in self.pods.values() if one.node == node and one.ready_since) * 100 / 8000
+        )
+
+    def hottest(self) -> float:
+        """Return how full the fullest node is."""
+        return max(self.use_of(node) for node in self.nodes)
+
+    def cluster(self) -> Cluster:
+        """Return what splitter would see now."""
+
+        def used(uses: float) -> Sample:
+            return Sample(self.now, Amounts(uses, uses * 1024.0**2))
+
+        on = {node: [pod for pod in self.pods.values() if pod.node == node] for node in self.nodes}
+        return Cluster(
+            self.now,
+            tuple(
+                NodeLoad(
+                    node,
+                    f"uid-{node}",
+                    Pool.SPOT,
+                    WHOLE,
+                    Amounts(ASKED.cpu * len(pods), ASKED.memory * len(pods)),
+                    110 - len(pods),
+                )
+                for node, pods in on.items()
+            ),
+            tuple(
+                WorkloadLoad(
+                    Key(DEPLOYMENT, "shop", workload),
+                    self.thresholds,
+                    tuple(
+                        ReplicaLoad(
+                            pod.uid,
+                            pod.uid,
+                            pod.node,
+                            Pool.SPOT,
+                            ASKED,
+                            pod.ready_since,
+                            may_run_on=frozenset(self.nodes),
+                        )
+                        for pod in self.of(workload)
+                    ),
+                )
+                for workload in self.wanted
+            ),
+            {node: used(self.use_of(node) * 80) for node in self.nodes},
+            {pod.uid: used(pod.uses) for pod in self.pods.values() if pod.ready_since},
+        )
+
+    def minute(self) -> Relief:
+        """Let a minute pass: pods become ready, a look at the metrics, a step of each move."""
+        self.now += MINUTE
+        for pod in self.pods.values():
+            if pod.ready_since is None and self.now - pod.created >= START_MINUTES * MINUTE:
+                pod.ready_since = self.now
+        relief = relieve(
+            self.cluster(),
+            self.history,
+            (*self.past, *(one.past for one in self.going.values())),
+            self.tuning,
+        )
+        self.history = dict(relief.history)
+        for move in relief.moves:
+            begun = PastMove(self.now, move.workload, move.from_node)
+            self.going[move.workload.name] = Going(begun, move.pod_uid)
+        for workload in list(self.going):
+            self._step(workload, relief)
+        for workload, wanted in self.wanted.items():
+            ready = sum(pod.ready_since is not None for pod in self.of(workload))
+            self.least_available = min(self.least_available, ready - wanted)
+        return relief
+
+    def _step(self, workload: str, relief: Relief) -> None:
+        going, pods = self.going[workload], self.of(workload)
+        new = self.pods.get(going.newcomer)
+        step = next_step(
+            Moving(
+                wanted=self.wanted[workload],
+                spec=len(pods),
+                ready=sum(pod.ready_since is not None for pod in pods),
+                leaving=going.leaving if going.leaving in self.pods else "",
+                newcomer=None
+                if new is None
+                else Newcomer(new.uid, new.ready_since is not None, hot=new.node in relief.avoid),
+                raised=going.raised,
+                marked=going.marked,
+            ),
+            patience_s=180,
+        )
+        if step.step is Step.RAISE:
+            going.raised = True
+            going.newcomer = self._create(workload, self.pods[going.leaving].uses, relief)
+        elif step.step is Step.MARK:
+            going.marked = step.pod
+        elif step.step is Step.LOWER:
+            unready = [pod.uid for pod in pods if pod.ready_since is None]
+            del self.pods[unready[0] if unready else going.marked]
+        elif step.step is Step.DONE:
+            del self.going[workload]
+            self.past.append(
+                PastMove(
+                    going.past.at,
+                    going.past.workload,
+                    going.past.from_node,
+                    self.now,
+                    f"uid-{new.node}" if new else "",
+                    step.taken_back,
+                )
+            )
+
+    def _create(self, workload: str, uses: float, relief: Relief) -> str:
+        asked = {node: sum(pod.node == node for pod in self.pods.values()) for node in self.nodes}
+        avoided = {"none": (), "hot": relief.hot, "avoid": relief.avoid}[self.hint]
+        node = self.lands_on or min(self.nodes, key=lambda one: (one in avoided, asked[one], one))
+        self.made += 1
+        uid = f"{workload}-new-{self.made}"
+        self.pods[uid] = Pod(uid, workload, node, uses, None, self.now)
+        return uid
+
+
+def piled(thresholds: Thresholds) -> World:
+    """Return 12 nodes and 8 workloads of 20; two of them are piled onto two nodes, with 40 % of all load."""
+    names = [f"node-{number:02}" for number in range(12)]
+    small = [f"app-{number}" for number in range(6)]
+    world = World(dict.fromkeys((*small, "big-0", "big-1"), 20), names, thresholds)
+    for place in range(20):
+        for number in range(2):
+            world.add(f"big-{number}", names[place % 2], 370)
+    for place in range(120):
+        world.add(small[place % 6], names[place % 12], 231 if place % 12 > 1 else 30)
+    return world
