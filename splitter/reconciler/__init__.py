@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod, SetDeletionCost
+from splitter.core.actions import Action, DeleteUnboundPod, DeleteVanishedPod, EvictPod
 from splitter.core.conditions import objection_to
 from splitter.core.handover import Step
 from splitter.core.model import Note, Observation, Pool, Rendered
@@ -42,6 +42,7 @@ from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.views import Views
 from splitter.reconciler.events import EventRecorder
+from splitter.reconciler.losses import Losses, can_wait
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
 from splitter.reconciler.rendering import Rendering
@@ -60,7 +61,7 @@ _RETRY_S, _RETRY_MAX_S = 0.5, 60.0
 _RACE_S, _RACES = 0.025, 6
 # Without the kind of its reports nothing goes on: looked at again after this.
 _KIND_MISSING_S = 10.0
-# Deletion costs are for a scale-down to come: they wait so long while somebody else waits to be raised.
+# What only takes pods away is looked at again after this, while others are still to be raised or to come.
 _CALMER_S = 0.5
 # What is still to be said at the end: a second's worth of statuses. A successor waits for the lease so long.
 _LAST_WORDS_S = 1.0
@@ -98,6 +99,7 @@ class Reconciler:
         self._acceptable: dict[Key, tuple[str, ...]] = {}  # renderings that the API server would take
         self._failures: dict[Key, int] = {}
         self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
+        self._losses = Losses(time.monotonic)
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
@@ -156,7 +158,8 @@ class Reconciler:
             return  # the key comes again with its twins
         observed, planned = decided
         self._take_note(key, planned)
-        if self._can_wait(planned) and self._queue.hurried():
+        self._losses.saw(observed)
+        if (can_wait(planned) and self._queue.hurried()) or self._losses.hold(key, planned):
             self._status_writer.post(observed, remembered(planned, observed))
             self._queue.add_after(key, _CALMER_S)
             return
@@ -225,11 +228,6 @@ class Reconciler:
         if (failing := self._views.failing_for(key.namespace)) is not None:
             planned = unseen(planned, observed, f"{failing.path} cannot be followed: {failing.error}")
         return observed, planned
-
-    @staticmethod
-    def _can_wait(planned: Plan) -> bool:
-        """Whether all that is to be written prepares a scale-down of doomed pods: one write for each."""
-        return bool(planned.actions) and all(isinstance(one, SetDeletionCost) for one in planned.actions)
 
     def _needs_dry_run(self, observed: Observation, twins: Mapping[Pool, Rendered], planned: Plan) -> bool:
         """Whether nobody knows yet if the API server takes twins that are rolled now, or wait for a rollout.

@@ -10,6 +10,7 @@ from splitter.core.model import Pool
 from splitter.kube.client import ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.operator import put_endangered_first
+from splitter.reconciler.losses import can_wait
 
 DEADLINE_S = 30.0
 
@@ -32,8 +33,9 @@ async def test_whose_node_is_doomed_comes_first_after_a_start() -> None:
     assert set(order[: len(hurt)]) == hurt
 
 
-async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody waits to be raised no pod is written; when nobody does, each doomed one is."""
+@pytest.mark.parametrize("why", ["others are to be raised", "many replicas are missing"])
+async def test_deletion_costs_wait(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """While somebody waits to be raised, or many are missing, no pod is written; then each doomed one is."""
     monkeypatch.setattr("splitter.reconciler._CALMER_S", 0.01)
     run = Run(3)
     spot = names_of(run.paper.nodes, Pool.SPOT)
@@ -49,7 +51,11 @@ async def test_deletion_costs_wait_for_the_raises_of_others(monkeypatch: pytest.
     monkeypatch.setattr(run.paper, "send", seen)
     hurry = asyncio.Event()
     hurry.set()
-    monkeypatch.setattr(run.queue, "hurried", hurry.is_set)
+    if why == "others are to be raised":
+        monkeypatch.setattr(run.queue, "hurried", hurry.is_set)
+    else:
+        hold = "splitter.reconciler.losses.Losses.hold"
+        monkeypatch.setattr(hold, lambda _losses, _key, planned: hurry.is_set() and can_wait(planned))
     run.fill()
     task = asyncio.create_task(run.reconciler.run(2, 1))
     for node in run.paper.tainted(spot):
