@@ -34,12 +34,9 @@ A_THIRD = 0.3
 
 def is_split(shop: Shop, on_demand: int, spot: int) -> bool:
     """Whether the pods stand as said, all ready, none beside, and the twins ask for just that."""
-    shape = shop.shape()
-    return shop.twins() == (on_demand, spot) and (shape.on_demand, shape.spot, shape.total) == (
-        on_demand,
-        spot,
-        on_demand + spot,
-    )
+    shape, wanted = shop.shape(), (on_demand, spot, on_demand + spot)
+    stands = shop.twins() == (on_demand, spot) and (shape.on_demand, shape.spot, shape.total) == wanted
+    return stands and shop.is_handed_over()
 
 
 def is_given_back(shop: Shop, replicas: int) -> bool:

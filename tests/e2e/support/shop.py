@@ -342,12 +342,14 @@ class Shop:
         def is_split() -> bool:
             if self.twins(name) != (on_demand, spot) or self.shape(name) != wanted:
                 return False
-            # In the middle of a hand-over the source's own pods may stand where the twins' will.
-            return not any(raw["spec"].get("paused") for raw in self._twins(name)) and all(
-                POOL in pod["metadata"]["labels"] for pod in self.pods(name)
-            )
+            return self.is_handed_over(name)
 
         self.until(is_split, f"{name} to be {on_demand} on on-demand and {spot} on spot", deadline_s)
+
+    def is_handed_over(self, name: str = "web") -> bool:
+        """Whether the twins have all pods: before, those of the source may stand where the twins' will."""
+        paused = any(raw["spec"].get("paused") for raw in self._twins(name))
+        return not paused and all(POOL in pod["metadata"]["labels"] for pod in self.pods(name))
 
     def wait_given_back(self, name: str = "web") -> None:
         """Wait until nothing of splitter's is left beside a Deployment."""
