@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 from core.relief.world import BEGIN, MINUTE, WHOLE, World, piled
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief import (
+from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.model import (
     Amounts,
     Cluster,
     NodeLoad,
     PastMove,
     Qos,
-    Relief,
     ReplicaLoad,
     Resource,
     Sample,
     Thresholds,
     Tuning,
     WorkloadLoad,
-    relieve,
 )
 
 CPU = Thresholds({Resource.CPU: 85.0, Resource.MEMORY: 90.0})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.core.relief import Moving, Newcomer, Step, next_step
+from splitter.core.relief.move import Moving, Newcomer, Step, next_step
 
 PATIENCE_S = 180.0
 BEGIN = Moving(wanted=3, spec=3, ready=3, leaving="old")

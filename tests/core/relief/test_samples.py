@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from core.relief.world import BEGIN, MINUTE, piled
-from splitter.core.relief import Amounts, Cluster, Resource, Sample, Thresholds, Tuning, relieve
+from splitter.core.relief.decide import relieve
+from splitter.core.relief.model import Amounts, Cluster, Resource, Sample, Thresholds, Tuning
 from splitter.core.relief.samples import History, faults_of, hot_by, paused_by, remembered
 
 CPU = Thresholds({Resource.CPU: 85.0})

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from splitter.core.relief import Resource, Thresholds, read_thresholds
+from splitter.core.relief.model import Resource, Thresholds
+from splitter.core.relief.thresholds import read_thresholds
 
 
 class TestThresholds:

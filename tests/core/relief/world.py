@@ -11,23 +11,19 @@ from typing import Literal
 
 from splitter.core.model import Pool
 from splitter.core.names import DEPLOYMENT, Key
-from splitter.core.relief import (
+from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.model import (
     Amounts,
     Cluster,
-    Moving,
-    Newcomer,
     NodeLoad,
     PastMove,
-    Relief,
     ReplicaLoad,
     Sample,
-    Step,
     Thresholds,
     Tuning,
     WorkloadLoad,
-    next_step,
-    relieve,
 )
+from splitter.core.relief.move import Moving, Newcomer, Step, next_step
 
 MINUTE = timedelta(minutes=1)
 WHOLE = Amounts(8000, 32 * 1024.0**3)
