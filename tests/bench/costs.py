@@ -12,26 +12,35 @@ import json
 import os
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+TESTS, SPLITTER, ENDED = "pytest", "splitter", "commands that have ended"
 # What Python runs is told by its arguments; an interpreter without any of these runs the tests.
 _SPLITTER = ("from multiprocessing.forkserver", "-m\0splitter\0run")
-_TESTS, _ENDED = "pytest", "commands that have ended"
+
+
+class Used(NamedTuple):
+    """What a process has used, in seconds of user and system together."""
+
+    program: str
+    own_s: float
+    ended_s: float  # of children that it has waited for
 
 
 def cpu_seconds() -> float:
     """Return what this process and all below it have used, those included that have ended."""
-    return sum(cpu_by_program().values())
+    return sum(one.own_s + one.ended_s for one in processes().values())
 
 
-def cpu_by_program() -> Mapping[str, float]:
-    """Return the same, by what runs: pytest, splitter, other programs, commands that have ended."""
-    used: dict[int, tuple[str, int, int]] = {}
+def processes() -> dict[int, Used]:
+    """Return what this process and each below it has used, by its number."""
+    seen: dict[int, tuple[str, int, int]] = {}
     children: dict[int, list[int]] = defaultdict(list)
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -39,47 +48,56 @@ def cpu_by_program() -> Mapping[str, float]:
         except OSError:  # it has just ended
             continue
         fields = rest.split()
-        own, waited_for = sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))  # user and system
-        used[int(folder.name)] = name, own, waited_for
+        seen[int(folder.name)] = name, sum(map(int, fields[11:13])), sum(map(int, fields[13:15]))
         children[int(fields[1])].append(int(folder.name))
-    ticks: Counter[str] = Counter()
-    left = [(os.getpid(), _TESTS)]
+    result: dict[int, Used] = {}
+    left = [(os.getpid(), TESTS)]
     while left:
         process, parent = left.pop()
-        if process not in used:
-            continue
-        name, own, waited_for = used[process]
+        name, own, ended = seen[process]
         program = _program(process, name, parent)
-        ticks[program] += own
-        ticks["splitter" if program == "splitter" else _ENDED] += waited_for
+        result[process] = Used(program, own / _TICKS, ended / _TICKS)
         left += [(child, program) for child in children[process]]
-    return {program: count / _TICKS for program, count in ticks.items()}
+    return result
 
 
 def _program(process: int, name: str, parent: str) -> str:
+    if parent == SPLITTER:
+        return SPLITTER
     if not name.startswith(("python", "pytest")):
         return name
     try:
         arguments = Path(f"/proc/{process}/cmdline").read_text(errors="replace")
     except OSError:
         return parent
-    return "splitter" if parent == "splitter" or any(part in arguments for part in _SPLITTER) else _TESTS
+    return SPLITTER if any(part in arguments for part in _SPLITTER) else TESTS
+
+
+def between(before: Mapping[int, Used], after: Mapping[int, Used]) -> dict[str, float]:
+    """Return what was used from one look to the next, by program; what came and went is "ended"."""
+    result: dict[str, float] = defaultdict(float)
+    for process, now in after.items():
+        then = before.get(process, Used(now.program, 0, 0))
+        result[now.program] += now.own_s - then.own_s
+        result[SPLITTER if now.program == SPLITTER else ENDED] += now.ended_s - then.ended_s
+    # What it had used is now its parent's, and was counted when it was seen.
+    for process in before.keys() - after.keys():
+        gone = before[process]
+        result[SPLITTER if gone.program == SPLITTER else ENDED] -= gone.own_s + gone.ended_s
+    return dict(result)
 
 
 def pytest_collection_finish() -> None:
     """Note what a process has used before its first test: imports, and reading the tests."""
-    _note("collection", "collection", time.process_time(), cpu_by_program())
+    _note("collection", "collection", time.process_time(), between({}, processes()))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Note what a test costs."""
-    began_s, before = time.monotonic(), cpu_by_program()
+    began_s, before = time.monotonic(), processes()
     result = yield
-    after = cpu_by_program()
-    # A program that has been ended counts with what has ended: its own sum falls.
-    cpu = {program: after.get(program, 0) - before.get(program, 0) for program in {*before, *after}}
-    _note(item.path.name, item.nodeid, time.monotonic() - began_s, cpu)
+    _note(item.path.name, item.nodeid, time.monotonic() - began_s, between(before, processes()))
     return result
 
 
@@ -92,11 +110,12 @@ def _note(file: str, test: str, seconds: float, cpu: Mapping[str, float]) -> Non
 def tables(lines: Iterator[str]) -> str:
     """Return a table by file, the longest first, and one by program, the dearest first."""
     costs: dict[str, list[float]] = defaultdict(lambda: [0, 0.0, 0.0])
-    programs: Counter[str] = Counter()
+    programs: dict[str, float] = defaultdict(float)
     for line in lines:
         one = json.loads(line)
         cpu = sum(one["cpu"].values())
-        programs.update(one["cpu"])
+        for program, used_s in one["cpu"].items():
+            programs[program] += used_s
         for name in (one["file"], "all"):
             row = costs[name]
             row[0], row[1], row[2] = row[0] + 1, row[1] + one["seconds"], row[2] + cpu
@@ -105,8 +124,9 @@ def tables(lines: Iterator[str]) -> str:
         f"| `{name}` | {tests:.0f} | {seconds:.0f} | {cpu:.0f} | {1 - cpu / max(seconds, cpu, 0.001):.0%} |"
         for name, (tests, seconds, cpu) in reversed(rows)
     ]
-    by_program = [f"| {program} | {seconds:.0f} |" for program, seconds in programs.most_common()]
-    return "\n".join([*by_file, "", *by_program, f"| all | {programs.total():.0f} |"])
+    dearest = sorted(programs.items(), key=lambda row: -row[1])
+    by_program = [f"| {program} | {seconds:.0f} |" for program, seconds in dearest]
+    return "\n".join([*by_file, "", *by_program, f"| all | {sum(programs.values()):.0f} |"])
 
 
 if __name__ == "__main__":
