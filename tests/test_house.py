@@ -3,7 +3,8 @@
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,27 +31,33 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def attributes(path: Path) -> Iterator[str]:
-    """Yield every dotted name that a module mentions, such as `kopf.on.event`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute):
-            yield ast.unparse(node)
+# Several rules look at the same module: it is read once for all of them.
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield every module, and every name in a module, that a module imports."""
+@cache
+def attributes(path: Path) -> frozenset[str]:
+    """Return every dotted name that a module mentions, such as `kopf.on.event`."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return frozenset(ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """Return every module, and every name in a module, that a module imports."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=str(module), names=names):
-                yield module
-                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.Import(names=aliases):
+                names |= {alias.name for alias in aliases}
+            case ast.ImportFrom(module=str(module), names=aliases):
+                names |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
             case _:
                 pass
+    return frozenset(names)
 
 
-def identifiers(path: Path) -> set[str]:
+@cache
+def identifiers(path: Path) -> frozenset[str]:
     """Return every name that a module gives or uses."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -63,7 +70,7 @@ def identifiers(path: Path) -> set[str]:
                 names.add(word)
             case _:
                 pass
-    return names
+    return frozenset(names)
 
 
 def options(command: str) -> set[str]:
