@@ -128,9 +128,20 @@ class Server:
 
     def is_in_force(self) -> bool:
         """Whether both policies are, and stay it: the one refuses, the other warns."""
-        return steadily(lambda: self.annotated(self.deployment, WRONG)) and steadily(
-            lambda: self.warning({"splitter.io/colour": "red"})
+        return steadily(lambda: self.annotated(self.deployment, WRONG)) and steadily(self.warns)
+
+    def warns(self) -> bool:
+        """Whether the second policy warns of a key that nobody knows."""
+        patch, warnings = {"metadata": {"annotations": {"splitter.io/colour": "red"}}}, list[str]()
+        self.sandbox.api.request(
+            "PATCH",
+            self.deployment,
+            body=patch,
+            query={"dryRun": "All"},
+            content_type=PatchKind.MERGE,
+            warnings=warnings,
         )
+        return any(f"ValidatingAdmissionPolicy '{WARNING}'" in one for one in warnings)
 
     def annotated(self, path: str, annotations: Mapping[str, str]) -> str:
         """Return what it says to annotations."""
