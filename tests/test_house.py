@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -31,46 +32,51 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-# Several rules look at the same module: it is read once for all of them.
+class Names(NamedTuple):
+    """What a module mentions."""
+
+    attributes: frozenset[str]
+    imports: frozenset[str]
+    identifiers: frozenset[str]
 
 
 @cache
-def attributes(path: Path) -> frozenset[str]:
-    """Return every dotted name that a module mentions, such as `kopf.on.event`."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return frozenset(ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute))
-
-
-@cache
-def imports(path: Path) -> frozenset[str]:
-    """Return every module, and every name in a module, that a module imports."""
-    names: set[str] = set()
+def names_in(path: Path) -> Names:
+    """Read a module once for all rules that look at it."""
+    dotted, imported, used = set[str](), set[str](), set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
             case ast.Import(names=aliases):
-                names |= {alias.name for alias in aliases}
+                imported |= {alias.name for alias in aliases}
             case ast.ImportFrom(module=str(module), names=aliases):
-                names |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
+                imported |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
+            case ast.Attribute(attr=word):
+                dotted.add(ast.unparse(node))
+                used.add(word)
+            case ast.Name(id=word) | ast.arg(arg=word):
+                used.add(word)
+            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
+                used.add(word)
+            case ast.keyword(arg=str(word)) | ast.alias(asname=str(word)):
+                used.add(word)
             case _:
                 pass
-    return frozenset(names)
+    return Names(frozenset(dotted), frozenset(imported), frozenset(used))
 
 
-@cache
+def attributes(path: Path) -> frozenset[str]:
+    """Return every dotted name that a module mentions, such as `kopf.on.event`."""
+    return names_in(path).attributes
+
+
+def imports(path: Path) -> frozenset[str]:
+    """Return every module, and every name in a module, that a module imports."""
+    return names_in(path).imports
+
+
 def identifiers(path: Path) -> frozenset[str]:
     """Return every name that a module gives or uses."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
-                names.add(word)
-            case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
-                names.add(word)
-            case ast.keyword(arg=str(word)) | ast.alias(asname=str(word)):
-                names.add(word)
-            case _:
-                pass
-    return frozenset(names)
+    return names_in(path).identifiers
 
 
 def options(command: str) -> set[str]:
