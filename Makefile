@@ -18,6 +18,8 @@ SHELL       := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 MAKEFLAGS += --no-print-directory
+# Images forbid Python to keep what it has compiled. Each process of the tests would then compile all of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Print this list

@@ -18,6 +18,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 DEADLINE_S = 600.0
+# What is installed is run a few times here: to compile all of it takes longer than that.
+PIP = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_COMPILE": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def run(command: list[str], where: Path, **environment: str) -> str:
     ran = subprocess.run(
         command,
         cwd=where,
-        env={**kept, "HOME": str(where), "PIP_DISABLE_PIP_VERSION_CHECK": "1", **environment},
+        env={**kept, "HOME": str(where), **PIP, **environment},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

@@ -3,8 +3,10 @@
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -30,40 +32,51 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def attributes(path: Path) -> Iterator[str]:
-    """Yield every dotted name that a module mentions, such as `kopf.on.event`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute):
-            yield ast.unparse(node)
+class Names(NamedTuple):
+    """What a module mentions."""
+
+    attributes: frozenset[str]
+    imports: frozenset[str]
+    identifiers: frozenset[str]
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield every module, and every name in a module, that a module imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        match node:
-            case ast.Import(names=names):
-                yield from (alias.name for alias in names)
-            case ast.ImportFrom(module=str(module), names=names):
-                yield module
-                yield from (f"{module}.{alias.name}" for alias in names)
-            case _:
-                pass
-
-
-def identifiers(path: Path) -> set[str]:
-    """Return every name that a module gives or uses."""
-    names: set[str] = set()
+@cache
+def names_in(path: Path) -> Names:
+    """Read a module once for all rules that look at it."""
+    dotted, imported, used = set[str](), set[str](), set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
-            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.arg(arg=word):
-                names.add(word)
+            case ast.Import(names=aliases):
+                imported |= {alias.name for alias in aliases}
+            case ast.ImportFrom(module=str(module), names=aliases):
+                imported |= {module, *(f"{module}.{alias.name}" for alias in aliases)}
+            case ast.Attribute(attr=word):
+                dotted.add(ast.unparse(node))
+                used.add(word)
+            case ast.Name(id=word) | ast.arg(arg=word):
+                used.add(word)
             case ast.FunctionDef(name=word) | ast.AsyncFunctionDef(name=word) | ast.ClassDef(name=word):
-                names.add(word)
+                used.add(word)
             case ast.keyword(arg=str(word)) | ast.alias(asname=str(word)):
-                names.add(word)
+                used.add(word)
             case _:
                 pass
-    return names
+    return Names(frozenset(dotted), frozenset(imported), frozenset(used))
+
+
+def attributes(path: Path) -> frozenset[str]:
+    """Return every dotted name that a module mentions, such as `kopf.on.event`."""
+    return names_in(path).attributes
+
+
+def imports(path: Path) -> frozenset[str]:
+    """Return every module, and every name in a module, that a module imports."""
+    return names_in(path).imports
+
+
+def identifiers(path: Path) -> frozenset[str]:
+    """Return every name that a module gives or uses."""
+    return names_in(path).identifiers
 
 
 def options(command: str) -> set[str]:
@@ -258,6 +271,7 @@ class TestMirror:
         "tests/test_argocd.py": "manifests",
         "tests/test_dockerfile.py": "the image",
         "tests/test_house.py": "the rules of the house",
+        "tests/test_listening.py": "the server of other tests",
         "tests/test_manifests.py": "manifests",
         "tests/test_planted.py": "what end-to-end tests look for",
         "tests/test_rbac_reference.py": "docs",

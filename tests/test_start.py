@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from e2e.support.controller import ROOT, environment
+from listening import Listening
 from splitter.cli import main
 
 DEADLINE_S = 90.0
@@ -139,12 +140,6 @@ def kubeconfig(folder: Path, server: str, *, authority: Path | None = None, **us
     return path
 
 
-class Server(ThreadingHTTPServer):
-    """A server that lets many connections wait, as a real one: by default the sixth must try again."""
-
-    request_queue_size = 128
-
-
 class Api(NamedTuple):
     """An API server that answers the questions of the start, and what it was asked."""
 
@@ -200,7 +195,7 @@ def fake_api(
         def log_message(self, *_: object) -> None:
             """Keep quiet."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Listening(("127.0.0.1", 0), Handler)
     scheme = "http"
     if certificate is not None:
         scheme, context = "https", ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from listening import Listening
 
 Raw = dict[str, Any]
 
@@ -228,8 +230,7 @@ class World:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server's own name)
                 """Say nothing."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
+        server = Listening(("127.0.0.1", 0), Handler)
         thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         kubeconfig.write_text(json.dumps(_kubeconfig(server.server_port)), encoding="utf-8")

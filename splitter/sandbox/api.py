@@ -65,12 +65,18 @@ class Api:
         body: object = None,
         content_type: str = "application/json",
         timeout_s: float = _TIMEOUT_S,
+        warnings: list[str] | None = None,
     ) -> JsonObject:
-        """Send one request and return the answer's JSON object ({} when it has no body)."""
+        """Send one request and return the answer's JSON object ({} when it has no body).
+
+        What the server warns of, as kubectl would print it, is added to `warnings`.
+        """
         response = self._send(
             method, path, query=query, body=body, content_type=content_type, timeout_s=timeout_s
         )
         text = response.data
+        if warnings is not None:
+            warnings += response.headers.getlist("Warning")
         if response.status >= _FIRST_REFUSAL:
             raise _refusal(response.status, text)
         try:

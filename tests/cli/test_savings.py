@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from listening import Listening
 from splitter.cli import app
 from splitter.cli.bill import as_csv, counted, table
 from splitter.core.split_status.usage import Amount, Usage, UsagePoint, Use
@@ -140,7 +141,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[st
         SPLITS: {"items": [split("shop", "web", since=now - timedelta(hours=10))]},
         "/api/v1/nodes": {"items": [node("od", "on-demand"), node("spot", "spot")]},
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    server = Listening(("127.0.0.1", 0), Server)
     server.answers = values  # type: ignore[attr-defined]
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()

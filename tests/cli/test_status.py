@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from listening import Listening
 from splitter.cli import app
 from splitter.cli.explain import explained
 from splitter.cli.splits import cells, key_of, status_of, table
@@ -301,12 +302,6 @@ class Server(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's own name
         """Say nothing."""
-
-
-class Listening(ThreadingHTTPServer):
-    """A server that lets many connections wait, as a real one: by default the sixth must try again."""
-
-    request_queue_size = 128
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from e2e.support.admission import steadily
 from e2e.support.causes import healthy, outlast_grace, quota, reported, wait_well
 from e2e.support.shop import CAPACITY, Shop, manifest
-from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.errors import ApiError
 from splitter.sandbox.fleet import Fleet
 
 pytestmark = pytest.mark.e2e
@@ -129,8 +129,8 @@ def pods_refused(shop: Shop) -> bool:
     template = manifest("web", 1)["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "tried"}}
     try:
-        shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
-    except SandboxError as refusal:
+        shop.dry_run(pod)
+    except ApiError as refusal:
         return "violates PodSecurity" in str(refusal)
     return False
 

@@ -114,15 +114,9 @@ def test_a_policy_with_words_of_its_own(shop: Shop, controller: Controller) -> N
             }
         ]
     }
-    attempted = json.dumps(manifest("any-spot", 0))
+    attempted = manifest("any-spot", 0)
     words = f"nothing of this kind: {ARGUMENT.replace(PLANTED, REFUSED)}"
-    with forbidden(
-        shop,
-        "quoting",
-        "deployments",
-        policy,
-        lambda: shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=attempted),
-    ):
+    with forbidden(shop, "quoting", "deployments", policy, lambda: shop.dry_run(attempted)):
         shop.label()
         shop.says("WriteDenied", words)
         shop.reported("WriteDenied", words)

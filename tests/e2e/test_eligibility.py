@@ -15,7 +15,7 @@ from e2e.support.causes import quota_used
 from e2e.support.controller import Controller
 from e2e.support.refusals import ASKED, REPLICAS, Untouched, condition, refused
 from e2e.support.shop import BY_ITSELF_S, DEADLINE_S, JsonObject, Shop, manifest
-from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -28,8 +28,8 @@ del BARE["spec"]["strategy"]
 def one_more_allowed(shop: Shop) -> bool:
     """Whether the API server would take one more ReplicaSet."""
     try:
-        shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(BARE))
-    except SandboxError:
+        shop.dry_run(BARE)
+    except ApiError:
         return False
     return True
 
@@ -41,11 +41,7 @@ def bare_replica_sets_forbidden(shop: Shop) -> AbstractContextManager[None]:
         " object.metadata.ownerReferences.exists(owner, has(owner.controller) && owner.controller)"
     )
     policy = {"validations": [{"expression": controlled, "message": NO_BARE_REPLICA_SETS}]}
-
-    def attempt() -> str:
-        return shop.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(BARE))
-
-    return forbidden(shop, "no-bare-replicasets", "replicasets", policy, attempt)
+    return forbidden(shop, "no-bare-replicasets", "replicasets", policy, lambda: shop.dry_run(BARE))
 
 
 class TestDryRun:

@@ -11,7 +11,7 @@ from e2e.support.shop import DEADLINE_S, Shop
 from e2e.support.terminal import Terminal, reported
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
-from splitter.sandbox.errors import SandboxError
+from splitter.sandbox.errors import ApiError, SandboxError
 from splitter.sandbox.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -23,9 +23,10 @@ KEPT = 'Run "splitter uninstall -A" first'
 
 def refusal(sandbox: Sandbox) -> str:
     """Return why the CRD cannot be deleted; nothing when it could."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}"
     try:
-        sandbox.kubectl("delete", "crd", CRD, "--dry-run=server")
-    except SandboxError as refused:
+        sandbox.api.request("DELETE", path, body={"dryRun": ["All"]})
+    except ApiError as refused:
         return str(refused)
     return ""
 

@@ -72,8 +72,11 @@ def test_all_on_demand_goes_while_spot_is_well(shop: Shop, fleet: Fleet, busy: s
     """What stood there waits for a node, and the Split says whose it is; spot keeps what it has."""
     assert busy
     everywhere = fleet.names("on-demand")
+    [its] = [node for node in shop.nodes() if node in everywhere]
     with shop.watch() as watched:
-        fleet.notice(everywhere, Notice.TAINT)
+        # Its own node last: else a replacement may find one whose notice has not been written yet.
+        fleet.notice([name for name in everywhere if name != its], Notice.TAINT)
+        fleet.notice(its, Notice.TAINT)
         shop.says("OnDemandDoomed", "1 of 2 on-demand replicas are on doomed nodes")
         assert watched.lowest() >= REPLICAS
         fleet.kill(everywhere)

@@ -6,7 +6,6 @@ this policy (`e2e.support.controller.install`).
 """
 
 import json
-from base64 import b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from e2e.support.account import api_of
 from e2e.support.admission import checked, steadily
 from e2e.support.controller import Controller
 from e2e.support.namespaces import open_shop
@@ -174,10 +173,6 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
         shop.wait_split(on_demand=1, spot=3)
         guard = f"/apis/policy/v1/namespaces/{shop.namespace}/poddisruptionbudgets/web-guard"
         shop.until(partial(sandbox.api.find, guard), "the guard")
-        user = yaml.safe_load(kubeconfig.read_text())
-        authority = kubeconfig.with_suffix(".ca")
-        authority.write_bytes(b64decode(user["clusters"][0]["cluster"]["certificate-authority-data"]))
-        account = Api(sandbox.url, authority, user["users"][0]["user"]["token"])
         names = {
             "parked": shop.replica_sets("web")[0]["metadata"]["name"],
             "of_twin": shop.replica_sets("web-spot")[0]["metadata"]["name"],
@@ -186,7 +181,7 @@ def stage(sandbox: Sandbox, controller: Controller, kubeconfig: Path, machines: 
             "daemon": shop.pods("daemonset")[0]["metadata"]["name"],
             "stateful": shop.pods("statefulset")[0]["metadata"]["name"],
         }
-        stage = Stage(shop, account, controller, names)
+        stage = Stage(shop, api_of(kubeconfig), controller, names)
         stage.wait_held()
         yield stage
 

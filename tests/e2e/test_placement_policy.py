@@ -21,7 +21,7 @@ from splitter.core.nodes.capacity import PRESETS, Preset, classify
 from splitter.core.nodes.facts import CapacityClass, Taint
 from splitter.core.placeable import Runs, runs
 from splitter.kube.placement_writer import placement
-from splitter.sandbox import ApiError, Sandbox
+from splitter.sandbox import ApiError, PatchKind, Sandbox
 from splitter.sandbox.waiting import wait_until
 from splitter.settings import Settings
 
@@ -53,7 +53,7 @@ class Cluster:
         self._count += 1
         self.reported = {}
         self.namespace = f"placed-{self._count}"
-        self.sandbox.kubectl("create", "namespace", self.namespace)
+        self.sandbox.api.create("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
         account = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/default"
         wait_until(lambda: self.sandbox.api.find(account), what="the service account", deadline_s=DEADLINE_S)
 
@@ -83,7 +83,8 @@ class Cluster:
             self.reported[uid] = (name, runs(ordinals))
         body = placement(self.namespace, self.reported, spot_labels)
         del body["metadata"]["ownerReferences"]
-        self.sandbox.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+        path = f"/apis/splitter.io/v1alpha1/namespaces/{self.namespace}/placements/splitter-placement"
+        self.sandbox.api.patch(path, body, kind=PatchKind.APPLY)
 
     def born(
         self,
@@ -447,7 +448,8 @@ def add_node(
     names = sandbox.fleet.add("on-demand", 1, labels=mine, taints=taints)
     if "karpenter.sh/capacity-type" not in labels:
         for name in names:
-            sandbox.kubectl("label", "node", name, "karpenter.sh/capacity-type-")
+            unlabelled = {"metadata": {"labels": {"karpenter.sh/capacity-type": None}}}
+            sandbox.api.patch(f"/api/v1/nodes/{name}", unlabelled)
     return names
 
 

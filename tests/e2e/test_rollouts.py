@@ -1,12 +1,12 @@
 """Rolls that go wrong or change their mind: what stops them, and that nobody notices meanwhile."""
 
-import json
 from contextlib import AbstractContextManager
 
 import pytest
 
 from e2e.support.admission import forbidden
 from e2e.support.shop import BY_ITSELF_S, Shop
+from splitter.sandbox import PatchKind
 
 pytestmark = pytest.mark.e2e
 
@@ -117,8 +117,9 @@ def new_spot_images_forbidden(shop: Shop) -> AbstractContextManager[None]:
     }
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": MENDED}]}}}}
 
-    def attempt() -> str:
-        asked = ("--type=strategic", "--dry-run=server", "-p", json.dumps(patch))
-        return shop.kubectl("patch", "deployment", "web-spot", *asked)
+    def attempt() -> None:
+        path = f"/apis/apps/v1/namespaces/{shop.namespace}/deployments/web-spot"
+        query, how = {"dryRun": "All"}, PatchKind.STRATEGIC
+        shop.sandbox.api.request("PATCH", path, query=query, body=patch, content_type=how)
 
     return forbidden(shop, "no-new-spot-images", "deployments", policy, attempt)

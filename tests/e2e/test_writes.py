@@ -21,7 +21,7 @@ from splitter.sandbox.instants import Instant
 
 pytestmark = pytest.mark.e2e
 
-WORKLOADS, REPLICAS, SURGE = 10, 4, 2
+WORKLOADS, REPLICAS, SURGE = 5, 4, 2
 NAMES = [f"web{number}" for number in range(WORKLOADS)]
 ASKED = {"splitter.io/on-demand-base": "1"}
 # Every workload is looked at each second, event or not: so long holds as many such looks as 100 minutes do
@@ -111,8 +111,8 @@ def counted(
 
 
 @pytest.fixture(scope="module")
-def ten(counted: Counted) -> Counted:
-    """Return the namespace with 10 workloads, each split into 1 + 3."""
+def some(counted: Counted) -> Counted:
+    """Return the namespace with 5 workloads, each split into 1 + 3."""
     for name in NAMES:
         counted.shop.deploy(name, replicas=REPLICAS, surge=SURGE, annotations=ASKED)
         counted.shop.label(name)
@@ -120,14 +120,14 @@ def ten(counted: Counted) -> Counted:
 
 
 @pytest.fixture
-def crowd(ten: Counted, fleet: Fleet) -> Counted:
+def crowd(some: Counted, fleet: Fleet) -> Counted:
     """Return them at rest, with all machines well, however the last test has left both."""
     assert fleet.names("spot")
     for name in NAMES:
-        ten.shop.wait_split(on_demand=1, spot=3, name=name)
-        ten.shop.wait_steady(name)  # on a busy machine that is told up to 30 s later
-    ten.settle(SETTLED_S)
-    return ten
+        some.shop.wait_split(on_demand=1, spot=3, name=name)
+        some.shop.wait_steady(name)  # on a busy machine that is told up to 30 s later
+    some.settle(SETTLED_S)
+    return some
 
 
 def versions(shop: Shop) -> dict[str, str]:
@@ -141,7 +141,7 @@ class TestNothing:
     """An unchanged cluster is looked at, and not written to."""
 
     def test_while_steady(self, crowd: Counted) -> None:
-        """In 20 seconds with 20 looks at each of 10 workloads nothing is written, by anybody."""
+        """In 20 seconds with 20 looks at each of 5 workloads nothing is written, by anybody."""
         before = versions(crowd.shop)
         crowd.outlast(QUIET_S)
         assert crowd.everything == []
@@ -165,8 +165,8 @@ class TestNothing:
 class TestTemplate:
     """A change of the template is one write of each twin."""
 
-    def test_of_ten(self, crowd: Counted) -> None:
-        """Ten images change at once: twenty writes of twins, and no replica is missing or too many."""
+    def test_of_several(self, crowd: Counted) -> None:
+        """Five images change at once: ten writes of twins, and no replica is missing or too many."""
         shop, asked = crowd.shop, Asked()
         sets = f"/apis/apps/v1/namespaces/{shop.namespace}/replicasets"
         with Watch(shop.sandbox.api, sets, asked.see), shop.record() as recorder:

@@ -1,5 +1,9 @@
-"""Many workloads that wait for their turn to be taken over: they are woken, and ask nothing meanwhile."""
+"""Many workloads that wait for their turn to be taken over: they are woken, and ask nothing meanwhile.
 
+`FLOOD_WAITING=1000` has so many of them.
+"""
+
+import os
 from collections import Counter
 
 from bench.offline import deployment_status, pod_on, replica_set_of, source_deployment
@@ -9,7 +13,7 @@ from floods.process import lead, now, standing_by
 from leaping import passing
 from splitter.settings import Settings
 
-WAITING, NAMESPACES, REPLICAS = 1000, 50, 2
+WAITING, NAMESPACES, REPLICAS = int(os.environ.get("FLOOD_WAITING", "400")), 50, 2
 LIMIT = Settings().max_concurrent_moves
 
 
@@ -38,8 +42,8 @@ def taken(api: Api) -> set[str]:
     return {path for path, raw in api.objects.items() if "/splits/" in path and raw["spec"]["takeOver"]}
 
 
-async def test_a_thousand_wait() -> None:
-    """Ten are being taken over and do not get on. All together ask for less than five requests a second."""
+async def test_hundreds_wait() -> None:
+    """Ten are being taken over and do not get on. All together ask for less than two requests a second."""
     api = Api()
     for number in range(WAITING):
         label(api, number)
@@ -61,7 +65,7 @@ async def test_a_thousand_wait() -> None:
         await passing(600.0)
         reported(api, began_s, 600.0)
         assert reasons(api)["WaitingForTurn"] == WAITING - 4 * LIMIT
-        assert sum(api.rates(began_s).values()) < 5 * 600.0
+        assert sum(api.rates(began_s).values()) < 2 * 600.0
 
 
 async def test_a_new_leader_knows_whose_turn_it_is() -> None:

@@ -4,9 +4,11 @@ One replica a spot node slot; every five seconds the controllers, the scheduler 
 then `decide` is asked and its counts are written. After each step the promises are checked.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -341,18 +343,30 @@ class TestFlapping:
 class TestSpotThatEarnsNothing:
     """All of spot goes every hour, which is as long as the longest soak: it is paid for and never trusted."""
 
-    def hourly(self, barren: int, policy: Policy = Policy()) -> World:  # noqa: B008 - frozen
+    @classmethod
+    def hourly(cls, barren: int, policy: Policy = Policy()) -> World:  # noqa: B008 - frozen
         """Return a world of four after so many losses, once four have brought the soak to its longest.
 
-        Nodes are back at once, and stay for an hour.
+        Nodes are back at once, and stay for an hour. Played once: each test goes on with a copy.
         """
+        world = cls._hourly(barren, policy)
+        return copy.deepcopy(world, {id(decision): decision for decision in world.history})  # never changed
+
+    @classmethod
+    @cache
+    def _hourly(cls, barren: int, policy: Policy) -> World:
+        if barren:
+            world = cls.hourly(barren - 1, policy)
+            cls.lose(world)
+            return world
         world = World(4, policy, max_surge=2).settle()
         world.run(7200)
-        for _ in range(4 + barren):
-            self.lose(world)
+        for _ in range(4):
+            cls.lose(world)
         return world
 
-    def lose(self, world: World) -> None:
+    @staticmethod
+    def lose(world: World) -> None:
         """Take all spot nodes away, bring as many back, and let the rest of the hour pass."""
         world.remove_spot_nodes(100)
         world.step()

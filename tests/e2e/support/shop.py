@@ -35,6 +35,8 @@ BY_ITSELF_S = float(SHORT["LOOK_AGAIN_S"]) + DEADLINE_S
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Where kinds are that are applied again and again.
 _COLLECTIONS = {
+    "Pod": "/api/v1/namespaces/{}/pods",
+    "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
     "Service": "/api/v1/namespaces/{}/services",
@@ -128,6 +130,11 @@ class Shop:
                 return False
             raise
         return True
+
+    def dry_run(self, manifest: JsonObject) -> None:
+        """Ask whether it may be created, in a dry run. Raises ApiError when not."""
+        path = _COLLECTIONS[manifest["kind"]].format(self.namespace)
+        self.sandbox.api.request("POST", path, query={"dryRun": "All"}, body=manifest)
 
     def deploy(
         self,

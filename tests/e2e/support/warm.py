@@ -20,7 +20,8 @@ from splitter.cli import VERBS
 
 _FORKS = multiprocessing.get_context("forkserver")
 _IMPORTS = ["splitter.operator", "uvloop", *sorted({f"splitter.cli.{module}" for module in VERBS.values()})]
-_FORKS.set_forkserver_preload(_IMPORTS)
+# Last, and as it is found from the root: the server does not know the paths of pytest.
+_FORKS.set_forkserver_preload([*_IMPORTS, "tests.e2e.support.frozen"])
 _PR_SET_PDEATHSIG = 1
 
 
