@@ -133,9 +133,9 @@ class Policy:
         "splitter.io/relief",
         words.RELIEF,
         None,
-        "from which percent of what a node can allocate, by real use, its replicas are moved off it, make"
-        " before break: `cpu=85,memory=90`, or one of them; `off` where the Namespace says otherwise."
-        " Deployments only",
+        "from which percent of what a node can allocate, by real use, [its replicas are moved off"
+        " it](../how-to/hot-nodes.md), make before break: `cpu=85,memory=90`, or one of them; `off` where the"
+        " Namespace says otherwise. Deployments only",
         reported_as="relief",
     )
     restarted_at: str | None = annotated(

@@ -68,5 +68,5 @@ class TestThresholds:
     def test_any_text_is_answered(self, text: str) -> None:
         """What the form takes are thresholds, or none; what it does not is refused by it."""
         if (written := RELIEF.read(text)) is not None:
-            found = thresholds_of(written)
-            assert found is None or all(50 <= percent <= 100 for percent in found.percent.values())
+            asked = thresholds_of(written)
+            assert asked is None or all(50 <= percent <= 100 for percent in asked.percent.values())
