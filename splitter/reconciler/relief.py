@@ -113,7 +113,7 @@ class HotNodesWatch:
         self._looks = 0  # in a row that were not paused
         self._asked = asyncio.Event()
 
-    def view(self, key: Key) -> HotNodes | None:
+    def view(self, key: Key) -> HotNodes:
         """Return what is known for one workload."""
         return self._views.get(key, HotNodes())
 
