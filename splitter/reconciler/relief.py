@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
-from splitter.core.model import Observation, Pool
+from splitter.core.model import Observation, Pool, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
@@ -42,6 +42,7 @@ logger = logging.getLogger("splitter.relief")
 
 # By what a twin asks of a node: the names of those that would do.
 _Admitted = dict[tuple[object, ...], frozenset[str]]
+_SKEW_S = 30.0
 # A reader that hangs is asked again at the next look.
 _LONGEST_READ_S = 30.0
 
@@ -129,6 +130,7 @@ class HotNodesWatch:
         moves = tuple(
             PastMove(one.at, key, one.node_uid, one.ended, one.to_node_uid, one.taken_back)
             for one in remembered.moves
+            if seconds_between(observed.now, one.at) < _SKEW_S  # of the future is what somebody made up
         )
         busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
         load = WorkloadLoad(key, thresholds, () if thresholds is None else _replicas(observed), busy)
@@ -147,7 +149,11 @@ class HotNodesWatch:
                     used = await real_use(self._reader, self._namespaces)
             except TimeoutError:
                 used = RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
-            self._look(used, datetime.now(UTC))
+            try:
+                self._look(used, datetime.now(UTC))
+            except Exception:
+                metrics.errors_total.labels("bug").inc()
+                logger.exception("a look at real use failed, this is a bug of splitter's; it is taken again")
             if not any(one.load.thresholds is not None for one in self._known.values()):
                 self._asked.clear()
                 self._history, self._looks, self._views = {}, 0, {}

@@ -142,6 +142,7 @@ def leads(*, now: bool) -> None:
     leader.set(now)
     if not now:
         workloads.clear()
+        relief(0, paused=False)
 
 
 def relief(hot: int, *, paused: bool) -> None:

@@ -174,6 +174,14 @@ class TestWatch:
         one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
         assert one.look(4).leaves is None
 
+    def test_moves_of_the_future_bound_nobody(self) -> None:
+        """Whoever may write a status may write any move into it: it keeps no node and no workload back."""
+        one = Watch()
+        later = replace(MOVE, at=NOW + timedelta(days=400), ended=NOW + timedelta(days=400), taken_back=True)
+        observed, in_force, planned = seen(split=split(relief=ReliefStatus(moves=(later,) * 24)))
+        one.watch.saw(observed, in_force, planned)
+        assert one.look(3).leaves is not None
+
     def test_a_workload_that_is_gone_is_forgotten(self) -> None:
         """Nothing is kept of it."""
         one = Watch()

@@ -59,6 +59,9 @@ def begun(this: PlanInput, planned: Plan) -> Plan:
     twin, pod = pairs[0]
     if not pod.available or pod.node is None or pod.node_uid is None or _rival(twin.pods, pod):
         return planned
+    most = policy.spot_max if twin.pool is Pool.SPOT else policy.on_demand_max
+    if most is not None and twin.spec_replicas >= most:
+        return planned
     created = [one.created for one in twin.pods if one.created is not None]
     spec = twin.spec_replicas
     going_on = ReliefMove(
@@ -178,6 +181,7 @@ def _busy(this: PlanInput, move: ReliefMove, decision: Decision, on_demand: Twin
         ((decision.on_demand, decision.spot) != specs, "its counts are changed"),
         (_is_outdated(this) or any(is_rolling(twin) for twin in observed.twins), "it is rolled out"),
         (len(_new(_twin_of(observed, move), move)) > 1, "other replicas of it were replaced meanwhile"),
+        (any(rs.refused for twin in observed.twins for rs in twin.replica_sets), "its pods are refused"),
         (old, "it took too long"),
     )
     return next((why for holds, why in reasons if holds), "")
@@ -357,7 +361,8 @@ def _state_of(this: PlanInput, planned: Plan, policy: Policy) -> Note:
     paused = "the settings give no source of real use (relief_source)" if hot is None else hot.paused
     unfit = _unfit(this) if this.source.stateful is not None or this.source.max_surge < 1 else ""
     if unfit or paused:
-        return Note(Reason.RELIEF_PAUSED, f"relief pauses: {unfit or paused}", warning=True)
+        # What its kind does not allow is nobody's fault: a Namespace may ask for all that is in it.
+        return Note(Reason.RELIEF_PAUSED, f"relief pauses: {unfit or paused}", warning=not unfit)
     if planned.verdict.cause is VerdictCause.RELIEF:
         return Note(Reason.RELIEVING, planned.verdict.message)
     if hot is None or not hot.known:

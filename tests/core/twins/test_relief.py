@@ -10,7 +10,7 @@ from builders import NOW, observation, pod, rendered, replica_set, source, split
 from splitter.core.actions import Action, Scale, SetDeletionCost
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations.policy import Policy
-from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Pool, SourceView
+from splitter.core.model import Attachment, NodeStatus, Observation, PodView, Pool, SourceView, Trouble
 from splitter.core.plan import Plan, Rules, unseen
 from splitter.core.planner import plan, policy_in_force
 from splitter.core.reasons import Reason, State
@@ -324,6 +324,21 @@ class TestWhatIsMoreImportant:
         assert any("it stays, and its workload rests" in said for said in one.said)
         assert one.status.relief.reason == Reason.RELIEF_PAUSED.value
 
+    def test_a_quota_that_is_full(self) -> None:
+        """A new replica that the API server refuses is not waited for."""
+        one = begun()
+        pods = one.pods[Pool.SPOT]
+        one.pods[Pool.SPOT] = [pod for pod in pods if "new" not in pod.name]
+        observed = one.observed()
+        assert observed.spot is not None
+        (only,) = observed.spot.replica_sets
+        refused = replace(only, refusal=Trouble(Reason.QUOTA_EXCEEDED, "no room"))
+        spot = replace(observed.spot, replica_sets=(refused,))
+        observed = replace(observed, spot=spot)
+        made = plan(observed, policy_in_force(observed, DEFAULTS), rendered(), Rules(defaults=DEFAULTS))
+        assert made.relief is not None
+        assert made.relief.current is None
+
     def test_freeze(self) -> None:
         """Frozen in the middle, all counts stay; afterwards the extra one goes."""
         one = begun(2)
@@ -356,6 +371,7 @@ class TestWhatIsMoreImportant:
             {"source": source(N, annotations={**ASKED, "splitter.io/freeze": "true"})},
             {"source": source(N, annotations={**ASKED, "splitter.io/dry-run": "true"})},
             {"source": source(N + 2, annotations=ASKED)},
+            {"source": source(N, annotations={**ASKED, "splitter.io/spot-max": "8"})},
             {"hot": None},
             {"hot": MEASURED},
         ],
