@@ -5,8 +5,9 @@ of the twins' pods. What is answered is foreign: an item that cannot be read cou
 `core.relief.samples` judges numbers, and the client bounds the answer. Nothing here decides.
 """
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
@@ -22,6 +23,8 @@ from splitter.kube.paths import USED_BY_NODES, ResourcePath, used_by_pods
 # Of a pod's containers; more are no answer that anybody means.
 _CONTAINERS_MAX = 100
 _TIME_MAX = 40
+# Five milliseconds of work.
+_AT_ONCE = 200
 _QUANTITY = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([numkMGTPE]|[KMGTPE]i)?")
 
 
@@ -51,14 +54,23 @@ async def real_use(reader: Reader, namespaces: Sequence[str]) -> RealUse:
         ]
     except ApiError as error:
         return RealUse(missing=_missing(error))
-    return RealUse(
-        nodes={name: sample for raw in nodes if (name := _name(raw)) and (sample := _of_node(raw))},
-        pods={
-            (str(raw["metadata"].get("namespace")), name): sample
-            for raw in pods
-            if (name := _name(raw)) and (sample := _of_pod(raw))
-        },
-    )
+    of_nodes: dict[str, Sample] = {}
+    of_pods: dict[tuple[str, str], Sample] = {}
+    async for raw in _in_turns(nodes):
+        if (name := _name(raw)) and (sample := _of_node(raw)):
+            of_nodes[name] = sample
+    async for raw in _in_turns(pods):
+        if (name := _name(raw)) and (sample := _of_pod(raw)):
+            of_pods[str(raw["metadata"].get("namespace")), name] = sample
+    return RealUse(of_nodes, of_pods)
+
+
+async def _in_turns(items: Iterable[Mapping[str, Any]]) -> AsyncIterator[Mapping[str, Any]]:
+    """Yield one after the other, and let others have their turn: ten thousand take 0.2 s."""
+    for place, one in enumerate(items):
+        if place % _AT_ONCE == 0:
+            await asyncio.sleep(0)
+        yield one
 
 
 async def _items(reader: Reader, path: ResourcePath, **query: str) -> Iterable[Mapping[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.support.metrics_api import MetricsApi
+from e2e.support.mortal import Mortal
 from e2e.support.shop import Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
@@ -33,21 +34,31 @@ def right(sandbox: Sandbox) -> Iterator[str]:
     sandbox.kubectl("delete", "--ignore-not-found", "-f", path)
 
 
-def test_a_hot_node_is_relieved(
-    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
-) -> None:
-    """Without the right the Split says what is missing; with it a replica moves, and nobody misses one."""
+def piled(shop: Shop, fleet: Fleet, ready_after: str) -> str:
+    """Have a workload split that asks for relief, with all its replicas on one machine; return that one."""
     full, *empty = fleet.names("spot")
-    for node in empty:
-        sandbox.kubectl("cordon", node)
-    app = manifest("web", N, annotations={"splitter.io/relief": "cpu=85"}, ready_after="3s")
+    shop.sandbox.kubectl("cordon", *empty)
+    app = manifest("web", N, annotations={"splitter.io/relief": "cpu=85"}, ready_after=ready_after)
     app["metadata"]["labels"]["splitter.io/split"] = "enabled"
     shop.apply(app)
     shop.wait_split(on_demand=0, spot=N)
     assert set(shop.nodes()) == {full}
-    for node in empty:
-        sandbox.kubectl("uncordon", node)
+    shop.sandbox.kubectl("uncordon", *empty)
     shop.wait_steady()
+    return full
+
+
+def costs(shop: Shop) -> list[str]:
+    """Return the deletion costs on the workload's pods, and what is remembered of the user's."""
+    annotations = [pod["metadata"].get("annotations") or {} for pod in shop.pods()]
+    return [key for written in annotations for key in written if "deletion-cost" in key]
+
+
+def test_a_hot_node_is_relieved(
+    shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """Without the right the Split says what is missing; with it a replica moves, and nobody misses one."""
+    full = piled(shop, fleet, "3s")
     metrics.uses("web", USED_M)
     shop.reported("ReliefPaused", "splitter may not list nodes and pods of metrics.k8s.io")
     with shop.watch() as watched:
@@ -63,5 +74,27 @@ def test_a_hot_node_is_relieved(
         shop.until(lambda: not shop.deployments() - {"web"}, "the workload to be given back")
         shop.wait_rolled_out()
         assert watched.lowest() == N
-    marks = [pod["metadata"].get("annotations") or {} for pod in shop.pods()]
-    assert not [mark for mark in marks if any("deletion-cost" in key for key in mark)]
+    assert costs(shop) == []
+
+
+def test_it_dies_at_each_write_of_a_move(
+    mortal: Mortal, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
+) -> None:
+    """Killed after each write, no replica is missing, one at most is too many, and none stays so."""
+    shop = mortal.shop
+    piled(shop, fleet, "500ms")
+    sandbox.kubectl("apply", "-f", right)
+    with shop.watch() as watched:
+        metrics.uses("web", USED_M)
+        mortal.dies_at(lambda write: write.kind != "events")
+        mortal.until(lambda: shop.status().get("relief", {}).get("moves"), "a move")
+        mortal.until(
+            lambda: any("ended" in move for move in shop.status().get("relief", {}).get("moves", ())),
+            "a move that has ended",
+        )
+        mortal.survives()
+        shop.annotate(relief="off")
+        shop.until(lambda: shop.twins() == (0, N) and shop.shape().total == N and not costs(shop), "calm")
+        assert watched.lowest() == N
+        assert watched.highest() <= N + 1
+        assert "lastLoss" not in shop.status()["rebalance"]
