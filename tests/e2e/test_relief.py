@@ -12,8 +12,6 @@ from splitter.bundled import bundled_path
 from splitter.sandbox import Sandbox
 from splitter.sandbox.fleet import Fleet
 
-pytestmark = pytest.mark.e2e
-
 N = 6
 # Of the 8 CPUs of a machine: six replicas make it hot, and with four it is as cool as it has to be.
 USED_M = 1200
@@ -54,6 +52,7 @@ def costs(shop: Shop) -> list[str]:
     return [key for written in annotations for key in written if "deletion-cost" in key]
 
 
+@pytest.mark.e2e
 def test_a_hot_node_is_relieved(
     shop: Shop, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
 ) -> None:
@@ -77,6 +76,7 @@ def test_a_hot_node_is_relieved(
     assert costs(shop) == []
 
 
+@pytest.mark.campaign
 def test_it_dies_at_each_write_of_a_move(
     mortal: Mortal, fleet: Fleet, metrics: MetricsApi, right: str, sandbox: Sandbox
 ) -> None:
@@ -92,7 +92,9 @@ def test_it_dies_at_each_write_of_a_move(
             lambda: any("ended" in move for move in shop.status().get("relief", {}).get("moves", ())),
             "a move that has ended",
         )
+        deaths = sum(write.fatal for write in mortal.gateway.writes)
         mortal.survives()
+        assert deaths >= 4
         shop.annotate(relief="off")
         shop.until(lambda: shop.twins() == (0, N) and shop.shape().total == N and not costs(shop), "calm")
         assert watched.lowest() == N
