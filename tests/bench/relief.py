@@ -8,10 +8,10 @@ hot machines, by what hints at it. Nothing is asserted; `tests/e2e/test_relief.p
 import argparse
 import json
 import sys
-import time
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +23,7 @@ from e2e.support.namespaces import open_shop
 from e2e.support.shop import Shop, manifest
 from splitter.bundled import bundled_path
 from splitter.sandbox import Between, Instant, Sandbox
-from splitter.sandbox.errors import ApiError
+from splitter.sandbox.waiting import wait_until
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks"
 MACHINES, CPU_M, WORKLOADS, REPLICAS, PILED = 12, 8000, 8, 10, 4
@@ -32,7 +32,7 @@ USES_M = (720, 240)
 CYCLE_S, HOUR_CYCLES = 15, 6
 SETTINGS = {**SHORT, "RELIEF_INTERVAL_S": "1", "RELIEF_CYCLE_S": str(CYCLE_S)}
 POLL_S = 1.0
-TRIES = 20
+TRIES, GONE_S = 20, 60.0
 
 
 def names() -> list[str]:
@@ -88,12 +88,13 @@ def scene(sandbox: Sandbox, home: Path) -> dict[str, object]:
             shop.until(lambda: any(shop.events("Relieving", name) for name in names()), "a first move")
             first, hours = Instant.now(), []
             shown: list[tuple[float, float]] = []
+            never_set = threading.Event()
             seen = {uid for name in names() for uid in shop.pod_uids(name)}
             for _ in range(2):
                 ends_s, uids = Instant.now().monotonic_s + HOUR_CYCLES * CYCLE_S, set(seen)
                 while (now_s := Instant.now().monotonic_s) < ends_s:
                     shown.append((round(now_s - first.monotonic_s, 1), hottest(shop)))
-                    time.sleep(POLL_S)
+                    never_set.wait(POLL_S)
                 seen = {uid for name in names() for uid in shop.pod_uids(name)}
                 hours.append(len(uids - seen))
             whole = Between(began, Instant.now())
@@ -144,13 +145,14 @@ def landed(sandbox: Sandbox, spec: Asked) -> str:
     """Create a replica, return its machine, and remove it."""
     path = "/api/v1/namespaces/default/pods"
     sandbox.api.create(path, pod("replica", 100, spec))
-    node = ""
-    while not node:
-        node = sandbox.api.get(f"{path}/replica")["spec"].get("nodeName", "")
+    node = wait_until(
+        lambda: sandbox.api.get(f"{path}/replica")["spec"].get("nodeName"),
+        what="the replica to be bound",
+        deadline_s=GONE_S,
+    )
     sandbox.api.request("DELETE", f"{path}/replica", body={"gracePeriodSeconds": 0})
-    with suppress(ApiError):
-        while sandbox.api.find(f"{path}/replica") is not None:
-            time.sleep(0.05)
+    gone = f"{path}/replica"
+    wait_until(lambda: sandbox.api.find(gone) is None, what="the replica to go", deadline_s=GONE_S)
     return str(node)
 
 
@@ -222,9 +224,9 @@ def hinted(sandbox: Sandbox) -> dict[str, object]:
     figures: dict[str, object] = {}
     for name, give, take, spec in hints(sandbox):
         give()
-        found = Counter(landed(sandbox, {**spec}) in hot for _ in range(TRIES))
+        by_heat = Counter(landed(sandbox, {**spec}) in hot for _ in range(TRIES))
         take()
-        figures[name] = f"{found[True]} of {TRIES} on a hot machine"
+        figures[name] = f"{by_heat[True]} of {TRIES} on a hot machine"
     return figures
 
 
