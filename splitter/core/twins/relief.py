@@ -146,7 +146,7 @@ def proceeded(
     `decision` is what the division wants of both twins as they are without the extra replica (these).
     """
     observed = this.observed
-    twin = observed.on_demand if move.pool == Pool.ON_DEMAND.value else observed.spot
+    twin = _twin_of(observed, move)
     if twin is None:
         return _ended(this, move, "its twin is gone", taken_back=True)
     busy = _busy(this, move, decision, on_demand, spot)
@@ -324,10 +324,7 @@ def broken_off(this: PlanInput, over: ReliefStatus) -> Note | None:
 def _remembering(this: PlanInput, move: ReliefMove) -> ReliefStatus:
     """Return what to remember with this move as the last one: what still counts, and no more than fits."""
     known = this.observed.reported.relief
-    others = (one for one in known.moves if one.ended is not None)
-    counts_s = max(this.rules.relief.rest_s, this.rules.relief.cycle_s)
-    horizon = this.observed.now - timedelta(seconds=counts_s)
-    kept = [one for one in others if one.ended is not None and one.ended >= horizon]
+    kept = [one for one in _counting(this, known) if one.ended is not None]
     return replace(known, moves=(*kept, move)[-MOVES_MAX:])
 
 
