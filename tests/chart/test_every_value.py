@@ -122,12 +122,12 @@ CHANGES: dict[str, Change] = {
     "podDisruptionBudget.minAvailable": Change(1, BUDGET, "spec.minAvailable", 1, "101%"),
     "priorityClass.create": Change(False, ("PriorityClass", "", "splitter"), gives=None, wrong="no"),
     "priorityClass.name": Change("urgent", CONTROLLER, f"{POD}.priorityClassName", "urgent", "Urgent!"),
-    "relief.enabled": Change(True, ("ClusterRole", "", "splitter-relief"), wrong="no"),
     "flowSchema.enabled": Change(True, ("FlowSchema", "", "splitter-lease"), wrong="no"),
     "flowSchema.matchingPrecedence": Change(800, FLOW, "spec.matchingPrecedence", 800, 0, FLOWING),
     "flowSchema.nominalConcurrencyShares": Change(
         7, LEVEL, "spec.limited.nominalConcurrencyShares", 7, 0, FLOWING
     ),
+    "relief.enabled": Change(True, ("ClusterRole", "", "splitter-relief"), wrong="no"),
     "metrics.tls.secretName": Change(
         "cert",
         CONTROLLER,
