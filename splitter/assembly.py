@@ -18,11 +18,15 @@ from splitter.core.nodes.capacity import (
 from splitter.core.nodes.signals import assess
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
+from splitter.core.relief.model import Tuning as ReliefTuning
 from splitter.core.template_sets import TemplateSet
 from splitter.kube.asks import Assess, Enqueue
 from splitter.kube.cache import Cache
 from splitter.render import Renderer, read_template_sets
 from splitter.settings import Settings
+
+# metrics-server measures every 15 s to a minute.
+_STALE_S = 180.0
 
 
 def assess_of(settings: Settings) -> Assess:
@@ -75,6 +79,12 @@ def rules_of(settings: Settings) -> Rules:
         delete_pods_of_vanished_nodes=settings.delete_pods_of_vanished_nodes,
         max_concurrent_moves=settings.max_concurrent_moves,
         look_again_s=settings.look_again_s,
+        relief=ReliefTuning(
+            stale_s=max(_STALE_S, 3 * settings.relief_interval_s),
+            cycle_s=settings.relief_cycle_s,
+            rest_s=3 * settings.relief_cycle_s,
+            received_s=settings.relief_cycle_s,
+        ),
         reservations=ReservationRules(
             nodes=node_presets_of(settings),
             image=settings.placeholder_image,

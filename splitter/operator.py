@@ -37,6 +37,7 @@ from splitter.kube.watch import Reflector
 from splitter.reconciler import Reconciler
 from splitter.reconciler.health_checks import checks
 from splitter.reconciler.queue import REST_S, WorkQueue
+from splitter.reconciler.relief import watch_of
 from splitter.render.bounded import BoundedRenderer
 from splitter.report import health, metrics, scrapes
 from splitter.settings import Settings
@@ -310,6 +311,7 @@ class _Operator:
             Writer(self._writing, self._cache),
             self._renderer,
             rules=rules,
+            relief=watch_of(self._settings, rules.relief, self._client, self._cache, self._queue.add),
             resync_s=self._settings.resync_s,
             views=self._views,
             moving=[one.source for one in self._cache.splits.values() if one.state in _ON_THE_MOVE],

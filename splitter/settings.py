@@ -122,6 +122,16 @@ class Settings(BaseModel):
     member_restarts_per_hour: int = Field(
         default=4, ge=2, le=1000, description="Placement: splitter ends one member at most so often an hour."
     )
+    relief_source: Literal["metrics-api", "off"] = Field(
+        default="metrics-api",
+        description="Where real use is read for `splitter.io/relief`; off: nothing is relieved.",
+    )
+    relief_interval_s: Seconds = Field(
+        default=60, ge=1, description="Seconds between two looks at real use, while a workload asks."
+    )
+    relief_cycle_s: Seconds = Field(
+        default=600, ge=1, description="Bounds of relief count in this time; rests last three times as long."
+    )
     placeholder_image: str = Field(
         default="registry.k8s.io/pause:3.10", description="Image of placeholders: sleeps, as its own user."
     )

@@ -352,7 +352,8 @@ class TestDecisions:
         "splitter/core/placement/table.py": (1, "which of two verdicts is shown"),
         "splitter/core/troubles.py": (2, "which of two sentences is shown"),
         "splitter/core/twins/steady.py": (1, "which of two verdicts is shown"),
-        "splitter/reconciler/__init__.py": (2, "an API error; a log line's level"),
+        "splitter/reconciler/__init__.py": (1, "a log line's level"),
+        "splitter/reconciler/answers.py": (1, "an API error"),
     }
 
     @staticmethod

@@ -10,7 +10,7 @@ from splitter.bundled import bundled_path
 
 MANIFESTS = bundled_path("manifests")
 # Needs a newer API server than the rest: applied by who wants it.
-BY_HAND = {"admission/placement.yaml", "admission/notices.yaml", "flowcontrol.yaml"}
+BY_HAND = {"admission/placement.yaml", "admission/notices.yaml", "flowcontrol.yaml", "relief.yaml"}
 
 Json = dict[str, Any]
 

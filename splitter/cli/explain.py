@@ -109,6 +109,7 @@ def explained(key: Key, status: SplitStatus, ordinals: Sequence[int] | None = No
         lines += _section("Ordinals", iter([born]))
     lines += _section("Policy in force", _policy(status, placed=ordinals is not None))
     lines += _section("Spot", _spot(status.rebalance))
+    lines += _section("Hot nodes", _relief(status))
     lines += _section("Starts", _starts(status))
     lines += _section("Not as it should be", _faults(status))
     return lines + _section("Last decisions (UTC, newest last)", _decisions(status))
@@ -156,6 +157,16 @@ def _spot(state: RebalanceState) -> Iterator[str]:
         yield f"  flapping: replicas are trusted after {state.soak_s:.0f} s instead of the policy's soak"
     if state.short_since is not None:
         yield f"  short since {_time(state.short_since)}"
+
+
+def _relief(status: SplitStatus) -> Iterator[str]:
+    """Say how relief of hot nodes stands, and the moves that still count; nothing where nobody asks."""
+    relief = status.relief
+    if relief.message:
+        yield from _wrapped(f"{relief.message} ({relief.reason})", "  ", "    ")
+    for move in relief.moves:
+        ended = "taken back" if move.taken_back else "moved" if move.ended is not None else "is being moved"
+        yield f"  {_time(move.at)}  {move.pod} on {move.node}: {ended}"
 
 
 def _starts(status: SplitStatus) -> Iterator[str]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum, unique
 
 from splitter.core.evictions import BudgetView
+from splitter.core.hot_nodes import HotNodes
 from splitter.core.names import Key
 from splitter.core.placeable import EvictionRefusal, Reach, Runs
 from splitter.core.reasons import Reason, VerdictCause
@@ -356,6 +357,7 @@ class Observation:
     unguardable: str = ""  # why splitter can write no budget of this workload now
     leaving: bool = False  # a ReplicaSet is going, and its pods are about to have no owner
     orphans: tuple[PodView, ...] = ()  # pods that we have labelled for a pool, and that nobody controls
+    hot_nodes: HotNodes | None = None  # None: it asks for no relief, or the settings give none
 
     @property
     def reported(self) -> SplitStatus:

@@ -23,9 +23,10 @@ from splitter.core.handover import Step
 from splitter.core.labels_annotations.policy import Level, Policy
 from splitter.core.limits import MAX_MEMBERS, MAX_WRITES
 from splitter.core.model import Note, Observation, Pool, Rendered, SourceView
-from splitter.core.reasons import Reason, State
+from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Tuning
-from splitter.core.split_status import RebalanceState, SplitStatus, StartTimes
+from splitter.core.relief.model import Tuning as ReliefTuning
+from splitter.core.split_status import RebalanceState, ReliefStatus, SplitStatus, StartTimes
 from splitter.core.split_status.starts import NOTHING_LEARNED
 
 # Looked at again without an event: only where no watch tells us (the source of a removed label).
@@ -45,6 +46,7 @@ class Rules:
     delete_pods_of_vanished_nodes: bool = True
     max_concurrent_moves: int = 10  # 0: no limit
     look_again_s: float = 60.0  # at a refusal that something else than the source mends: no watch tells us
+    relief: ReliefTuning = field(default_factory=ReliefTuning)
     reservations: ReservationRules | None = (
         None  # how placeholders are made; None: members are not moved but in emergencies
     )
@@ -74,6 +76,7 @@ class Plan:
     wanted_on_demand: int = 0
     wanted_spot: int = 0
     rebalance: RebalanceState | None = None  # None: leave what is persisted
+    relief: ReliefStatus | None = None  # None: leave what is there
     troubles: tuple[Note, ...] = ()  # what is wrong with replicas, and moves none
     advice: tuple[Note, ...] = ()  # what stands as it is and people should know: said, and no decision
     write_conflict: bool = False  # count one when the actions have been written
@@ -156,6 +159,8 @@ def unseen(plan: Plan, observed: Observation, why: str) -> Plan:
     """Return what is done of a plan that rests on an old view: only raises."""
     if not plan.actions and (observed.split is None or plan.state is State.REFUSED):
         return plan
+    if plan.verdict.cause is VerdictCause.RELIEF:  # by choice, so it waits as well
+        plan = replace(plan, actions=(), notes=(), relief=None, rebalance=None)
     note = Note(Reason.CONTROL_PLANE_VIEW, f"{why}. Nothing is lowered until it is", warning=True)
     state = _undone(plan, observed) if plan.raises != plan.actions else plan.rebalance
     kept = as_written(replace(plan, actions=plan.urgent, rebalance=state), observed, plan.raises)

@@ -41,7 +41,7 @@ from splitter.core.start_times import gap_note, learned, with_learned
 from splitter.core.statefulset import steps as statefulset_steps
 from splitter.core.statefulset import table as statefulset_table
 from splitter.core.troubles import with_troubles
-from splitter.core.twins import onboard, replica_moves
+from splitter.core.twins import onboard, relief, replica_moves
 from splitter.core.twins import steps as twins_steps
 from splitter.core.twins.retries import retried
 
@@ -134,6 +134,8 @@ def plan(
     planned = (
         act(this) if large is None or step is Step.RUN else Plan(step, State.HELD, large, notes=(large,))
     )
+    if step in {Step.RUN, Step.PLACE} and large is None:
+        planned = relief.reported(this, relief.begun(this, planned))
     if step in {Step.CREATE_SPLIT, Step.WAIT_CONTROLLER}:
         planned = _with_raises(this, step, planned)
     planned = _with_division(this, planned)
@@ -289,6 +291,7 @@ def _only_reported(this: PlanInput, planned: Plan) -> Plan:
         actions=actions,
         notes=(),
         rebalance=None,
+        relief=None,
         write_conflict=False,
     )
 

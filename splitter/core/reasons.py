@@ -55,6 +55,12 @@ class Reason(StrEnum):
     UNGUARDED = "Unguarded"
     MOVE_UNDONE = "MoveUndone"
     RESTART_LIMIT = "RestartLimit"
+    RELIEVING = "Relieving"
+    RELIEVED = "Relieved"
+    RELIEF_UNDONE = "ReliefUndone"
+    RELIEF_PAUSED = "ReliefPaused"
+    NODES_HOT = "NodesHot"
+    NODES_COOL = "NodesCool"
     FROZEN = "Frozen"
     DRY_RUN = "DryRun"
 
@@ -139,4 +145,5 @@ class VerdictCause(Enum):
     HELD_ROLL = auto()  # a roll waits for the other twin, or for room
     ANOTHER_OBJECT = auto()  # refused for what another object says: no watch tells when that is mended
     NAME_TAKEN = auto()  # the same, and the other object is a Split of the name that this one's would have
+    RELIEF = auto()  # a replica leaves a hot node
     EXCLUDED = auto()  # refused with its whole namespace

@@ -165,6 +165,16 @@ class Cache:
         for node in self.nodes.find("hopeful", True):  # noqa: FBT003 (the key of an index)
             yield NodeHeadroom(self.node_state(node, now), self._node_usage.used(node.facts.name))
 
+    def headroom(self, now: datetime) -> Iterator[NodeHeadroom]:
+        """Yield all nodes, and what is promised there."""
+        for node in self.nodes.values():
+            yield NodeHeadroom(self.node_state(node, now), self._node_usage.used(node.facts.name))
+
+    def carries_split(self, node_name: str) -> bool:
+        """Whether a pod of a workload that is split stands on a node."""
+        pods = (pod for pod in self.pods.find("node", node_name) if stands(pod))
+        return any((key := self._source_of_pod(pod)) is not None and self._is_split(key) for pod in pods)
+
     @property
     def view_broken(self) -> bool:
         """Whether more than half of the on-demand nodes are NotReady: then our view is broken, not spot."""

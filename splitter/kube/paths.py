@@ -15,6 +15,7 @@ from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key, is_name
 
 OUR_API: Final = "/apis/splitter.io/v1alpha1"
 _APPS: Final = "/apis/apps/v1"
+_METRICS: Final = "/apis/metrics.k8s.io/v1beta1"
 _PLURALS: Final = MappingProxyType({DEPLOYMENT: "deployments", STATEFUL_SET: "statefulsets"})
 # What follows a name is ours to choose, and never an object's.
 _WORD: Final = re.compile(r"[a-z0-9]+")
@@ -171,6 +172,12 @@ def budgets(namespace: str = "") -> ResourcePath:
     return ResourcePath("/apis/policy/v1", "poddisruptionbudgets", namespace)
 
 
+def used_by_pods(namespace: str = "") -> ResourcePath:
+    """Return where it is said what pods really use."""
+    return ResourcePath(_METRICS, "pods", namespace)
+
+
+USED_BY_NODES: Final = ResourcePath(_METRICS, "nodes")
 NODES: Final = ResourcePath("/api/v1", "nodes")
 NAMESPACES: Final = ResourcePath("/api/v1", "namespaces")
 VOLUMES: Final = ResourcePath("/api/v1", "persistentvolumes")

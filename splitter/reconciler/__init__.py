@@ -41,10 +41,12 @@ from splitter.kube.apply import Writer
 from splitter.kube.client import KIND_MISSING, NOT_LEADING, ApiError
 from splitter.kube.observe import Observer
 from splitter.kube.views import Views
+from splitter.reconciler.answers import is_lost_race, is_reconciling, is_refusal
 from splitter.reconciler.events import EventRecorder
 from splitter.reconciler.losses import Losses, can_wait
 from splitter.reconciler.others import Others
 from splitter.reconciler.queue import WorkQueue
+from splitter.reconciler.relief import HotNodesWatch, Unwatched, with_move_written
 from splitter.reconciler.rendering import Rendering
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.reconciler.template_validation import TemplateValidation
@@ -81,6 +83,7 @@ class Reconciler:
         *,
         rules: Rules,
         resync_s: float,
+        relief: HotNodesWatch | None = None,
         views: Views | None = None,
         moving: Iterable[Key] = (),
     ) -> None:
@@ -100,6 +103,7 @@ class Reconciler:
         self._failures: dict[Key, int] = {}
         self._others = Others(rules.max_concurrent_moves, time.monotonic, queue.ranking)
         self._losses = Losses(time.monotonic)
+        self._relief = relief or Unwatched()
         for key in moving:
             self._others.moves(key, still=True)
         self._refused: dict[Key, EvictionRefusal] = {}  # lost by a restart, which asks once more
@@ -112,6 +116,7 @@ class Reconciler:
                 group.create_task(self._status_writer.run())
                 group.create_task(self._recorder.run())
                 group.create_task(self._validation.run())
+                group.create_task(self._relief.run())
                 for _ in range(workers):
                     group.create_task(self._work(only_urgent=False))
                 for _ in range(emergency_workers):
@@ -150,6 +155,7 @@ class Reconciler:
             others_moving=self._others.moving(key),
             refused=self._refused.get(key),
             restarts=self._restarts.get(key, ()),
+            hot_nodes=self._relief.view(key),
         )
         in_force = policy_in_force(observed, self._rules.defaults)
         self._queue.ranking.saw(observed, in_force.policy)
@@ -159,6 +165,7 @@ class Reconciler:
         observed, planned = decided
         self._take_note(key, planned)
         self._losses.saw(observed)
+        self._relief.saw(observed, in_force, planned)
         if (can_wait(planned) and self._queue.hurried()) or self._losses.hold(key, planned):
             self._status_writer.post(observed, remembered(planned, observed))
             self._queue.add_after(key, _CALMER_S)
@@ -166,6 +173,7 @@ class Reconciler:
         written: list[Action] = []
         try:
             await self._count_ends(observed, planned)
+            observed = await with_move_written(self._status_writer, observed, planned)
             await self._writer.apply(observed, (*planned.actions, *planned.retries), written)
         except ApiError as error:
             planned = self._uncounted(observed, planned, error)
@@ -265,7 +273,7 @@ class Reconciler:
 
     def _uncounted(self, observed: Observation, planned: Plan, error: ApiError) -> Plan:
         """Return the plan without an end that has surely not been; without an answer it may have."""
-        if planned.rebalance is None or _ends(planned) != 1 or not _is_refusal(error):
+        if planned.rebalance is None or _ends(planned) != 1 or not is_refusal(error):
             return planned
         kept = tuple(one for one in planned.rebalance.restarts if one.at < observed.now)
         self._restarts[observed.key] = kept
@@ -312,7 +320,7 @@ class Reconciler:
 
         Either way what was seen is remembered: the next try may find no trace of a loss any more.
         """
-        if _is_reconciling(error):
+        if is_reconciling(error):
             self._status_writer.post(observed, remembered(planned, observed))
             return
         note = Note(
@@ -335,7 +343,7 @@ class Reconciler:
             logger.debug("no Splits workload=%s because=%s", key, error)
             self._queue.add_after(key, _KIND_MISSING_S)
             return
-        if _is_lost_race(error) and self._failures.get(key, 0) < _RACES:
+        if is_lost_race(error) and self._failures.get(key, 0) < _RACES:
             # Somebody wrote in between: observe anew, at once and then ever later.
             races = self._failures[key] = self._failures.get(key, 0) + 1
             self._queue.add_after(key, _RACE_S * 2**races)
@@ -365,28 +373,5 @@ def _hashes(twins: Mapping[Pool, Rendered]) -> tuple[str, ...]:
     return tuple(twins[pool].hash for pool in Pool)
 
 
-def _is_lost_race(error: ApiError) -> bool:
-    """Whether somebody wrote in between, or the object is another one by now (a foreign UID is a 422)."""
-    if error.status == HTTPStatus.UNPROCESSABLE_ENTITY:
-        return "UID" in error.message or "uid" in error.message
-    return error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-
-
 def _ends(planned: Plan) -> int:
     return sum(isinstance(one, EvictPod | DeleteVanishedPod | DeleteUnboundPod) for one in planned.actions)
-
-
-def _is_refusal(error: ApiError) -> bool:
-    """Whether the API server has surely not done what it was asked for; a pod under two budgets is a 500."""
-    clear = HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-    return clear or "PodDisruptionBudget" in error.message
-
-
-def _is_reconciling(error: ApiError) -> bool:
-    """Whether it mends itself, so that the next reconcile says what is: no answer, a race, throttling."""
-    if error.reason in {"AlreadyExists", KIND_MISSING}:
-        return False  # somebody's object has the name of one of ours, or somebody deleted our CRD
-    brief = (
-        error.status in {0, HTTPStatus.TOO_MANY_REQUESTS} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    )
-    return brief or _is_lost_race(error)

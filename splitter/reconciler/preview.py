@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from splitter.core.hot_nodes import HotNodes
 from splitter.core.labels_annotations import LABEL_SPLIT, SPLIT_ENABLED
 from splitter.core.labels_annotations.words import quoted
 from splitter.core.model import Note, Observation
@@ -63,7 +64,8 @@ async def preview(
     observer, rendering = Observer(client, cache, rules.reservations), Rendering(renderer)
     previews = []
     for key in sorted(filter(wanted, cache.workloads()), key=str):
-        observed = await observer.observe(key, datetime.now(UTC))
+        # Nothing was measured here: a preview neither begins a move nor ends one.
+        observed = replace(await observer.observe(key, datetime.now(UTC)), hot_nodes=HotNodes())
         in_force = policy_in_force(observed, rules.defaults)
         twins = await rendering.twins_of(observed, in_force.policy)
         if renderer.template_set(in_force.policy.template_set) is None and cache.template_sets.unread:

@@ -68,18 +68,19 @@ class StatusWriter:
             self._due.add(observed.key)
             self._something.set()
 
-    async def write(self, observed: Observation, status: SplitStatus) -> None:
+    async def write(self, observed: Observation, status: SplitStatus, *, surely: bool = False) -> None:
         """Write a status now, before that is done which it tells of; what comes of that is to be posted.
 
         Raises ApiError when it must not be done: another has written since the Split was observed (409), or
-        leads. Where the status cannot be written for any other reason it is kept in mind until it can.
+        leads. Where the status cannot be written for any other reason it is kept in mind until it
+        can; where it has to be written `surely`, that is raised too.
         """
         before = self._posted.get(observed.key)
         self._posted[observed.key] = _Posted(observed, status)
         try:
             await self._writer.write_status(observed, status, as_seen=True)
         except ApiError as error:
-            if error.status != HTTPStatus.CONFLICT and error.reason != NOT_LEADING:
+            if not surely and error.status != HTTPStatus.CONFLICT and error.reason != NOT_LEADING:
                 return
             if before is not None:
                 self._posted[observed.key] = before

@@ -64,6 +64,10 @@ events_total = Counter(
     "splitter_events_total", "Events: created, repeated in a series, refused, dropped", ("outcome",)
 )
 nodes = Gauge("splitter_nodes", "Nodes by how they are paid for: spot, on-demand, unknown", ("capacity",))
+hot_nodes = Gauge("splitter_hot_nodes", "Nodes that are hot by real use, for a workload that asks for relief")
+relief_paused = Gauge(
+    "splitter_relief_paused", "1 while relief is asked for and nothing moves anywhere; the Splits say why"
+)
 leader = Gauge("splitter_leader", "1 in the process that may write, 0 in one that stands by")
 build_info = Gauge("splitter_build_info", "Always 1; the version is the label", ("version",))
 build_info.labels(__version__).set(1)
@@ -138,6 +142,13 @@ def leads(*, now: bool) -> None:
     leader.set(now)
     if not now:
         workloads.clear()
+        relief(0, paused=False)
+
+
+def relief(hot: int, *, paused: bool) -> None:
+    """Show what the last look at real use has found."""
+    hot_nodes.set(hot)
+    relief_paused.set(paused)
 
 
 def count_request(verb: str, status: int, took_s: float) -> None:

@@ -62,6 +62,7 @@ def build(observed: Observation, plan: Plan, in_force: PolicyInForce, *, written
         decisions=_decisions(before.decisions, plan.notes if written else (), observed.now),
         usage=_usage(observed, plan) if taken else None,
         starts=in_force.starts if taken else NOTHING_LEARNED,
+        relief=plan.relief if written and plan.relief is not None else before.relief,
         guard=plan.guard or (before.guard if observed.twins else ""),
         nodes=_going(observed),
         rebalance=decided or remembered(plan, observed).rebalance,

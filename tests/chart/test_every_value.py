@@ -127,6 +127,7 @@ CHANGES: dict[str, Change] = {
     "flowSchema.nominalConcurrencyShares": Change(
         7, LEVEL, "spec.limited.nominalConcurrencyShares", 7, 0, FLOWING
     ),
+    "relief.enabled": Change(True, ("ClusterRole", "", "splitter-relief"), wrong="no"),
     "metrics.tls.secretName": Change(
         "cert",
         CONTROLLER,

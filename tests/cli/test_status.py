@@ -236,6 +236,37 @@ class TestTheExplanation:
             "",
         ]
 
+    def test_says_how_hot_nodes_are_relieved(self) -> None:
+        """What is hot, and each move that still counts."""
+        move = {
+            "time": "2026-11-21T14:00:00Z",
+            "pool": "spot",
+            "pod": "web-spot-1",
+            "podUid": "uid-1",
+            "node": "node-1",
+            "nodeUid": "uid-node-1",
+        }
+        relief = {
+            "reason": "NodesHot",
+            "message": "its replicas stand on hot nodes (node-1)",
+            "hotNodes": ["node-1"],
+            "moves": [
+                {**move, "ended": "2026-11-21T14:01:00Z"},
+                {**move, "ended": "2026-11-21T14:01:00Z", "takenBack": True},
+                move,
+            ],
+        }
+        lines = lines_of(split(relief=relief))
+        at = lines.index("Hot nodes")
+        assert lines[at + 1 : at + 6] == [
+            "  its replicas stand on hot nodes (node-1) (NodesHot)",
+            "  2026-11-21 14:00:00  web-spot-1 on node-1: moved",
+            "  2026-11-21 14:00:00  web-spot-1 on node-1: taken back",
+            "  2026-11-21 14:00:00  web-spot-1 on node-1: is being moved",
+            "",
+        ]
+        assert "Hot nodes" not in lines_of(split())
+
     def test_says_when_the_last_good_policy_is_in_force(self) -> None:
         """What is written now cannot be read."""
         bad = split(policyFrom={"onDemandBase": "LastGood"}, conditions=[condition("PolicyValid", "False")])

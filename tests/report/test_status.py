@@ -14,7 +14,7 @@ from splitter.core.model import NodeStatus, Note, Observation, PodView, Pool, Sp
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.planner import policy_in_force
 from splitter.core.reasons import Reason, State
-from splitter.core.split_status import PoolStarts, RebalanceState, SplitStatus, StartTimes
+from splitter.core.split_status import PoolStarts, RebalanceState, ReliefStatus, SplitStatus, StartTimes
 from splitter.core.stateful import StatefulView
 from splitter.report.status import build
 
@@ -369,6 +369,7 @@ class TestPolicy:
             conflicting_writer="argocd",
             rebalance=RebalanceState(lost=True),
             guard="web-guard",
+            relief=ReliefStatus("NodesHot", "its replicas stand on hot nodes (node-1)", ("node-1",)),
         )
         starts = StartTimes(NOW, 30, PoolStarts((1,), (2,)), PoolStarts((3,), (4,)))
         status = show(plan, two, replace(bounded, good_annotations={"splitter.io/soak": "5m"}, starts=starts))

@@ -129,6 +129,15 @@ class Policy:
         " once or wait to be taken over; between namespaces the priority of their pods decides",
         reported_as="rank",
     )
+    relief: str | None = annotated(
+        "splitter.io/relief",
+        words.RELIEF,
+        None,
+        "from which percent of what a node can allocate, by real use, [its replicas are moved off"
+        " it](../how-to/hot-nodes.md), make before break: `cpu=85,memory=90`, or one of them; `off` where the"
+        " Namespace says otherwise. Deployments only",
+        reported_as="relief",
+    )
     restarted_at: str | None = annotated(
         keys.ANNOTATION_RESTARTED_AT,
         words.MOMENT,

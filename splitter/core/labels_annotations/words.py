@@ -175,6 +175,15 @@ TEMPLATE_SET: Final = Form(
     "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     str,
 )
+# From 50: a node is relieved down to 20 points below its threshold (docs/adr/0059).
+_PERCENT_OF_NODE: Final = "(?:[5-9][0-9]|100)"
+RELIEF: Final = Form(
+    '"off", or from which percent of a node on it is hot, 50..100, such as "cpu=85", "memory=90" or both',
+    "cpu=85,memory=90",
+    f"off|cpu={_PERCENT_OF_NODE}(?:,memory={_PERCENT_OF_NODE})?"
+    f"|memory={_PERCENT_OF_NODE}(?:,cpu={_PERCENT_OF_NODE})?",
+    str,
+)
 MOMENT: Final = Form(
     "a time or any other word of 1..64 printable characters without spaces",
     "2026-01-31T12:00:00Z",

@@ -4,7 +4,7 @@
 `next_step` then carries one of them over: the twin is raised by one, and lowered when the new replica is
 ready elsewhere. Where that one stands is the scheduler's choice; one that lands on a hot node is taken back.
 
-Nothing calls this yet: neither a source of real use nor an annotation is wired to it (docs/adr/0059).
+`reconciler.relief` asks `relieve`, `core.twins.relief` asks `next_step` (docs/adr/0059, docs/adr/0063).
 `model` holds the words, `thresholds` reads them, `samples` judges what was measured, `decide` chooses, `move`
 does one move. Pure: times are arguments.
 """

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from splitter.core.split_status.rebalance_state import RebalanceState, Restart
+from splitter.core.split_status.relief import ReliefMove, ReliefStatus
 from splitter.core.split_status.starts import PoolStarts, StartTimes
 from splitter.core.split_status.usage import Usage
 from splitter.core.split_status.values import (
@@ -44,6 +45,8 @@ __all__ = [
     "PoolCounts",
     "PoolStarts",
     "RebalanceState",
+    "ReliefMove",
+    "ReliefStatus",
     "Restart",
     "Scalar",
     "SplitStatus",
@@ -136,6 +139,8 @@ class SplitStatus(Kept):
     starts: StartTimes = kept("starts", StartTimes.from_json)
     """How long its pods took to start: written beside something else only."""
     guard: str = kept("guard", text)
+    relief: ReliefStatus = kept("relief", ReliefStatus.from_json)
+    """How hot nodes are relieved of its replicas, where that is asked for."""
     nodes: tuple[GoingNode, ...] = kept("nodes", items(GoingNode, "name", NODES_MAX))
     rebalance: RebalanceState = kept("rebalance", RebalanceState.from_json)
     good_annotations: Mapping[str, str] = kept("policyAnnotations", mapped(maybe_word))

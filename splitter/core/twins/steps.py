@@ -25,8 +25,8 @@ from splitter.core.plan import POLL_S, Plan, PlanInput
 from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision, decide, losses
 from splitter.core.rebalance.inputs import rebalance_input
-from splitter.core.split_status import RebalanceState
-from splitter.core.twins import move_limit, replica_moves
+from splitter.core.split_status import RebalanceState, ReliefStatus
+from splitter.core.twins import move_limit, relief, replica_moves
 from splitter.core.twins.own_volumes import spared, with_own_volumes
 from splitter.core.twins.rollout import Circumstances, last_available, next_roll, partition_of
 from splitter.core.twins.steady import settled
@@ -48,6 +48,8 @@ def run(this: PlanInput) -> Plan:
     else:
         counted = _handed_over(this, _rebalance(this, on_demand, spot))
     counted = _requeued_at_grace(this, counted)
+    if counted.verdict.cause is VerdictCause.RELIEF:
+        return counted  # a roll that is due ends the move first
     if counted.actions or isinstance(this.rendered, Note):
         return settled(_with_template_problem(this, counted), on_demand, spot)
     return _trimmed(this, settled(_roll(this, counted, on_demand, spot, this.rendered), on_demand, spot))
@@ -183,12 +185,32 @@ def _rebalance(this: PlanInput, on_demand: TwinView, spot: TwinView) -> Plan:
     if this.observed.reported.state == State.TAKING_OVER and this.source.stateful is None:
         # Its user asks for spot just now, and nothing was lost there yet: no soak before the first move.
         persisted = replace(persisted, proven=persisted.last_loss is None)
-    decision = decide(
-        rebalance_input(this.observed, this.source, on_demand, spot, this.policy),
-        this.policy,
-        persisted,
-        this.rules.tuning,
-    )
+    over = None
+    if (move := relief.current(this.observed)) is not None:
+        seen = [relief.without_extra(this.observed, move, twin) for twin in (on_demand, spot)]
+        proceeded = relief.proceeded(this, move, _decided(this, persisted, *seen), *seen)
+        if isinstance(proceeded, Plan):
+            return proceeded
+        over = proceeded
+    planned = _divided(this, on_demand, spot, persisted, _decided(this, persisted, on_demand, spot))
+    return planned if over is None else _without_move(this, planned, over)
+
+
+def _decided(this: PlanInput, persisted: RebalanceState, on_demand: TwinView, spot: TwinView) -> Decision:
+    counted = rebalance_input(this.observed, this.source, on_demand, spot, this.policy)
+    return decide(counted, this.policy, persisted, this.rules.tuning)
+
+
+def _without_move(this: PlanInput, planned: Plan, over: ReliefStatus) -> Plan:
+    """Return the plan with the end of a move; its extra replica, if it is there, is surplus by now."""
+    note = relief.broken_off(this, over)
+    notes = (*planned.notes, note) if note is not None else planned.notes
+    return replace(planned, relief=over, notes=notes)
+
+
+def _divided(
+    this: PlanInput, on_demand: TwinView, spot: TwinView, persisted: RebalanceState, decision: Decision
+) -> Plan:
     voluntary = move_limit.redivides(this, decision, on_demand, spot)
     turn = move_limit.not_yet(this, "the division that the policy asks for") if voluntary else None
     if turn is not None:

@@ -17,13 +17,13 @@ OUR_COST = "-1000"
 LOST_COST = "-1001"
 
 
-def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
+def ordered(this: PlanInput, scales: Sequence[Scale], keeps: str = "") -> tuple[Action, ...]:
     """Order the writes of a reconcile: raises, deletion costs, lowerings, pods of vanished nodes (H8, H9).
 
     A holder is lowered only when every pod of it that is going carries the deletion cost already: a
     cost written in the same breath may reach the ReplicaSet controller after the scale. In an emergency
     the raises go out alone: what can wait for the next reconcile must not keep a worker from the next
-    workload's raise.
+    workload's raise. `keeps` is the UID of a pod that bears our cost although its node is sound.
     """
     holders: dict[str, tuple[PodView, ...]] = {twin.name: twin.pods for twin in this.observed.twins}
     holders |= {rs.name: rs.pods for rs in this.observed.attached_as(Attachment.PARKED)}
@@ -47,7 +47,7 @@ def ordered(this: PlanInput, scales: Sequence[Scale]) -> tuple[Action, ...]:
                     uncosted.add(name)
             elif marking and _is_about_to_be_marked(pod):
                 uncosted.add(name)
-            elif (cost := _cost(pod)) is not None:
+            elif pod.uid != keeps and (cost := _cost(pod)) is not None:
                 costs.append(cost)
                 uncosted.add(name)
     raises = [scale for scale in scales if scale.replicas > scale.was]

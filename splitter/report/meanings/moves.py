@@ -226,6 +226,27 @@ REBALANCING: Final = {
         ),
         "Look at its Events to see why it does not stay in the right pool.",
     ),
+    Reason.RELIEVING: Meaning(
+        "Normal",
+        "`splitter.io/relief`: a replica leaves a hot node. One more is started first.",
+    ),
+    Reason.RELIEVED: Meaning(
+        "Normal", "The new replica is ready on another node, and the one on the hot node was removed."
+    ),
+    Reason.RELIEF_UNDONE: Meaning(
+        "Warning",
+        "A replica was to leave a hot node and stays: the new one came to a hot node too or did not become"
+        " ready, or something more important happened. The workload rests for half an hour.",
+        "If it recurs: do the hot nodes request less than others? The scheduler goes by requests. Raise the"
+        " requests of what uses so much there.",
+    ),
+    Reason.RELIEF_PAUSED: Meaning(
+        "Warning",
+        "`splitter.io/relief` is set, and nothing is relieved. The message says what is missing.",
+        "Install metrics-server, apply `manifests/relief.yaml`, or remove the annotation.",
+    ),
+    Reason.NODES_HOT: Meaning("Normal", "Replicas stand on hot nodes. The message says why none leaves now."),
+    Reason.NODES_COOL: Meaning("Normal", "No replica stands on a hot node."),
     Reason.FROZEN: Meaning(
         "Normal",
         "`splitter.io/freeze` holds all counts, in an outage too.",

@@ -33,6 +33,8 @@ SHORT = {
     "STEP_INTERVAL_S": "1",
     "STEP_FRACTION": "0.5",
     "LOOK_AGAIN_S": "5",
+    "RELIEF_INTERVAL_S": "1",
+    "RELIEF_CYCLE_S": "8",
 }
 _STARTED = "watching:"
 _START_DEADLINE_S = 60.0

@@ -10,6 +10,7 @@ every namespace from being deleted.
 import json
 import ssl
 import threading
+from collections import Counter
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,6 +61,7 @@ class MetricsApi:
         self._sandbox = sandbox
         self._loads: dict[str, int] = {}
         self._queues: dict[str, int] = {}
+        self._each: dict[str, int] = {}
         self._server = _Server((LOOPBACK, 0), self._handler())
         trust = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Any serving certificate will do: the aggregator is told not to verify it.
@@ -71,6 +73,10 @@ class MetricsApi:
     def load(self, namespace: str, cpu_m: int) -> None:
         """Have the traffic of a namespace cost so many thousandths of a CPU from now on."""
         self._loads[namespace] = cpu_m
+
+    def uses(self, app: str, cpu_m: int) -> None:
+        """Have each pod with this label `app` use so many thousandths of a CPU, wherever it stands."""
+        self._each[app] = cpu_m
 
     def queue(self, namespace: str, length: int) -> None:
         """Have so many messages wait in a namespace's queue from now on."""
@@ -128,6 +134,12 @@ class MetricsApi:
         match asked.path.removeprefix("/apis/").split("/"):
             case [group, _]:
                 return _RESOURCES.get(group)
+            case [group, _, "nodes"] if group == _PODS:
+                return self._of_nodes()
+            case [group, _, "pods"] if group == _PODS:
+                selector = parse_qs(asked.query).get("labelSelector", [""])[0]
+                items = [_pod_metrics(pod, self._used(pod)) for pod in self._running(selector)]
+                return {"kind": "PodMetricsList", "apiVersion": _VERSION, "metadata": {}, "items": items}
             case [group, _, "namespaces", namespace, "pods"] if group == _PODS:
                 selector = parse_qs(asked.query).get("labelSelector", [""])[0]
                 return self._metrics(namespace, selector)
@@ -135,6 +147,28 @@ class MetricsApi:
                 return _queue_length(self._queues.get(namespace, 0))
             case _:
                 return None
+
+    def _running(self, selector: str = "") -> list[JsonObject]:
+        pods = self._sandbox.api.list("/api/v1/pods", labels=selector)
+        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
+
+    def _used(self, pod: JsonObject) -> int:
+        return self._each.get((pod["metadata"].get("labels") or {}).get("app", ""), 0)
+
+    def _of_nodes(self) -> JsonObject:
+        used: Counter[str] = Counter()
+        for pod in self._running():
+            used[pod["spec"]["nodeName"]] += self._used(pod)
+        items = [
+            {
+                "metadata": {"name": raw["metadata"]["name"]},
+                "timestamp": _now(),
+                "window": f"{_WINDOW_S}s",
+                "usage": {"cpu": f"{used[raw['metadata']['name']] * _NANO}n", "memory": "1Gi"},
+            }
+            for raw in self._sandbox.api.list(NODES)
+        ]
+        return {"kind": "NodeMetricsList", "apiVersion": _VERSION, "metadata": {}, "items": items}
 
     def _metrics(self, namespace: str, selector: str) -> JsonObject:
         api = self._sandbox.api

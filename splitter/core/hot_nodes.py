@@ -1,0 +1,31 @@
+"""What the last looks at real use mean for one workload: the type that relief and its reconcile share.
+
+`core.relief` decides over the whole cluster, a reconcile over one workload. Nothing here decides.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingReplica:
+    """A replica that is to stand elsewhere, and why."""
+
+    pod_uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class HotNodes:
+    """What is known of hot nodes, as far as it matters for one workload; nodes by name."""
+
+    paused: str = ""
+    """Why nothing is relieved anywhere."""
+    known: bool = False
+    """It was looked often enough to say of each node whether it is hot."""
+    hot: tuple[str, ...] = ()
+    """Those that replicas of this workload stand on, by its own thresholds or another's."""
+    avoid: frozenset[str] = frozenset()
+    """On which a replica that was just moved may not stay."""
+    leaves: LeavingReplica | None = None
+    left: str = ""
+    """Why none of its replicas leaves a hot node now."""

@@ -1,0 +1,69 @@
+"""What a Split remembers of replicas that were moved off hot nodes, and says of it.
+
+A move is written here before the twin is raised for it, so that whoever comes after a crash knows whose the
+extra replica is. The bounds and rests of relief follow from it. Source: docs/adr/0063.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from splitter.core.split_status.values import (
+    Kept,
+    instant,
+    is_true,
+    items,
+    kept,
+    listed,
+    moment,
+    replicas,
+    text,
+)
+
+MOVES_MAX = 24
+"""So many moves are remembered: of one workload six in ten minutes are the most, and half an hour counts."""
+HOT_NODES_MAX = 10
+
+
+def _name(value: object) -> str | None:
+    return text(value) or None
+
+
+@dataclass(frozen=True, slots=True)
+class ReliefMove(Kept):
+    """One replica that leaves a hot node: one more, then one less."""
+
+    at: datetime = kept("time", moment, always=True)
+    """When it was begun."""
+    pool: str = kept("pool", text, always=True)
+    pod: str = kept("pod", text, always=True)
+    pod_uid: str = kept("podUid", text, always=True)
+    """Which leaves."""
+    node: str = kept("node", text, always=True)
+    node_uid: str = kept("nodeUid", text, always=True)
+    """The hot one."""
+    replicas: int = kept("replicas", replicas, always=True)
+    """Of the twin, before it was raised by one."""
+    newer_than: datetime = kept("newerThan", moment, always=True)
+    """A pod of the twin that was created later is the new one."""
+    raised: bool = kept("raised", is_true)
+    """It is known that the twin was raised."""
+    ended: datetime | None = kept("ended", instant)
+    to_node_uid: str = kept("toNodeUid", text)
+    """Where the new one stays; empty: not known yet, or it was taken back."""
+    taken_back: bool = kept("takenBack", is_true)
+
+
+@dataclass(frozen=True, slots=True)
+class ReliefStatus(Kept):
+    """How relief of one workload stands."""
+
+    reason: str = kept("reason", text)
+    message: str = kept("message", text)
+    hot_nodes: tuple[str, ...] = kept("hotNodes", listed(_name, HOT_NODES_MAX))
+    moves: tuple[ReliefMove, ...] = kept("moves", items(ReliefMove, "pod_uid", MOVES_MAX))
+
+    @property
+    def current(self) -> ReliefMove | None:
+        """Return the move that goes on, if one does: the last, since one goes on at a time."""
+        last = self.moves[-1] if self.moves else None
+        return last if last is not None and last.ended is None else None

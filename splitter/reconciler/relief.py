@@ -1,0 +1,309 @@
+"""Looks at real use while workloads ask for relief, and tells their reconciles which nodes are hot.
+
+One for each term of a leader. The reconciler tells it of each workload that it has reconciled (`saw`), and
+takes along what is known when it reconciles one that asks (`view`). While none asks nothing is read, kept or
+computed. The decision is `core.relief`'s, over the whole cluster; a move is its workload's reconcile.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from splitter.core.hot_nodes import HotNodes, LeavingReplica
+from splitter.core.model import Observation, Pool, seconds_between
+from splitter.core.names import Key
+from splitter.core.nodes.facts import Health, Tier
+from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import State
+from splitter.core.relief.decide import Relief, relieve
+from splitter.core.relief.model import (
+    Amounts,
+    Cluster,
+    NodeLoad,
+    PastMove,
+    Qos,
+    ReplicaLoad,
+    Sample,
+    Tuning,
+    WorkloadLoad,
+)
+from splitter.core.relief.thresholds import thresholds_of
+from splitter.kube.cache import Cache
+from splitter.kube.listed import Reader
+from splitter.kube.real_use import RealUse, real_use
+from splitter.reconciler.status_writer import StatusWriter
+from splitter.report import metrics
+from splitter.settings import Settings
+
+logger = logging.getLogger("splitter.relief")
+
+# By what a twin asks of a node: the names of those that would do.
+_Admitted = dict[tuple[object, ...], frozenset[str]]
+_SKEW_S = 30.0
+# A reader that hangs is asked again at the next look.
+_LONGEST_READ_S = 30.0
+
+
+async def with_move_written(writer: StatusWriter, observed: Observation, planned: Plan) -> Observation:
+    """Write down a move off a hot node before the raise that begins it; return what is observed then (R53).
+
+    Whoever comes after a crash knows then that the extra replica is no cover. Raises ApiError: without it
+    nothing is raised.
+    """
+    before, relief = observed.reported, planned.relief
+    begun = relief.current if relief is not None else None
+    if begun is None or relief is None or observed.split is None or before.relief.current is not None:
+        return observed
+    moves = (*relief.moves[:-1], replace(begun, raised=False))
+    decided = planned.rebalance.decided if planned.rebalance is not None else None
+    status = replace(
+        before, relief=replace(relief, moves=moves), rebalance=replace(before.rebalance, decided=decided)
+    )
+    await writer.write(observed, status, surely=True)
+    return replace(observed, split=replace(observed.split, status=status))
+
+
+class Unwatched:
+    """Where the settings give no source of real use: nothing is known, and nobody looks."""
+
+    def view(self, key: Key) -> HotNodes | None:  # noqa: ARG002 - as HotNodesWatch
+        """Return nothing."""
+        return None
+
+    def saw(self, observed: Observation, in_force: PolicyInForce, planned: Plan) -> None:
+        """Take no note."""
+
+    async def run(self) -> None:
+        """Look at nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the last reconcile of a workload has seen, in so far as relief needs it."""
+
+    load: WorkloadLoad
+    moves: tuple[PastMove, ...]
+
+
+class HotNodesWatch:
+    """What is known of real use, and of those who ask for relief."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        cache: Cache,
+        enqueue: Callable[[Key], None],
+        *,
+        tuning: Tuning,
+        interval_s: float,
+        namespaces: Sequence[str] = (),
+    ) -> None:
+        """Know nothing yet. `interval_s`: seconds between two looks."""
+        self._reader = reader
+        self._cache = cache
+        self._enqueue = enqueue
+        self._tuning = tuning
+        self._interval_s = interval_s
+        self._namespaces = namespaces
+        self._known: dict[Key, _Known] = {}
+        self._views: dict[Key, HotNodes] = {}
+        self._history: Mapping[str, tuple[Sample, ...]] = {}
+        self._looks = 0  # in a row that were not paused
+        self._asked = asyncio.Event()
+
+    def view(self, key: Key) -> HotNodes:
+        """Return what is known for one workload."""
+        return self._views.get(key, HotNodes())
+
+    def saw(self, observed: Observation, in_force: PolicyInForce, planned: Plan) -> None:
+        """Take note of a workload that was reconciled."""
+        key, source = observed.key, observed.source
+        thresholds = thresholds_of(in_force.policy.relief) if source is not None else None
+        remembered = planned.relief or observed.reported.relief
+        if source is None or not observed.twins or (thresholds is None and not remembered.moves):
+            self._known.pop(key, None)
+            self._views.pop(key, None)
+            return
+        moves = tuple(
+            PastMove(one.at, key, one.node_uid, one.ended, one.to_node_uid, one.taken_back)
+            for one in remembered.moves
+            if seconds_between(observed.now, one.at) < _SKEW_S  # of the future is what somebody made up
+        )
+        busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
+        load = WorkloadLoad(key, thresholds, () if thresholds is None else _replicas(observed), busy)
+        self._known[key] = _Known(replace(load, restarts=source.stateful is not None), moves)
+        if (view := self._views.get(key)) is not None and remembered.current is not None:
+            self._views[key] = replace(view, leaves=None)  # it is begun, and not again before the next look
+        if thresholds is not None:
+            self._asked.set()
+
+    async def run(self) -> None:
+        """Look at real use, as often as the settings say, while a workload asks for relief."""
+        while True:
+            await self._asked.wait()
+            try:
+                async with asyncio.timeout(_LONGEST_READ_S):
+                    used = await real_use(self._reader, self._namespaces)
+            except TimeoutError:
+                used = RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
+            try:
+                self._look(used, datetime.now(UTC))
+            except Exception:
+                metrics.errors_total.labels("bug").inc()
+                logger.exception("a look at real use failed, this is a bug of splitter's; it is taken again")
+            if not any(one.load.thresholds is not None for one in self._known.values()):
+                self._asked.clear()
+                self._history, self._looks, self._views = {}, 0, {}
+                metrics.relief(0, paused=False)
+            await asyncio.sleep(self._interval_s)
+
+    def _look(self, used: RealUse, now: datetime) -> None:
+        cluster = self._cluster(used, now)
+        if used.missing:
+            answer = Relief((), {}, paused=used.missing)
+        else:
+            past = tuple(move for one in self._known.values() for move in one.moves)
+            answer = relieve(cluster, self._history, past, self._tuning)
+        blind = bool(answer.paused) and answer.paused != cluster.alarm
+        self._history, self._looks = answer.history, 0 if blind else self._looks + 1
+        metrics.relief(len(answer.hot), paused=bool(answer.paused))
+        wanted = {one.workload: one for one in answer.moves}
+        hot = frozenset(answer.hot)
+        for key, one in self._known.items():
+            if one.load.thresholds is None:
+                continue
+            leaves = wanted.get(key)
+            stands_on = sorted(hot & {replica.node for replica in one.load.replicas})
+            view = HotNodes(
+                paused=answer.paused if blind else "",
+                known=self._looks >= self._tuning.samples,
+                hot=tuple(stands_on),
+                avoid=frozenset(answer.avoid),
+                leaves=LeavingReplica(leaves.pod_uid, leaves.why) if leaves is not None else None,
+                left=_left(answer, stands_on, cluster),
+            )
+            moving = any(move.ended is None for move in one.moves)
+            before = self._views.get(key)
+            self._views[key] = view
+            if before is None or leaves is not None or moving or _differs(before, view):
+                self._enqueue(key)
+
+    def _cluster(self, used: RealUse, now: datetime) -> Cluster:
+        """Return this moment as relief looks at it; where a twin may stand is asked once for all alike."""
+        loads = [one.load for one in self._known.values()]
+        if used.missing:
+            return Cluster(now)
+        nodes = list(self._cache.headroom(now))
+        alarm = next((_alarm(node) for node in nodes if self._is_alarming(node)), "")
+        admitted: _Admitted = {}
+        workloads = tuple(self._with_nodes(load, nodes, admitted) for load in loads)
+        pods = {
+            replica.uid: sample
+            for load in loads
+            for replica in load.replicas
+            if (sample := used.pods.get((load.key.namespace, replica.pod))) is not None
+        }
+        return Cluster(
+            now=now,
+            nodes=tuple(map(_node_load, nodes)),
+            workloads=workloads,
+            node_samples=used.nodes,
+            pod_samples=pods,
+            alarm=alarm,
+        )
+
+    def _is_alarming(self, node: NodeHeadroom) -> bool:
+        """Whether a node goes or is gone under a workload that is split; a cordon may stay for ever."""
+        state = node.node
+        goes = state.health in {Health.DOOMED, Health.GONE} and state.tier is not Tier.CORDON
+        return goes and self._cache.carries_split(state.name)
+
+    def _with_nodes(
+        self,
+        load: WorkloadLoad,
+        nodes: Sequence[NodeHeadroom],
+        admitted: _Admitted,
+    ) -> WorkloadLoad:
+        requests = {record.pool: record.request for record in self._cache.twins.find("source", load.key)}
+        names = {pool: _names(request, nodes, admitted) for pool, request in requests.items()}
+        replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
+        return replace(load, replicas=replicas)
+
+
+def watch_of(
+    settings: Settings, tuning: Tuning, reader: Reader, cache: Cache, enqueue: Callable[[Key], None]
+) -> HotNodesWatch | None:
+    """Return who looks at real use, as the settings say; None: nobody does."""
+    if settings.relief_source == "off":
+        return None
+    return HotNodesWatch(
+        reader,
+        cache,
+        enqueue,
+        tuning=tuning,
+        interval_s=settings.relief_interval_s,
+        namespaces=settings.watch_namespaces,
+    )
+
+
+def _names(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: _Admitted) -> frozenset[str]:
+    where = (tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations)
+    if where not in admitted:
+        looked_at = nodes[: request.most_nodes]
+        admitted[where] = frozenset(one.node.name for one in looked_at if may_run_on(request, one.node))
+    return admitted[where]
+
+
+def _replicas(observed: Observation) -> tuple[ReplicaLoad, ...]:
+    return tuple(
+        ReplicaLoad(
+            pod=pod.name,
+            uid=pod.uid,
+            node=pod.node or "",
+            pool=twin.pool,
+            requests=_amounts(dict(pod.requests)),
+            ready_since=pod.ready_since if pod.available else None,
+            priority=pod.priority,
+            # The rest of it is in the limits, which nobody keeps.
+            qos=Qos.BURSTABLE if pod.requests else Qos.BEST_EFFORT,
+        )
+        for twin in observed.twins
+        for pod in twin.pods
+        if pod.counts
+    )
+
+
+def _amounts(resources: dict[str, int]) -> Amounts:
+    return Amounts(float(resources.get("cpu", 0)), float(resources.get("memory", 0)))
+
+
+def _node_load(one: NodeHeadroom) -> NodeLoad:
+    state = one.node
+    return NodeLoad(
+        name=state.name,
+        uid=state.uid,
+        pool=Pool.SPOT if state.is_spot else Pool.ON_DEMAND,
+        allocatable=_amounts(dict(state.allocatable)),
+        requested=_amounts(dict(one.used)),
+        free_pods=state.allocatable.get("pods", 0) - one.used.get("pods", 0),
+        sound=state.health is Health.HEALTHY,
+    )
+
+
+def _alarm(one: NodeHeadroom) -> str:
+    return f"{one.node.name} is going or gone ({one.node.signal}), and what stood there comes first"
+
+
+def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
+    """Return why nothing leaves the hot nodes of a workload, in words that stay the same while it is so."""
+    if cluster.alarm:
+        return cluster.alarm
+    return "; ".join(why for why in answer.left if why.partition(": ")[0] in stands_on)
+
+
+def _differs(before: HotNodes, after: HotNodes) -> bool:
+    words = ((one.paused, one.known, one.hot, one.left) for one in (before, after))
+    return next(words) != next(words)

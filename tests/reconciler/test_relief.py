@@ -1,0 +1,252 @@
+"""Real use is looked at while somebody asks, and at no other time; a move is written before its raise."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from builders import KEY, NOW, observation, pod, source, split, twin
+from splitter.core.handover import Step
+from splitter.core.hot_nodes import HotNodes, LeavingReplica
+from splitter.core.labels_annotations.policy import Policy
+from splitter.core.model import Note, Observation, Pool
+from splitter.core.names import Key
+from splitter.core.nodes.facts import CapacityClass, Health, NodeState
+from splitter.core.nodes.fit import NodeHeadroom, PodRequest
+from splitter.core.plan import Plan, PolicyInForce
+from splitter.core.reasons import Reason, State
+from splitter.core.relief.model import Amounts, Sample, Tuning
+from splitter.core.split_status import ReliefMove, ReliefStatus, SplitStatus
+from splitter.kube.client import ApiError
+from splitter.kube.real_use import RealUse
+from splitter.reconciler.relief import HotNodesWatch, with_move_written
+
+GIB = 1024**3
+ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
+
+
+class Twin:
+    """What the cache knows of a twin."""
+
+    pool = Pool.SPOT
+    request = PodRequest({"cpu": 100, "memory": GIB})
+
+
+class Twins:
+    """The index of twins."""
+
+    def find(self, index: str, key: Key) -> tuple[Twin, ...]:
+        """Return the one."""
+        assert (index, key) == ("source", KEY)
+        return (Twin(),)
+
+
+class Cache:
+    """Two spot nodes: one is full of use, the other empty."""
+
+    twins = Twins()
+
+    def __init__(self) -> None:
+        self.doomed = ""
+
+    def headroom(self, now: object) -> list[NodeHeadroom]:
+        """Return both."""
+        del now
+        return [
+            NodeHeadroom(
+                NodeState(
+                    name,
+                    f"uid-{name}",
+                    CapacityClass.SPOT,
+                    Health.DOOMED if name == self.doomed else Health.HEALTHY,
+                    allocatable=ALLOCATABLE,
+                ),
+                {"cpu": 800, "memory": 8 * GIB, "pods": 8},
+            )
+            for name in ("hot-1", "cool-1")
+        ]
+
+    def carries_split(self, name: str) -> bool:
+        """Say that every node does."""
+        return bool(name)
+
+
+def seen(relief: str | None = "cpu=85", **fields: object) -> tuple[Observation, PolicyInForce, Plan]:
+    """Return what a reconcile of a Steady workload tells, whose eight replicas stand on the hot node."""
+    pods = [pod(f"web-spot-{n}", node="hot-1", node_uid="uid-hot-1", on_spot=True) for n in range(8)]
+    observed = observation(source(8), spot=twin(Pool.SPOT, pods), on_demand=twin(Pool.ON_DEMAND))
+    in_force = PolicyInForce(Policy(relief=relief), (), {}, valid=True)
+    planned = Plan(Step.RUN, State.STEADY, Note(Reason.BALANCED, "as wanted"))
+    return replace(observed, **fields), in_force, planned  # type: ignore[arg-type]
+
+
+class Watch:
+    """A watch of which each look is a minute after the last one."""
+
+    def __init__(self) -> None:
+        self.enqueued: list[Key] = []
+        self.cache = Cache()
+        self.watch = HotNodesWatch(
+            None,  # type: ignore[arg-type] # nothing is read: a test says what was
+            self.cache,  # type: ignore[arg-type]
+            self.enqueued.append,
+            tuning=Tuning(),
+            interval_s=60,
+        )
+        self.now = NOW
+
+    def look(self, times: int = 1, missing: str = "") -> HotNodes:
+        """Look at 96 % on one node and 10 % on the other; return what is known for the workload."""
+        for _ in range(times):
+            self.now += timedelta(minutes=1)
+            samples = {
+                name: Sample(self.now, Amounts(cpu, GIB)) for name, cpu in (("hot-1", 7680), ("cool-1", 800))
+            }
+            pods = {("shop", f"web-spot-{n}"): Sample(self.now, Amounts(900, GIB / 16)) for n in range(8)}
+            used = RealUse(missing=missing) if missing else RealUse(samples, pods)
+            self.watch._look(used, self.now)  # noqa: SLF001 - what `run` does with what was read
+        return self.watch.view(KEY)
+
+
+class TestWatch:
+    def test_nothing_is_kept_of_who_asks_for_nothing(self) -> None:
+        """No workload that asks for none costs anything."""
+        one = Watch()
+        one.watch.saw(*seen(relief=None))
+        assert one.look(3) == HotNodes()
+        assert one.enqueued == []
+
+    async def test_nothing_is_read_while_nobody_asks(self) -> None:
+        """The source of real use is not even asked."""
+        one = Watch()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await one.watch.run()  # reading would fail: there is no reader
+
+    def test_hot_after_three_looks(self) -> None:
+        """Then a replica is to leave, and its workload is reconciled."""
+        one = Watch()
+        one.watch.saw(*seen())
+        assert one.look(2).leaves is None
+        view = one.look()
+        assert (view.hot, view.known, view.avoid) == (("hot-1",), True, frozenset({"hot-1"}))
+        assert view.leaves is not None
+        assert view.leaves.why == "hot-1 is hot: cpu at 96 %, 85 % are the most"
+        assert one.enqueued == [KEY, KEY]
+
+    def test_a_move_begins_once(self) -> None:
+        """What was begun is not wanted again before the next look."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look(3)
+        observed, in_force, planned = seen()
+        one.watch.saw(observed, in_force, replace(planned, relief=ReliefStatus(moves=(MOVE,))))
+        assert one.watch.view(KEY).leaves is None
+
+    def test_pauses_for_what_is_missing(self) -> None:
+        """The workload is told, once; afterwards three looks are needed anew."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look(3)
+        one.enqueued.clear()
+        view = one.look(2, missing="install metrics-server")
+        assert (view.paused, view.known, view.leaves) == ("install metrics-server", False, None)
+        assert one.enqueued == [KEY]
+        assert not one.look(2).known
+        assert one.look().known
+
+    def test_nothing_leaves_while_a_node_goes(self) -> None:
+        """What stood there comes first; which nodes are hot is known all the same."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.cache.doomed = "cool-1"
+        view = one.look(4)
+        assert view.leaves is None
+        assert view.paused == ""
+        assert view.hot == ("hot-1",)
+        assert view.left.startswith("cool-1 is going or gone")
+
+    def test_nothing_leaves_of_a_workload_that_moves(self) -> None:
+        """Only of one that is Steady."""
+        one = Watch()
+        observed, in_force, planned = seen()
+        one.watch.saw(observed, in_force, replace(planned, state=State.MOVING))
+        assert one.look(4).leaves is None
+
+    def test_moves_of_the_future_bound_nobody(self) -> None:
+        """Whoever may write a status may write any move into it: it keeps no node and no workload back."""
+        one = Watch()
+        later = replace(MOVE, at=NOW + timedelta(days=400), ended=NOW + timedelta(days=400), taken_back=True)
+        observed, in_force, planned = seen(split=split(relief=ReliefStatus(moves=(later,) * 24)))
+        one.watch.saw(observed, in_force, planned)
+        assert one.look(3).leaves is not None
+
+    def test_a_workload_that_is_gone_is_forgotten(self) -> None:
+        """Nothing is kept of it."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look()
+        one.watch.saw(*seen(source=None))
+        assert one.watch.view(KEY) == HotNodes()
+
+
+MOVE = ReliefMove(
+    at=NOW,
+    pool="spot",
+    pod="web-spot-0",
+    pod_uid="uid-web-spot-0",
+    node="hot-1",
+    node_uid="uid-hot-1",
+    replicas=8,
+    newer_than=NOW,
+    raised=True,
+)
+
+
+class Writer:
+    """Keeps the statuses that were written, or refuses."""
+
+    def __init__(self, error: ApiError | None = None) -> None:
+        self.statuses: list[SplitStatus] = []
+        self._error = error
+
+    async def write(self, observed: Observation, status: SplitStatus, *, surely: bool) -> None:
+        """Take one."""
+        assert observed.key == KEY
+        assert surely
+        if self._error is not None:
+            raise self._error
+        self.statuses.append(status)
+
+
+class TestWrittenBefore:
+    async def test_a_move_is(self) -> None:
+        """As not raised yet: whoever comes after a crash does not know better."""
+        observed, _, planned = seen(split=split(), hot_nodes=HotNodes(leaves=LeavingReplica("uid", "why")))
+        writer = Writer()
+        planned = replace(planned, relief=ReliefStatus(moves=(MOVE,)))
+        after = await with_move_written(writer, observed, planned)  # type: ignore[arg-type]
+        (status,) = writer.statuses
+        assert status.relief.current == replace(MOVE, raised=False)
+        assert after.reported == status
+
+    async def test_without_it_nothing_is_raised(self) -> None:
+        """A status that cannot be written ends the reconcile before its raise."""
+        observed, _, planned = seen(split=split())
+        planned = replace(planned, relief=ReliefStatus(moves=(MOVE,)))
+        with pytest.raises(ApiError):
+            await with_move_written(Writer(ApiError(403, "Forbidden", "no")), observed, planned)  # type: ignore[arg-type]
+
+    async def test_nothing_else_is(self) -> None:
+        """What goes on, has ended or was never begun costs no write of its own."""
+        observed, _, planned = seen(split=split(relief=ReliefStatus(moves=(MOVE,))))
+        writer = Writer()
+        for relief in (
+            None,
+            ReliefStatus(),
+            ReliefStatus(moves=(MOVE,)),
+            ReliefStatus(moves=(replace(MOVE, ended=NOW),)),
+        ):
+            assert await with_move_written(writer, observed, replace(planned, relief=relief)) is observed  # type: ignore[arg-type]
+        assert writer.statuses == []
