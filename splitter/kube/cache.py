@@ -82,7 +82,7 @@ class Cache:
         self.written: list[Reflector] = []  # of what splitter itself writes, ReplicaSets and pods left out
         self._evicted: OrderedDict[str, None] = OrderedDict()  # UIDs of pods that we have evicted
         self.vanished: dict[str, NodeState] = {}  # by name
-        self.successors: dict[str, str] = {}  # by the name of one that vanished: the UID of the next
+        self.predecessors: dict[str, NodeState] = {}  # by the UID of the next node of that name
         self.sources = Indexer(parse.source, {"key": lambda record: record.view.key}, self._source_changed)
         self.splits = Indexer(
             parse.split,
@@ -283,14 +283,14 @@ class Cache:
                 self._enqueue(key, urgent=self._is_split(key))
         if new is None and old is not None:
             self._contradictory.discard(old.uid)
-            self.successors.pop(old.state.name, None)
+            self.predecessors.pop(old.uid, None)
             self.vanished[old.state.name] = gone(old.state)
             if len(self.vanished) > _VANISHED:
                 del self.vanished[next(iter(self.vanished))]
         elif new is not None:
             before = self.vanished.pop(new.state.name, None)
             if before is not None and not is_same_machine(before, new.state):
-                self.successors[new.state.name] = new.uid
+                self.predecessors[new.uid] = before
             if old is not None and old.state == new.state:
                 return  # a heartbeat
             self._complain_about(new)

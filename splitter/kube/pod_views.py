@@ -4,13 +4,11 @@ A part of `observe`. A pod is bound to a node by name, and names are used again:
 node of that name is the one that runs the pod. Nothing here judges what follows from it.
 """
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from splitter.core.model import NodeStatus, PodView
 from splitter.core.nodes.facts import Health, NodeState, Tier
-from splitter.core.nodes.signals import gone
 from splitter.kube.cache import Cache
 from splitter.kube.records import NodeRecord, PodRecord
 from splitter.kube.unseen import as_the_pod_says
@@ -35,10 +33,10 @@ class PodViews:
         state = self._cache.node_state(node, now) if node else vanished
         since = self._missed(vanished, now) if vanished is not None and not vanished.announced else None
         successor = ""
-        if node is not None and self._is_of_the_one_before(record, node, now):
-            successor = self._cache.successors.get(node.state.name, "")
-            if successor:
-                state, since = replace(gone(node.state), uid=f"before-{node.uid}"), node.created
+        before = self._cache.predecessors.get(node.uid) if node is not None else None
+        if node is not None and before is not None and self._is_of_the_one_before(record, node, now):
+            # The node that was lost, by its own UID: its loss was charged when it went, and is no new one.
+            state, since, successor = as_the_pod_says(before, record, self._cache), node.created, node.uid
         return PodView(
             name=record.name,
             uid=record.uid,

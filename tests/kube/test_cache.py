@@ -144,7 +144,7 @@ class TestNamesUsedAgain:
         later = node("spot-a", 12)
         later["metadata"] = {**later["metadata"], "uid": "uid-later"}
         result.nodes.upsert(later)
-        assert result.successors == {"spot-a": "uid-later"}
+        assert {uid: state.uid for uid, state in result.predecessors.items()} == {"uid-later": "uid-spot-a"}
 
     @staticmethod
     def seen(bound: str, *, spot: bool = True) -> PodView:
@@ -221,6 +221,10 @@ class TestNodesThatRegisterAnew:
         """What the pod said last, it said on the one that is gone."""
         view = self.seen(before, after)
         assert (view.node_status, view.vanished, view.successor) == (NodeStatus.LOST, True, "uid-again")
+
+    def test_it_is_lost_with_the_node_that_is_gone(self) -> None:
+        """By its UID: that loss was charged when it went, and the name coming back is no second one."""
+        assert self.seen("boot-1", "boot-2").node_uid == "uid-od-1"
 
     def test_but_what_was_said_since(self) -> None:
         """The kubelet that is there has started it."""
