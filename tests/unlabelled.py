@@ -57,15 +57,18 @@ class World:
         """Add a Namespace."""
         self.add(f"{CORE}/namespaces", name, namespace="", metadata={"annotations": annotations})
 
-    def add_nodes(self, on_demand: int = 1, spot: int = 1, provider: str = "gce") -> None:
-        """Add nodes: `on-demand-0`, `spot-0` and so on."""
+    def add_nodes(
+        self, on_demand: int = 1, spot: int = 1, provider: str = "gce", age_s: float | None = None
+    ) -> None:
+        """Add nodes: `on-demand-0`, `spot-0` and so on, that came so long ago; None: when pods were bound."""
+        since = BOUND if age_s is None else datetime.now(UTC) - timedelta(seconds=age_s)
         for pool, count, labels in (("on-demand", on_demand, {}), ("spot", spot, SPOT)):
             for number in range(count):
                 self.add(
                     f"{CORE}/nodes",
                     f"{pool}-{number}",
                     namespace="",
-                    metadata={"labels": labels},
+                    metadata={"labels": labels, "creationTimestamp": f"{since:%Y-%m-%dT%H:%M:%SZ}"},
                     spec={"providerID": f"{provider}:///{pool}-{number}"},
                     status={"conditions": [{"type": "Ready", "status": "True"}]},
                 )

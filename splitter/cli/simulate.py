@@ -5,8 +5,6 @@ No cluster is needed. It reads flags, has `splitter.simulate` play, and writes w
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from math import ceil, isfinite
@@ -16,6 +14,7 @@ import typer
 
 from splitter.cli.annotations import Named, describe_fault, policy_of, read_annotations, read_named
 from splitter.cli.exits import Exit
+from splitter.cli.progress import progress
 from splitter.core.labels_annotations.policy import Policy
 from splitter.simulate.contenders import Rebalancing
 from splitter.simulate.outage import parse_outage
@@ -120,30 +119,13 @@ def _play(trace: Trace, asked: list[Named], given: Assumptions) -> list[Simulati
         for warning in warnings:
             sys.stderr.write(f"splitter simulate: {warning}\n")
         contenders.append(Rebalancing(one.name, wanted))
-    with _progress(len(trace.changes) * len(contenders) > _LONG) as tell:
+    number = len(contenders)
+    with progress(wanted=len(trace.changes) * number > _LONG) as tell:  # a bar that is gone at once flickers
+
+        def share(before: int, done: float) -> None:
+            tell("replaying", (before + done) / number)
+
         return [
-            replay(trace, contender, given, partial(tell, done, len(contenders)))
-            for done, contender in enumerate(contenders)
+            replay(trace, contender, given, partial(share, before))
+            for before, contender in enumerate(contenders)
         ]
-
-
-@contextmanager
-def _progress(wanted: bool) -> Iterator[Callable[[int, int, float], None]]:
-    """Show a bar on standard error while long replays go on; nothing where that is no terminal.
-
-    What it yields is told how many replays are done, of how many, and the share of the present one.
-    """
-    if not wanted or not sys.stderr.isatty():
-        yield _quiet
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("replaying", total=1.0)
-        yield lambda done, number, share: bar.update(task, completed=(done + share) / number)
-
-
-def _quiet(done: int, number: int, share: float) -> None:
-    """Show nothing."""
-    del done, number, share

@@ -4,21 +4,25 @@ import asyncio
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 
 import typer
 
+from splitter.cli.annotations import describe_fault
 from splitter.cli.cluster import Cluster
 from splitter.cli.cluster_options import asks_cluster
+from splitter.cli.exits import Exit
+from splitter.cli.progress import Tell, progress
 from splitter.cli.suggestions import Suggestion, Suggestions, as_json, as_lines
 from splitter.cli.target import Target
 from splitter.core.names import Key
 from splitter.core.savings import ASSUMED_SPOT_PRICE
 from splitter.core.suggestion import propose
 from splitter.report.printable import printable
+from splitter.simulate.spot_history import SpotHistory, history_of
+from splitter.simulate.trace import read_trace
 
 
 class Output(StrEnum):
@@ -36,20 +40,28 @@ def register(app: typer.Typer) -> None:
 @asks_cluster()
 def suggest(
     output: Output = typer.Option(Output.TABLE, "--output", "-o", help="Output format: table or json."),
+    trace: Path | None = typer.Option(
+        None, help="Spot nodes over time, as for `splitter simulate`. Default: the ages of your spot nodes."
+    ),
     *,
     cluster: Cluster,
 ) -> None:
     """Suggest what to split, with which policy, and its saving.
 
     For each Deployment and StatefulSet without the label it shows the policy that fits and why, or why the
-    workload is refused; how many pods would change pool; and the commands to type. Prices and interruptions
-    are assumed. It writes nothing.
+    workload is refused; how many pods would change pool; and the commands to type. Prices are assumed, and
+    interruptions too where neither a trace nor spot nodes tell of them. It writes nothing.
 
-    Exit code 0, also when nothing can be split.
+    Exit code 0, also when nothing can be split; 1 when the trace or the cluster cannot be read.
     """
+    try:
+        history = history_of(read_trace(trace), ()) if trace is not None else None
+    except (ValueError, OSError) as fault:
+        sys.stderr.write(f"splitter suggest: {describe_fault(fault)}\n")
+        raise typer.Exit(Exit.MENDABLE) from None
     target = cluster.target(None)
-    with _progress() as tell:
-        suggestions = asyncio.run(_look(target, cluster, tell))
+    with progress() as tell:
+        suggestions = asyncio.run(_look(target, cluster, history, tell))
     if output is Output.JSON:
         typer.echo(json.dumps(as_json(suggestions), indent=2))
         return
@@ -58,8 +70,11 @@ def suggest(
         typer.echo(printable(line))
 
 
-async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object]) -> Suggestions:
-    """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`."""
+async def _look(target: Target, cluster: Cluster, given: SpotHistory | None, tell: Tell) -> Suggestions:
+    """Return what is suggested, the largest saving first. Raises MendableError as `Cluster.connected`.
+
+    `given`: the history of spot to go by; None: that of the cluster's own nodes.
+    """
     from splitter.assembly import cache_of, rules_of
     from splitter.kube.asks import enqueue_nothing
     from splitter.kube.survey import survey
@@ -75,10 +90,12 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
             return key.namespace not in left_out and chosen(key)
 
         seen = await survey(client, cache, target.namespaces, wanted=wanted, now=datetime.now(UTC), tell=tell)
-    estimator = Estimator(seen.sight.notice_s, rules.tuning, ASSUMED_SPOT_PRICE)
+    history = given or history_of(None, seen.ages_s)
+    estimator = Estimator(history, seen.sight.notice_s, rules.tuning, ASSUMED_SPOT_PRICE)
     suggestions = []
     for place, (candidate, source) in enumerate(seen.candidates):
-        tell(f"estimating {place + 1} of {len(seen.candidates)} workloads")
+        number = len(seen.candidates)
+        tell(f"estimating {place + 1} of {number} workloads", place / number)
         proposal = propose(candidate, source, rules, seen.sight)
         estimate = None
         if not proposal.refused:
@@ -89,25 +106,8 @@ async def _look(target: Target, cluster: Cluster, tell: Callable[[str], object])
     return Suggestions(
         suggestions=tuple(sorted(suggestions, key=Suggestion.order)),
         unseen=seen.unseen,
-        spot_nodes=seen.spot_nodes if seen.sight.nodes else None,
+        history=history,
+        spot_nodes=len(seen.ages_s) if seen.sight.nodes else None,
         notice_s=seen.sight.notice_s,
         spot_price=ASSUMED_SPOT_PRICE,
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], object]]:
-    """Show on standard error what is being done, in one line; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield _quiet
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("looking") as line:
-        yield lambda stage: line.update(Text(printable(stage)))
-
-
-def _quiet(stage: str) -> None:
-    """Show nothing."""
-    del stage

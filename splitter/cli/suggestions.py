@@ -12,7 +12,8 @@ from typing import Any
 from splitter.cli.splits import NAME_MIN, called, shortened
 from splitter.core.model import Note
 from splitter.core.suggestion import Proposal
-from splitter.simulate.estimate import OUTAGE, UNKNOWN_START_S, Estimate
+from splitter.simulate.estimate import UNKNOWN_START_S, Estimate
+from splitter.simulate.spot_history import LAST_S, NO_HISTORY, OUTAGE, HistorySource, SpotHistory
 
 _HEADINGS = ("WORKLOAD", "N", "VCPU", "GIB", "START", "ON-DEMAND", "SPOT", "MOVES", "SAVING", "LOST/MONTH")
 _GIB = 1024**3
@@ -39,6 +40,7 @@ class Suggestions:
 
     suggestions: tuple[Suggestion, ...]
     unseen: tuple[str, ...] = ()
+    history: SpotHistory = NO_HISTORY
     spot_nodes: int | None = None
     """Spot nodes that there are; None: nodes may not be seen."""
     notice_s: float = 30.0
@@ -51,7 +53,8 @@ def as_json(suggestions: Suggestions) -> dict[str, Any]:
         "assumed": {
             "onDemandPrice": 1.0,
             "spotPrice": suggestions.spot_price,
-            "trace": OUTAGE,
+            "interruptions": suggestions.history.source.value,
+            "trace": suggestions.history.name,
             "noticeSeconds": suggestions.notice_s,
             "startSecondsWhereUnknown": UNKNOWN_START_S,
         },
@@ -162,18 +165,39 @@ def _sentence(note: Note) -> str:
 
 def _notes(suggestions: Suggestions) -> Iterator[str]:
     """Yield what the figures mean and rest on."""
-    yield (
-        f"Assumed: a replica costs 1 on on-demand and {suggestions.spot_price:g} on spot; all spot nodes are"
-        f" gone for 10 minutes once a day, {suggestions.notice_s:.0f} s after a notice (splitter simulate"
-        f" --outage {OUTAGE},nodes=N --notice {suggestions.notice_s:.0f}). No real month is like that."
-    )
+    yield f"Assumed: a replica costs 1 on on-demand and {suggestions.spot_price:g} on spot."
+    yield f"Interruptions: {_interruptions(suggestions.history, suggestions.notice_s)}"
     yield (
         "SAVING: against all replicas on on-demand. LOST/MONTH: seconds in which a wanted replica is not"
         " ready, summed over the replicas. MOVES: pods that would change pool. START: from scheduled to"
-        f" Ready, the median; where none is seen (?) {UNKNOWN_START_S:.0f} s are assumed."
+        f" Ready, for nine pods in ten; where none is seen (?) {UNKNOWN_START_S:.0f} s are assumed."
     )
     if suggestions.spot_nodes == 0:
         yield "No node is spot capacity now: one has to come, or be recognised (docs/architecture.md)."
+
+
+def _interruptions(history: SpotHistory, notice_s: float) -> str:
+    """Return how spot nodes are taken to come and go, and how far that can be believed."""
+    if history.source is HistorySource.FILE:
+        return f"as in trace {history.name}, each with a notice of {notice_s:.0f} s."
+    if history.source is HistorySource.NODES:
+        return (
+            f"as the ages of your {len(history.ages_s)} spot nodes tell, {history.mean_age_s / 3600:.1f} h on"
+            f" average: each is announced {notice_s:.0f} s before it goes, at the age that it has now, and"
+            f" its place is empty for {LAST_S // 60} minutes. They live on, so fewer may be lost; nodes that"
+            " went before are not seen, so more may be. Give a record of yours with --trace."
+        )
+    young = (
+        f" Your {len(history.ages_s)} spot nodes are {history.mean_age_s / 60:.0f} min old on average, which"
+        " tells nothing yet."
+        if history.ages_s
+        else ""
+    )
+    return (
+        f"invented. All spot nodes are gone for {LAST_S // 60} minutes once a day, {notice_s:.0f} s after a"
+        f" notice (splitter simulate --outage {OUTAGE},nodes=N --notice {notice_s:.0f}). No real month is"
+        f" like that.{young}"
+    )
 
 
 def _unseen(suggestions: Suggestions, width: int | None) -> Iterator[str]:

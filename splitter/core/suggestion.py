@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from statistics import median_low
 
 from splitter.core.division import base_replicas
 from splitter.core.eligibility import advice, placement_advice, refusal
@@ -30,8 +29,7 @@ from splitter.core.names import STATEFUL_SET, Key
 from splitter.core.nodes.signals import NOTICE_S, SHORTEST_NOTICE_S
 from splitter.core.plan import Rules
 from splitter.core.planner import policy_in_force
-from splitter.core.split_status.starts import LONGEST_START_S
-from splitter.core.start_times import gap_base
+from splitter.core.start_times import cover_s, gap_base, learned
 
 _DIVISION = (
     ANNOTATION_ON_DEMAND_BASE,
@@ -52,8 +50,6 @@ class Candidate:
     cpu_m: int = 0
     """What one replica requests, in thousandths of a vCPU."""
     memory_bytes: int = 0
-    starts_s: tuple[float, ...] = ()
-    """Of each Ready pod: seconds from scheduled to Ready."""
     budgets: tuple[BudgetView, ...] = ()
     """The PodDisruptionBudgets that select its pods."""
     scaler: str = ""
@@ -79,8 +75,8 @@ class Proposal:
     cpu_m: int
     """What all replicas request together, in thousandths of a vCPU."""
     memory_bytes: int
-    start_s: float | None
-    """The median of what could be seen; None: nothing could."""
+    start_s: int | None
+    """In which an on-demand replica is there, as its pods tell (`start_times.cover_s`); None: not known."""
     refusal: Note | None = None
     """Why it cannot be split now; a warning is to be mended, any other passes by itself."""
     policy: Policy = field(default_factory=Policy)
@@ -134,7 +130,7 @@ def notice_of(providers: Sequence[str]) -> float:
 def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight) -> Proposal:
     """Return what is proposed for a workload, or why it would be refused."""
     observed = candidate.observed
-    start_s = start_of(candidate.starts_s)
+    start_s = cover_s(learned(observed))
     in_force = policy_in_force(observed, rules.defaults)
     mode = mode_of(source.key.kind, in_force.policy.mode)
     proposal = Proposal(
@@ -174,18 +170,6 @@ def propose(candidate: Candidate, source: SourceView, rules: Rules, sight: Sight
     )
 
 
-def start_of(starts_s: Sequence[float]) -> float | None:
-    """Return the median of the starts that are believed, in seconds; None when there is none.
-
-    Of two in the middle the shorter: a pod that was unready in between can only look slower.
-
-    >>> start_of([10.0, 14.0, 86_400.0]), start_of([])
-    (10.0, None)
-    """
-    believed = [seconds for seconds in starts_s if 0 <= seconds <= LONGEST_START_S]
-    return median_low(believed) if believed else None
-
-
 def kept_by(budget: BudgetView, replicas: int) -> int:
     """Return how many replicas a budget says must stand: its minAvailable, of a percentage rounded up.
 
@@ -206,7 +190,7 @@ def _choice(
     source: SourceView,
     *,
     mode: Mode,
-    start_s: float | None,
+    start_s: int | None,
     sight: Sight,
     written: Mapping[str, str],
 ) -> _Choice:
@@ -231,7 +215,7 @@ def _of_members(replicas: int, mode: Mode) -> _Choice:
     return _Choice(chosen, f"more than half of the members stay on on-demand, for their quorum; {how}")
 
 
-def _of_replicas(candidate: Candidate, replicas: int, start_s: float | None, sight: Sight) -> _Choice:
+def _of_replicas(candidate: Candidate, replicas: int, start_s: int | None, sight: Sight) -> _Choice:
     if replicas == 0:
         return _base(0, "it is scaled to 0, so nothing is saved now")
     if replicas == 1:
@@ -242,7 +226,7 @@ def _of_replicas(candidate: Candidate, replicas: int, start_s: float | None, sig
         why = f"how long its pods take to start is not seen, so {gap} of {replicas} stay on on-demand"
     else:
         gap = gap_base(replicas, start_s, sight.notice_s)
-        why = f"its pods start in {start_s:.0f} s and a notice lasts {sight.notice_s:.0f} s"
+        why = f"its pods start in {start_s} s and a notice lasts {sight.notice_s:.0f} s"
         why = (
             f"{why}, so {gap} of {replicas} on on-demand serve through the gap"
             if gap

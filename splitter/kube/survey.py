@@ -20,6 +20,7 @@ from splitter.core.guard import selects
 from splitter.core.labels_annotations import LABEL_POOL, LABEL_SPLIT
 from splitter.core.model import SourceView, seconds_between
 from splitter.core.names import DEPLOYMENT, STATEFUL_SET, Key
+from splitter.core.nodes.facts import Health
 from splitter.core.suggestion import Candidate, Sight, notice_of
 from splitter.kube import parse, paths
 from splitter.kube.cache import Cache
@@ -36,7 +37,8 @@ _ANY_AGE_S = 0.0
 _NOT_INSTALLED = "splitter is not installed in this cluster: a label does nothing until it is"
 
 Take = Callable[[Json], object]
-Tell = Callable[[str], object]
+Tell = Callable[[str, float | None], object]
+"""Told what is done now, and the share of it that is done; None: nobody knows how much there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,8 @@ class Survey:
     sight: Sight
     unseen: tuple[str, ...]
     """What could not be seen, for want of rights or of splitter, and what that means: a sentence each."""
-    spot_nodes: int
-    """How many nodes are spot capacity now."""
+    ages_s: tuple[float, ...]
+    """Of each node that is spot capacity and not gone: the seconds since it came."""
 
 
 async def survey(
@@ -58,7 +60,7 @@ async def survey(
     *,
     wanted: Callable[[Key], bool],
     now: datetime,
-    tell: Tell = lambda _: None,
+    tell: Tell = lambda _stage, _share: None,
 ) -> Survey:
     """Read all workloads without the label; `tell` is called with the progress.
 
@@ -68,13 +70,16 @@ async def survey(
     looking = _Look(client, cache, namespaces, tell)
     await looking.read()
     candidates = await looking.candidates(wanted, now)
-    spot = [node for node in cache.nodes.values() if node.state.is_spot]
+    spot = [
+        node for node in cache.nodes.values() if node.state.is_spot and node.state.health is not Health.GONE
+    ]
     sight = Sight(
         pods=not {"pods", "replicasets"} & looking.hidden,
         nodes="nodes" not in looking.hidden,
         notice_s=notice_of([node.facts.provider for node in spot]),
     )
-    return Survey(tuple(candidates), sight, tuple(looking.unseen), len(spot))
+    ages_s = tuple(seconds_between(node.created, now) for node in spot)
+    return Survey(tuple(candidates), sight, tuple(looking.unseen), ages_s)
 
 
 class _Look:
@@ -145,7 +150,7 @@ class _Look:
         chosen = sorted((view for view in sources if wanted(view.key)), key=lambda view: str(view.key))
         candidates = []
         for place, view in enumerate(chosen):
-            self._tell(f"looking at {place + 1} of {len(chosen)} workloads")
+            self._tell(f"looking at {place + 1} of {len(chosen)} workloads", place / len(chosen))
             split = cache.splits.one("source", view.key)
             if view.deleting or (split is not None and split.spec.takes_over):
                 continue  # it is on its way out, or still on its way back
@@ -156,7 +161,6 @@ class _Look:
                 observed=await observer.observe(view.key, now),
                 cpu_m=requests.get("cpu", 0),
                 memory_bytes=requests.get("memory", 0),
-                starts_s=tuple(self._starts(view)),
                 budgets=tuple(self._budgets_of(view)),
                 scaler=next(who, ""),
             )
@@ -216,7 +220,7 @@ class _Look:
                 for raw in page["items"]:
                     take(raw)
                 number += len(page["items"])
-                self._tell(f"reading {path.plural}: {number}")
+                self._tell(f"reading {path.plural}: {number}", None)
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 if path.is_ours and _NOT_INSTALLED not in self.unseen:
@@ -255,20 +259,6 @@ class _Look:
         template = orjson.loads(view.manifest_json)["spec"]["template"]
         labels = (template.get("metadata") or {}).get("labels") or {}
         return [one for one in here if selects(one, labels)]
-
-    def _starts(self, view: SourceView) -> Iterable[float]:
-        """Yield the seconds from scheduled to Ready of each of its pods that is Ready now."""
-        cache, namespace = self._cache, view.key.namespace
-        own = [] if view.stateful is None else [view.uid]
-        own += [
-            rs.uid
-            for rs in cache.replica_sets.find("deployment", (namespace, view.key.name))
-            if rs.controller_uid == view.uid
-        ]
-        for uid in own:
-            for pod in cache.pods.find("owner", (namespace, uid)):
-                if pod.ready_since is not None and pod.bound_since is not None and not pod.finished:
-                    yield seconds_between(pod.bound_since, pod.ready_since)
 
 
 def _is_free(view: SourceView) -> bool:

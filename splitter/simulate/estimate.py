@@ -1,8 +1,8 @@
 """What a policy is expected to save, and to lose: one replay, remembered for all workloads alike.
 
 `splitter suggest` asks about each workload of a cluster, most of which differ in nothing that the replay
-looks at. The trace is made up, and is the shape of `splitter simulate --outage`: all spot nodes gone for ten
-minutes once a day. So the answer compares policies, and predicts no particular month.
+looks at. What it is played on is a `SpotHistory`. The answer compares policies, and predicts no particular
+month.
 """
 
 from dataclasses import dataclass, replace
@@ -12,12 +12,9 @@ from splitter.core.division import base_replicas
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.simulate.contenders import Rebalancing
-from splitter.simulate.outage import DAY_S, outage_trace
-from splitter.simulate.replay import Assumptions, simulate
+from splitter.simulate.replay import DAY_S, Assumptions, simulate
+from splitter.simulate.spot_history import SpotHistory
 
-EVERY_S, LAST_S, DAYS = DAY_S, 600, 1  # more days come to the same: each ends as it began
-OUTAGE = "every=24h,last=10m,days=1"
-"""The trace as `splitter simulate --outage` takes it, with nodes=N for N replicas."""
 MONTH_S = 30.0 * DAY_S
 REPLICAS_MAX = 50
 """More are played as so many, and what is lost is scaled up: the shares are the same."""
@@ -38,10 +35,11 @@ class Estimate:
 
 
 class Estimator:
-    """Estimates policies under one notice and one tuning."""
+    """Estimates policies under one history of spot, one notice and one tuning."""
 
-    def __init__(self, notice_s: float, tuning: Tuning, spot_price: float) -> None:
+    def __init__(self, history: SpotHistory, notice_s: float, tuning: Tuning, spot_price: float) -> None:
         """`spot_price`: of a spot replica, where one on on-demand costs 1."""
+        self._history = history
         self._notice_s = notice_s
         self._tuning = tuning
         self._spot_price = spot_price
@@ -84,8 +82,10 @@ class Estimator:
         return replace(one, lost_s=one.lost_s * scale)
 
     def _play(self, policy: Policy, given: Assumptions) -> Estimate:
-        trace = outage_trace(EVERY_S, LAST_S, given.desired, DAYS)
-        result = simulate(trace, Rebalancing("proposed", policy, self._tuning), given)
+        trace, slots = self._history.of(given.desired)
+        result = simulate(
+            trace, Rebalancing("proposed", policy, self._tuning), replace(given, slots_per_node=slots)
+        )
         # Sums of floats: nothing lost is to be 0.
         missing = max(0.0, round(1 - result.availability, 12))
         return Estimate(1 - result.cost, missing * given.desired * MONTH_S)

@@ -17,7 +17,12 @@ from typing import Any
 CLOCK_FILE = "CHAOS_CLOCK"
 TASKS_METRIC = "chaos_asyncio_tasks"
 # All that ask for the time; `test_launcher` looks for others.
-ASKING = ("splitter.reconciler", "splitter.reconciler.template_validation", "splitter.kube.lease")
+ASKING = (
+    "splitter.reconciler",
+    "splitter.reconciler.relief",
+    "splitter.reconciler.template_validation",
+    "splitter.kube.lease",
+)
 
 
 class SetClock(datetime):

@@ -30,10 +30,10 @@ CLEAR = "\x1b[2J"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Serve a cluster of one on-demand and one spot node, and point KUBECONFIG there."""
+    """Serve a cluster of one on-demand and one spot node, both new, and point KUBECONFIG there."""
     result = World()
     result.add_namespace("shop")
-    result.add_nodes()
+    result.add_nodes(age_s=60)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     with result.served(tmp_path / "kubeconfig"):
         yield result
@@ -148,7 +148,7 @@ class TestTheAnswer:
     def test_takes_the_notice_of_the_spot_nodes(self, world: World) -> None:
         """Only of those: here they are of AWS, two minutes."""
         world.objects["/api/v1/nodes"].clear()
-        world.add_nodes(provider="aws")
+        world.add_nodes(provider="aws", age_s=60)
         world.add_deployment("web", 6, start_s=60)
         answer = reported()
         assert answer["assumed"]["noticeSeconds"] == 120
@@ -178,6 +178,67 @@ class TestTheAnswer:
         world.add_deployment("web")
         assert "system" not in suggest("-A").stdout
         assert "refused: " in suggest("-n", "kube-system").stdout
+
+
+class TestInterruptions:
+    """What the saving and the losses rest on: the best that is known, and it is said which."""
+
+    def test_of_new_nodes_are_invented(self, world: World) -> None:
+        """Nothing can be told from a node that came a minute ago."""
+        world.add_deployment("web", 6, start_s=60)
+        out = suggest("-n", "shop").stdout
+        assert "Interruptions: invented." in out
+        assert "Your 1 spot nodes are 1 min old on average, which tells nothing yet." in out
+        assert reported()["assumed"]["interruptions"] == "assumed"
+
+    def test_go_by_the_ages_of_spot_nodes(self, world: World) -> None:
+        """They are lower bounds, and nodes that went are not seen: both is said."""
+        world.objects["/api/v1/nodes"].clear()
+        world.add_nodes(spot=3, age_s=9000)
+        world.add_deployment("web", 6, start_s=60)
+        out = suggest("-n", "shop").stdout
+        assert "as the ages of your 3 spot nodes tell, 2.5 h on average" in out
+        assert "nodes that went before are not seen" in out
+        answer = reported()
+        assert answer["assumed"]["interruptions"] == "nodes"
+        short = named(answer)["web"]["lostReplicaSecondsPerMonth"]
+        world.objects["/api/v1/nodes"].clear()
+        world.add_nodes(spot=3, age_s=90_000)
+        assert 0 < named(reported())["web"]["lostReplicaSecondsPerMonth"] < short / 5
+
+    def test_follow_a_trace_that_is_given(self, world: World, tmp_path: Path) -> None:
+        """Whatever the nodes say."""
+        file = tmp_path / "calm.json"
+        counts = {"metadata": {"gap_seconds": 3600}, "data": [4, 4, 0, *[4] * 21]}
+        file.write_text(json.dumps(counts), encoding="utf-8")
+        world.add_deployment("web", 6, start_s=60)
+        answer = reported("--trace", str(file))
+        assert (answer["assumed"]["interruptions"], answer["assumed"]["trace"]) == ("file", "calm")
+        assert "Interruptions: as in trace calm," in suggest("-n", "shop", "--trace", str(file)).stdout
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("", "has no changes"),
+            ("a,b,c\n", "line 1"),
+            ("{}", "metadata.gap_seconds"),
+            ('{"metadata": {"gap_seconds": 60}, "data": [0, 0]}', "has no node"),
+            ("0,add,node1\n", "has no node for any length of time"),
+            (None, "No such file"),
+        ],
+    )
+    def test_a_trace_that_cannot_be_read(
+        self, world: World, tmp_path: Path, text: str | None, words: str
+    ) -> None:
+        """One sentence on standard error and exit code 1, before anything is asked of the cluster."""
+        file = tmp_path / "bad.csv"
+        if text is not None:
+            file.write_text(text, encoding="utf-8")
+        result = suggest("-n", "shop", "--trace", str(file))
+        assert result.exit_code == 1
+        assert words in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+        assert world.asked == []
 
 
 class TestWhereNothingCanBeShown:

@@ -1,6 +1,7 @@
 """What is proposed for a workload without the label, and why."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from splitter.core.names import Key
 from splitter.core.plan import Rules
 from splitter.core.reasons import Reason
 from splitter.core.stateful import StatefulView
-from splitter.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose, start_of
+from splitter.core.suggestion import Candidate, Proposal, Sight, kept_by, notice_of, propose
 
 BASE = "splitter.io/on-demand-base"
 PERCENT = "splitter.io/spot-percent"
@@ -41,10 +42,25 @@ def seen(source: SourceView, on_demand: int = 0, spot: int = 0, **fields: Any) -
     return observation(source, sets, key=source.key, split=None, **fields)
 
 
-def proposed(source: SourceView, sight: Sight | None = None, **fields: Any) -> Proposal:  # noqa: ANN401
+def proposed(
+    source: SourceView,
+    sight: Sight | None = None,
+    *,
+    starts_s: tuple[int, ...] = (10,),
+    observed: Observation | None = None,
+    **fields: Any,  # noqa: ANN401
+) -> Proposal:
     """Return what is proposed; pods start in 10 s unless said otherwise."""
-    given = {"observed": seen(source), "starts_s": (10.0,), **fields}
-    return propose(Candidate(**given), source, Rules(), sight or Sight())
+    there = observed or seen(source)
+    bound = there.now - timedelta(hours=1)
+    started = tuple(
+        pod(
+            f"old-{start_s}", bound_since=bound, ready_since=bound + timedelta(seconds=start_s), created=bound
+        )
+        for start_s in starts_s
+    )
+    there = replace(there, orphans=started)
+    return propose(Candidate(there, **fields), source, Rules(), sight or Sight())
 
 
 def budget(least: int | None, says: str = "") -> BudgetView:
@@ -60,19 +76,19 @@ class TestThePolicy:
         [
             (
                 6,
-                (10.0,),
+                (10,),
                 {BASE: "0"},
                 "its pods start in 10 s and a notice lasts 30 s, so all can be on spot",
             ),
-            (6, (60.0,), {BASE: "3"}, "so 3 of 6 on on-demand serve through the gap"),
-            (6, (600.0,), {BASE: "4"}, "so 4 of 6 on on-demand serve through the gap"),
+            (6, (60,), {BASE: "3"}, "so 3 of 6 on on-demand serve through the gap"),
+            (6, (600,), {BASE: "4"}, "so 4 of 6 on on-demand serve through the gap"),
             (6, (), {BASE: "2"}, "how long its pods take to start is not seen, so 2 of 6 stay on on-demand"),
-            (1, (10.0,), {BASE: "1"}, "its single replica stays on on-demand"),
+            (1, (10,), {BASE: "1"}, "its single replica stays on on-demand"),
             (0, (), {BASE: "0"}, "it is scaled to 0"),
         ],
     )
     def test_of_a_deployment(
-        self, replicas: int, starts_s: tuple[float, ...], annotations: dict[str, str], why: str
+        self, replicas: int, starts_s: tuple[int, ...], annotations: dict[str, str], why: str
     ) -> None:
         """What a notice does not cover stays on on-demand, and never more than a majority."""
         proposal = proposed(free(replicas), starts_s=starts_s)
@@ -82,8 +98,8 @@ class TestThePolicy:
 
     def test_goes_by_the_notice_of_the_provider(self) -> None:
         """60 s to start are nothing where a notice lasts two minutes."""
-        assert proposed(free(), Sight(notice_s=notice_of(["aws"])), starts_s=(60.0,)).on_demand == 0
-        assert proposed(free(), Sight(notice_s=notice_of(["aws", "azure"])), starts_s=(60.0,)).on_demand == 3
+        assert proposed(free(), Sight(notice_s=notice_of(["aws"])), starts_s=(60,)).on_demand == 0
+        assert proposed(free(), Sight(notice_s=notice_of(["aws", "azure"])), starts_s=(60,)).on_demand == 3
 
     @pytest.mark.parametrize(
         ("one", "base"),
@@ -103,10 +119,10 @@ class TestThePolicy:
 
     def test_takes_the_greater_of_budget_and_gap(self) -> None:
         """The greater one is the reason that is told."""
-        small = proposed(free(), budgets=(budget(2),), starts_s=(60.0,))
+        small = proposed(free(), budgets=(budget(2),), starts_s=(60,))
         assert small.annotations == {BASE: "3"}
         assert "minAvailable" not in small.why
-        large = proposed(free(), budgets=(budget(5),), starts_s=(60.0,))
+        large = proposed(free(), budgets=(budget(5),), starts_s=(60,))
         assert large.annotations == {BASE: "5"}
         assert "minAvailable 5" in large.why
 
@@ -114,8 +130,8 @@ class TestThePolicy:
     def test_is_a_share_where_the_count_changes(self, replicas: int) -> None:
         """Who scales is named; the share is no fewer replicas now than the count would be."""
         who = "HorizontalPodAutoscaler/web"
-        fixed = proposed(free(replicas), starts_s=(50.0,))
-        share = proposed(free(replicas), starts_s=(50.0,), scaler=who)
+        fixed = proposed(free(replicas), starts_s=(50,))
+        share = proposed(free(replicas), starts_s=(50,), scaler=who)
         assert share.why.endswith(f"; {who} changes the count")
         assert set(share.annotations) == {PERCENT}
         assert fixed.on_demand <= share.on_demand <= fixed.on_demand + 1
@@ -199,7 +215,7 @@ class TestMoves:
     def test_of_a_deployment(self, on_demand: int, spot: int, to_spot: int, to_on_demand: int) -> None:
         """Wanted are 3 on spot; which of the pods these are does not matter."""
         source = free()
-        proposal = proposed(source, observed=seen(source, on_demand, spot), starts_s=(60.0,))
+        proposal = proposed(source, observed=seen(source, on_demand, spot), starts_s=(60,))
         assert (proposal.to_spot, proposal.to_on_demand) == (to_spot, to_on_demand)
 
     def test_of_members_go_by_ordinal(self) -> None:
@@ -228,7 +244,7 @@ class TestTheCommands:
 
     def test_are_two(self) -> None:
         """The policy first: the label alone would begin with another."""
-        assert proposed(free(), starts_s=(60.0,)).commands == (
+        assert proposed(free(), starts_s=(60,)).commands == (
             "kubectl -n shop annotate deployment web splitter.io/on-demand-base=3",
             f"kubectl -n shop label deployment web {LABEL_SPLIT}=enabled",
         )
@@ -242,12 +258,6 @@ def test_requests_are_of_all_replicas() -> None:
     """In thousandths of a vCPU and in bytes."""
     proposal = proposed(free(), cpu_m=250, memory_bytes=1024)
     assert (proposal.cpu_m, proposal.memory_bytes) == (1500, 6144)
-
-
-def test_a_start_is_the_median_of_what_can_be_one() -> None:
-    """A pod that became Ready again hours later, or whose clock goes wrong, says nothing."""
-    assert start_of([12.0, 10.0, 7200.0, -3.0, 30.0]) == 12.0
-    assert start_of([7200.0]) is None
 
 
 def test_a_percentage_is_rounded_up_as_kubernetes_does() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from splitter.core.names import Key
 from splitter.core.nodes.signals import assess
+from splitter.core.start_times import cover_s, learned
 from splitter.kube.cache import Cache
 from splitter.kube.client import ApiError
 from splitter.kube.connect import connect
@@ -25,14 +26,23 @@ def world() -> World:
     return result
 
 
-async def looked(result: World, folder: Path, *namespaces: str, reported: list[str] | None = None) -> Survey:
+async def looked(
+    result: World, folder: Path, *namespaces: str, reported: list[tuple[str, float | None]] | None = None
+) -> Survey:
     """Look at a cluster, or at some namespaces of it."""
-    tell = reported.append if reported is not None else str
+    collected = reported if reported is not None else []
     with result.served(folder / "kubeconfig"):
         client = await connect(folder / "kubeconfig", None, 5.0, connections=8)
         try:
             cache = Cache(partial(assess), _enqueue)
-            return await survey(client, cache, namespaces, wanted=lambda _: True, now=NOW, tell=tell)
+            return await survey(
+                client,
+                cache,
+                namespaces,
+                wanted=lambda _: True,
+                now=NOW,
+                tell=lambda *one: collected.append(one),
+            )
         finally:
             await client.close()
 
@@ -50,11 +60,11 @@ async def test_a_candidate_has_what_was_seen_beside_it(tmp_path: Path) -> None:
     (api, _), (web, source) = seen.candidates
     assert (source.key.name, source.replicas) == ("web", 3)
     assert (web.cpu_m, web.memory_bytes) == (500, 1024**3)
-    assert web.starts_s == (12.0, 12.0, 12.0)
-    assert api.starts_s == ()
+    assert cover_s(learned(web.observed)) == 12
+    assert cover_s(learned(api.observed)) is None
     pods = [pod for rs in web.observed.replica_sets for pod in rs.pods]
     assert sorted(pod.on_spot for pod in pods) == [False, False, True]
-    assert (seen.spot_nodes, seen.sight.notice_s, seen.unseen) == (2, 30.0, ())
+    assert (seen.ages_s, seen.sight.notice_s, seen.unseen) == ((10_800.0, 10_800.0), 30.0, ())
 
 
 async def test_old_replica_sets_of_another_of_the_name_say_nothing(tmp_path: Path) -> None:
@@ -63,16 +73,16 @@ async def test_old_replica_sets_of_another_of_the_name_say_nothing(tmp_path: Pat
     text.add_deployment("web", 1, start_s=100)
     text.objects["/apis/apps/v1/replicasets"][0]["metadata"]["ownerReferences"][0]["uid"] = "another"
     seen = await looked(text, tmp_path, "shop")
-    assert [candidate.starts_s for candidate, _ in seen.candidates] == [()]
+    assert [cover_s(learned(candidate.observed)) for candidate, _ in seen.candidates] == [None]
 
 
 async def test_it_tells_what_it_reads(tmp_path: Path) -> None:
     """Kind and number, and how many workloads it has looked at."""
-    collected, reported = world(), list[str]()
+    collected, reported = world(), list[tuple[str, float | None]]()
     collected.add_deployment("web", 3)
     await looked(collected, tmp_path, "shop", reported=reported)
-    assert "reading pods: 3" in reported
-    assert reported[-1] == "looking at 1 of 1 workloads"
+    assert ("reading pods: 3", None) in reported
+    assert reported[-1] == ("looking at 1 of 1 workloads", 0.0)
 
 
 async def test_it_reads_claims_only_for_who_mounts_some(tmp_path: Path) -> None:

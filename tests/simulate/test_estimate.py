@@ -5,14 +5,15 @@ import pytest
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.rebalance import Tuning
 from splitter.simulate.contenders import Rebalancing
-from splitter.simulate.estimate import DAYS, EVERY_S, LAST_S, MONTH_S, OUTAGE, Estimator
+from splitter.simulate.estimate import MONTH_S, Estimator
 from splitter.simulate.outage import outage_trace, parse_outage
 from splitter.simulate.replay import Assumptions, simulate
+from splitter.simulate.spot_history import DAYS, EVERY_S, LAST_S, NO_HISTORY, OUTAGE
 
 
 def estimator(notice_s: float = 30.0) -> Estimator:
     """Return one at the simulator's own price."""
-    return Estimator(notice_s, Tuning(), 0.3)
+    return Estimator(NO_HISTORY, notice_s, Tuning(), 0.3)
 
 
 class TestAnEstimate:
