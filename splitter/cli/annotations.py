@@ -9,10 +9,7 @@ from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import Policy, parse_policy
-
-# True of the controller, not of a verb that has no policy in force.
-_LAST_GOOD = " Until then the last good policy stays in force."
+from splitter.core.labels_annotations.policy import LAST_GOOD, Policy, parse_policy
 
 
 class PolicyFault(ValueError):  # noqa: N818 - what is wrong with a policy, in sentences
@@ -84,7 +81,9 @@ def policy_of(
     Raises PolicyFault with a sentence for each that cannot be obeyed.
     """
     parsed = parse_policy(annotations, defaults)
-    sentences = tuple(f"{note.reason}: {note.message.removesuffix(_LAST_GOOD)}" for note in parsed.problems)
+    sentences = tuple(
+        f"{note.reason}: {note.message.removesuffix(LAST_GOOD).rstrip()}" for note in parsed.problems
+    )
     if parsed.policy is None:
         raise PolicyFault(*sentences)
     if caps_conflict(replicas, parsed.policy):

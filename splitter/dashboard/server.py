@@ -36,6 +36,7 @@ _LOOK_S = 1.0
 _PICTURES_S = 2.0
 _WRITE_S = 20.0
 _ROWS_AT_ONCE = 200
+_NAME = 3 * 253  # of what is not shown: no name of Kubernetes' is longer
 _KINDS = {"deployment": DEPLOYMENT, "statefulset": STATEFUL_SET}
 _STATIC = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
@@ -127,7 +128,13 @@ class _Page:
         return _html(self._views.fleet_page())
 
     async def _workload(self, request: web.Request) -> web.Response:
-        return _html(self._views.workload_page(self._key(request)))
+        try:
+            key = self._key(request)
+        except web.HTTPNotFound:
+            result = request.match_info
+            name = f"{result['namespace']}/{result['kind']}/{result['name']}"[:_NAME]
+            return _html(self._views.missing_page(name), HTTPStatus.NOT_FOUND)
+        return _html(self._views.workload_page(key))
 
     async def _plan(self, request: web.Request) -> web.Response:
         key = self._key(request)
@@ -301,5 +308,5 @@ def _named(text: str) -> Key | None:
     return Key(_KINDS[kind], namespace, name)
 
 
-def _html(text: str) -> web.Response:
-    return web.Response(text=str(text), content_type="text/html")
+def _html(text: str, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    return web.Response(text=str(text), content_type="text/html", status=status)

@@ -16,7 +16,7 @@ from splitter.core.split_status import PastDecision
 from splitter.dashboard.history import Moment
 from splitter.report.meanings import SECTIONS
 
-_WIDTH, _LEFT, _RIGHT = 960, 34, 12
+_WIDTH, _LEFT, _RIGHT = 960, 44, 12
 _PLOT = _WIDTH - _LEFT - _RIGHT
 _LINES = 4
 _MARK = 5.5

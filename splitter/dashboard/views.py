@@ -100,6 +100,7 @@ class Views:
             base="",
             title="Fleet",
             rows=[self.row(key) for key in self._model.keys()],  # noqa: SIM118 (keys in order)
+            sees_splits=self._model.view.sees("splits"),
             **self.fleet_parts(),
         )
 
@@ -109,7 +110,7 @@ class Views:
         parts = {
             "notices": self._part("notices", missing=model.view.missing),
             "figures": self._part("figures", it=fleet.figures(model)),
-            "going": self._part("going", nodes=fleet.going(model), at=model.now),
+            "going": self._part("going", nodes=fleet.going(model), sees_nodes=model.view.sees("nodes")),
         }
         if pictures and self._is_old(self._pictured):
             self._pictured = model.now, self._timeline()
@@ -151,6 +152,10 @@ class Views:
     def workload_page(self, key: Key) -> str:
         """Return the second view. Raises KeyError for a workload that is not shown."""
         return self.page("workload", base="../../../", title=called(key), key=key, **self.workload_parts(key))
+
+    def missing_page(self, name: str) -> str:
+        """Return what is shown in the place of a workload that is not split, or may not be seen."""
+        return self.page("missing", base="../../../", title="Not here", called=name)
 
     def workload_parts(self, key: Key) -> Parts:
         """Return the parts of the second view. Raises KeyError for a workload that is not shown."""

@@ -240,4 +240,5 @@ class TestSimulator:
         """In a sentence, in the place of the picture; nothing is played."""
         result = await simulator.replay(None, query)
         assert problem in result["problem"]
+        assert "last good policy" not in result["problem"]
         assert result["results"] == []

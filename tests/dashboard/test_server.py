@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import pytest
@@ -92,7 +93,7 @@ class TestViews:
         assert "<dd>78 %</dd>" in result
         assert '<a href="workload/shop/deployment/cart">' in result
         assert "spot-10</th>" in result
-        assert "taint karpenter.sh/disrupted" in result
+        assert "taint karpenter.sh/<wbr>disrupted" in result
 
     async def test_workload(self, http: aiohttp.ClientSession) -> None:
         """Nodes with their replicas, decisions, policy and the words of explain."""
@@ -129,6 +130,13 @@ class TestViews:
         """It is a 404 with the same protection as everything else; no other file is served."""
         async with shown(small()) as it:
             await text(http, it, path, 404)
+
+    async def test_a_workload_that_is_not_there_leads_back(self, http: aiohttp.ClientSession) -> None:
+        """A page as any other, with the name that was asked for and the way to the fleet."""
+        async with shown(small()) as it:
+            result = await text(http, it, "workload/shop/deployment/other", 404)
+        assert "shop/deployment/other is not shown here" in result
+        assert '<a href="../../../">the fleet</a>' in result
 
     async def test_nothing_is_split(self, http: aiohttp.ClientSession) -> None:
         """An empty page says how to begin."""
@@ -194,7 +202,11 @@ class TestSecurity:
             ),
         )
         cluster.put("pods", pod("web", SCRIPT, "spot", "spot-0"))
+        cluster.put("splits", split(SCRIPT))
         async with shown(cluster) as it:
+            assert "<script>a" not in await text(
+                http, it, f"workload/shop/deployment/{quote(SCRIPT, '')}", 404
+            )
             for path in (
                 "",
                 "workload/shop/deployment/web",
@@ -370,7 +382,18 @@ class TestRights:
         cluster = small()
         cluster.forbidden.add("splits")
         async with shown(cluster) as it:
-            assert "these credentials may not list splits: no workload is shown" in await text(http, it)
+            result = await text(http, it)
+        assert "these credentials may not list splits: no workload is shown" in result
+        assert "No workload is split here" not in result
+
+    async def test_no_nodes(self, http: aiohttp.ClientSession) -> None:
+        """Whether one goes is not known, and not denied."""
+        cluster = small()
+        cluster.forbidden.add("nodes")
+        async with shown(cluster) as it:
+            result = await text(http, it)
+        assert "Not known: these credentials may not list nodes." in result
+        assert "announced to go." not in result
 
     async def test_one_namespace(self, http: aiohttp.ClientSession) -> None:
         """With -n only that namespace is asked for, and named where it is refused."""

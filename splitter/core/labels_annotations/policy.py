@@ -18,7 +18,8 @@ from splitter.core.model import Mode, Note, RolloutOrder, SpotAffinity
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 
-_LAST_GOOD: Final = "Until then the last good policy stays in force."
+LAST_GOOD: Final = "Until then the last good policy stays in force."
+"""Ends what is said of a bad annotation: true of the controller, not where no policy is in force."""
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -225,9 +226,7 @@ class _Reader:
         return default
 
     def _refuse(self, annotation: str, level: Level, text: str, must_be: str, advice: str) -> None:
-        message = (
-            f"{annotation}{_where(level)} is {quoted(text)}; it must be {must_be}. {advice} {_LAST_GOOD}"
-        )
+        message = f"{annotation}{_where(level)} is {quoted(text)}; it must be {must_be}. {advice} {LAST_GOOD}"
         self.problems.append(Note(Reason.INVALID_ANNOTATION, message, warning=True))
 
 

@@ -52,6 +52,12 @@ function show(id, html) {
   }
 }
 
+// Where a picture is wider than the screen, the newest is seen first.
+function toNewest(element) {
+  for (const figure of element.querySelectorAll("figure")) figure.scrollLeft = figure.scrollWidth;
+}
+toNewest(main);
+
 // --- rows that come and go ------------------------------------------------------------------------------
 
 let ids = [];
