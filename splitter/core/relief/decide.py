@@ -9,6 +9,7 @@ from datetime import datetime
 
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
+from splitter.core.reasons import Reason
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -67,6 +68,8 @@ class _Candidate:
     used: Amounts
     hot: tuple[Resource, ...]
     """In which its node is hot, by its own thresholds."""
+    waits: bool
+    """It may not move now, but when its workload has moved another."""
 
 
 @dataclass(slots=True)
@@ -169,12 +172,12 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
     """Choose the replicas that leave one node; return why no further one does."""
     lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in look.past)
     candidates = list(_candidates(look, node))
-    if not candidates:
+    if all(one.waits for one in candidates):
         return "no replica on it may move now"
     if not _would_help(node, candidates, look.used[node.name]):
         return "what may move there would not bring it below its threshold"
     while len(look.moves) + lately < look.tuning.moves_per_cycle:
-        free = [one for one in candidates if one.workload.key not in look.moved]
+        free = [one for one in candidates if not one.waits and one.workload.key not in look.moved]
         if not free:
             return "of a workload one replica moves at a time"
         due = [one for one in free if _excess(look, node, one)]
@@ -182,6 +185,8 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
         first = next(((one, to) for one, to in options if to is not None), None)
         if first is None:
             return "no other node of the pool has room, by requests and by use"
+        if _is_in_place_of_a_larger(look, node, first[0], candidates):
+            return "larger replicas on it go first, one of a workload at a time"
         _take(look, node, *first)
     return f"{look.tuning.moves_per_cycle} moves in {look.tuning.cycle_s:.0f} s are the most"
 
@@ -189,8 +194,12 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
 def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
     for workload in look.cluster.workloads:
         thresholds = workload.thresholds
-        if thresholds is None or workload.busy or workload.restarts or _rests(look, workload):
+        relieved = workload.busy == Reason.RELIEVING.value
+        if thresholds is None or (workload.busy and not relieved) or workload.restarts:
             continue
+        if _was_taken_back(look, workload):
+            continue
+        waits = relieved or _waits(look, workload)
         hot = _hot_by(look, node, thresholds)
         for replica in workload.replicas if hot else ():
             sample = usable(look.cluster, replica.uid, node, look.tuning)
@@ -202,17 +211,36 @@ def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
                 for one in hot
             )
             if brings_relief and not look.is_lately(since, look.tuning.rest_s):
-                yield _Candidate(workload, thresholds, replica, sample.used, hot)
+                yield _Candidate(workload, thresholds, replica, sample.used, hot, waits)
 
 
-def _rests(look: _Look, workload: WorkloadLoad) -> bool:
+def _was_taken_back(look: _Look, workload: WorkloadLoad) -> bool:
+    """Whether a replica of it landed on a hot node lately."""
+    own = (one for one in look.past if one.workload == workload.key)
+    return any(one.taken_back and look.is_lately(one.at, look.tuning.rest_s) for one in own)
+
+
+def _waits(look: _Look, workload: WorkloadLoad) -> bool:
+    """Whether it moves a replica now, or has moved its share of this cycle."""
     own = [one for one in look.past if one.workload == workload.key]
     lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in own)
     most = max(1, int(len(workload.replicas) * look.tuning.share_per_cycle))
-    return (
-        lately >= most
-        or any(one.ended is None for one in own)
-        or any(one.taken_back and look.is_lately(one.at, look.tuning.rest_s) for one in own)
+    return lately >= most or any(one.ended is None for one in own)
+
+
+def _is_in_place_of_a_larger(
+    look: _Look, node: NodeLoad, chosen: _Candidate, candidates: list[_Candidate]
+) -> bool:
+    """Whether a larger replica that only waits for its workload would do more: else small ones go as well."""
+    excess = _excess(look, node, chosen)
+    if all(chosen.used.of(resource) >= over for resource, over in excess.items()):
+        return False
+    rank = chosen.replica.priority, chosen.replica.qos
+    return any(
+        (one.replica.priority, one.replica.qos) <= rank
+        and any(one.used.of(resource) > chosen.used.of(resource) for resource in excess)
+        for one in candidates
+        if one.waits or one.workload.key in look.moved
     )
 
 

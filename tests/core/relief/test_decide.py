@@ -341,6 +341,25 @@ class TestBounds:
         for past, moves in (((one,), True), ((one, one), False), ((one, old), True)):
             assert (big in {move.workload for move in looked_at(cluster, past=past).moves}) is moves
 
+    def test_let_no_small_replica_go_in_place_of_a_large_one_that_waits(self) -> None:
+        """Else two are moved where one is enough, as soon as its workload may move the next."""
+        world = World({"heavy": 8, "light": 8}, ["node-00", "node-01", "node-02"], CPU)
+        for _ in range(8):
+            world.add("heavy", "node-00", 720)
+            world.add("light", "node-00", 240)
+        heavy = Key(DEPLOYMENT, "shop", "heavy")
+        assert [move.workload for move in looked_at(world.cluster()).moves] == [heavy]
+        moved = PastMove(BEGIN - MINUTE, heavy, "uid-x", BEGIN)
+        held = looked_at(world.cluster(), past=(moved,))
+        assert (held.moves, held.left) == (
+            (),
+            ("node-00: larger replicas on it go first, one of a workload at a time",),
+        )
+        relieving = every_workload(lambda one: replace(one, busy="Relieving" if one.key == heavy else ""))
+        assert looked_at(world.cluster(), relieving).moves == ()
+        rolling = every_workload(lambda one: replace(one, busy="RollingOut" if one.key == heavy else ""))
+        assert len(looked_at(world.cluster(), rolling).moves) == 1
+
     def test_let_a_node_receive_one_replica_at_a_time(self) -> None:
         """Two workloads that may run on one cool node only: one of them moves."""
         cluster = piled(CPU).cluster()
