@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.model import Observation, Pool, seconds_between
@@ -31,6 +31,7 @@ from splitter.core.relief.model import (
     WorkloadLoad,
 )
 from splitter.core.relief.thresholds import thresholds_of
+from splitter.core.split_status import ReliefMove
 from splitter.kube.cache import Cache
 from splitter.kube.listed import Reader
 from splitter.kube.real_use import RealUse, real_use
@@ -43,6 +44,8 @@ logger = logging.getLogger("splitter.relief")
 # By what a twin asks of a node: the names of those that would do.
 _Admitted = dict[tuple[object, ...], frozenset[str]]
 _SKEW_S = 30.0
+# Of so many hot nodes is said why nothing leaves them.
+_LEFT_MAX = 3
 # A reader that hangs is asked again at the next look.
 _LONGEST_READ_S = 30.0
 
@@ -112,6 +115,7 @@ class HotNodesWatch:
         self._views: dict[Key, HotNodes] = {}
         self._history: Mapping[str, tuple[Sample, ...]] = {}
         self._looks = 0  # in a row that were not paused
+        self._blind = 0  # looks in a row that said nothing
         self._asked = asyncio.Event()
 
     def view(self, key: Key) -> HotNodes:
@@ -128,7 +132,14 @@ class HotNodesWatch:
             self._views.pop(key, None)
             return
         moves = tuple(
-            PastMove(one.at, key, one.node_uid, one.ended, one.to_node_uid, one.taken_back)
+            PastMove(
+                one.at,
+                key,
+                one.node_uid,
+                self._end_of(one, remembered.current, observed.now),
+                one.to_node_uid,
+                one.taken_back,
+            )
             for one in remembered.moves
             if seconds_between(observed.now, one.at) < _SKEW_S  # of the future is what somebody made up
         )
@@ -140,17 +151,19 @@ class HotNodesWatch:
         if thresholds is not None:
             self._asked.set()
 
+    def _end_of(self, move: ReliefMove, current: ReliefMove | None, now: datetime) -> datetime | None:
+        """Return when a move ended; None while it goes on. None goes on for longer than moves may take."""
+        latest = move.at + timedelta(seconds=2 * self._tuning.cycle_s)
+        if move is current and now <= latest:
+            return None
+        return min(move.ended or latest, now)
+
     async def run(self) -> None:
         """Look at real use, as often as the settings say, while a workload asks for relief."""
         while True:
             await self._asked.wait()
             try:
-                async with asyncio.timeout(_LONGEST_READ_S):
-                    used = await real_use(self._reader, self._namespaces)
-            except TimeoutError:
-                used = RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
-            try:
-                self._look(used, datetime.now(UTC))
+                await self._look(await self._read(), datetime.now(UTC))
             except Exception:
                 metrics.errors_total.labels("bug").inc()
                 logger.exception("a look at real use failed, this is a bug of splitter's; it is taken again")
@@ -160,14 +173,27 @@ class HotNodesWatch:
                 metrics.relief(0, paused=False)
             await asyncio.sleep(self._interval_s)
 
-    def _look(self, used: RealUse, now: datetime) -> None:
+    async def _read(self) -> RealUse:
+        try:
+            async with asyncio.timeout(_LONGEST_READ_S):
+                return await real_use(self._reader, self._namespaces)
+        except TimeoutError:
+            return RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
+
+    async def _look(self, used: RealUse, now: datetime) -> None:
         cluster = self._cluster(used, now)
         if used.missing:
             answer = Relief((), {}, paused=used.missing)
         else:
             past = tuple(move for one in self._known.values() for move in one.moves)
-            answer = relieve(cluster, self._history, past, self._tuning)
+            # In a thread: thousands of replicas take a second, and a notice waits for nothing here.
+            answer = await asyncio.to_thread(relieve, cluster, self._history, past, self._tuning)
         blind = bool(answer.paused) and answer.paused != cluster.alarm
+        self._blind = self._blind + 1 if blind else 0
+        if blind and self._looks and self._blind < self._tuning.samples:
+            # One answer that does not come ends no move and nothing that was measured, and begins no move.
+            self._views = {key: replace(view, leaves=None) for key, view in self._views.items()}
+            return
         self._history, self._looks = answer.history, 0 if blind else self._looks + 1
         metrics.relief(len(answer.hot), paused=bool(answer.paused))
         wanted = {one.workload: one for one in answer.moves}
@@ -301,7 +327,7 @@ def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
     """Return why nothing leaves the hot nodes of a workload, in words that stay the same while it is so."""
     if cluster.alarm:
         return cluster.alarm
-    return "; ".join(why for why in answer.left if why.partition(": ")[0] in stands_on)
+    return "; ".join([why for why in answer.left if why.partition(": ")[0] in stands_on][:_LEFT_MAX])
 
 
 def _differs(before: HotNodes, after: HotNodes) -> bool:

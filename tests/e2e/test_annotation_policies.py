@@ -88,6 +88,7 @@ TEXTS = (
         "\u200b",
         "~!",
     ),
+    *("cpu=85", "cpu=85,memory=90", "memory=90,cpu=49", "cpu=85, memory=90", "cpu=85%", "cpu=85,cpu=90"),
     *('say "hi"', "back\\slash", "a\nb", "a\tb", "\r\n80", "\x00\x07\x08\x0b\x0c\x1b\x1f", "\x7f", "\u2028"),
     *(
         "\u00a080\u3000",

@@ -146,7 +146,10 @@ class TestStopped:
             shop.until(lambda: shop.deployment()["spec"].get("paused"), "half of the way")
             assert mortal.stop() == 0
             before = counts(shop)
-            assert not shop.is_handed_over()  # on a busy machine the pods may have left their old owner
+            assert shop.twins() != (
+                2,
+                3,
+            )  # wherever on its way: machines may be busy
             _time_goes_by(shop, "cart")
             assert counts(shop) == before
             mortal.start()

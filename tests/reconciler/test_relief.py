@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -16,11 +16,13 @@ from splitter.core.nodes.facts import CapacityClass, Health, NodeState
 from splitter.core.nodes.fit import NodeHeadroom, PodRequest
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import Reason, State
+from splitter.core.relief.decide import Relief
 from splitter.core.relief.model import Amounts, Sample, Tuning
+from splitter.core.relief.model import Cluster as CoreCluster
 from splitter.core.split_status import ReliefMove, ReliefStatus, SplitStatus
 from splitter.kube.client import ApiError
 from splitter.kube.real_use import RealUse
-from splitter.reconciler.relief import HotNodesWatch, with_move_written
+from splitter.reconciler.relief import HotNodesWatch, _left, with_move_written
 
 GIB = 1024**3
 ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
@@ -105,7 +107,7 @@ class Watch:
             }
             pods = {("shop", f"web-spot-{n}"): Sample(self.now, Amounts(900, GIB / 16)) for n in range(8)}
             used = RealUse(missing=missing) if missing else RealUse(samples, pods)
-            self.watch._look(used, self.now)  # noqa: SLF001 - what `run` does with what was read
+            asyncio.run(self.watch._look(used, self.now))  # noqa: SLF001 - what `run` does with what was read
         return self.watch.view(KEY)
 
 
@@ -150,11 +152,49 @@ class TestWatch:
         one.watch.saw(*seen())
         one.look(3)
         one.enqueued.clear()
-        view = one.look(2, missing="install metrics-server")
+        view = one.look(4, missing="install metrics-server")
         assert (view.paused, view.known, view.leaves) == ("install metrics-server", False, None)
         assert one.enqueued == [KEY]
         assert not one.look(2).known
         assert one.look().known
+
+    def test_one_answer_that_does_not_come_ends_nothing(self) -> None:
+        """What was known stays so for two looks; nothing begins by it."""
+        one = Watch()
+        one.watch.saw(*seen())
+        one.look(3)
+        one.enqueued.clear()
+        view = one.look(2, missing="nobody answers")
+        assert (view.paused, view.known, view.hot, view.leaves) == ("", True, ("hot-1",), None)
+        assert one.enqueued == []
+        assert one.look().leaves is not None
+
+    def test_the_first_look_says_what_is_missing(self) -> None:
+        """Who asks for relief learns at once that a right is not there."""
+        one = Watch()
+        one.watch.saw(*seen())
+        assert one.look(missing="apply manifests/relief.yaml").paused == "apply manifests/relief.yaml"
+
+    @pytest.mark.parametrize(
+        "forged",
+        [
+            {"at": NOW - timedelta(days=9)},
+            {"at": NOW - timedelta(days=9), "ended": NOW + timedelta(days=4000)},
+        ],
+    )
+    def test_a_move_that_never_ends_keeps_no_node_back(self, forged: dict[str, datetime]) -> None:
+        """Left by a dry run, or written by whoever may write a status: nobody else waits for it."""
+        one = Watch()
+        move = replace(MOVE, **forged)  # type: ignore[arg-type]
+        observed, in_force, planned = seen(split=split(relief=ReliefStatus(moves=(move,))))
+        one.watch.saw(observed, in_force, planned)
+        assert one.look(5).leaves is not None
+
+    def test_why_nothing_leaves_is_said_of_few(self) -> None:
+        """A Split has room for a sentence, not for one of each of a hundred nodes."""
+        names = [f"node-{number}" for number in range(100)]
+        answer = Relief((), {}, left=tuple(f"{name}: no room" for name in names))
+        assert _left(answer, names, CoreCluster(NOW)).count("no room") == 3
 
     def test_nothing_leaves_while_a_node_goes(self) -> None:
         """What stood there comes first; which nodes are hot is known all the same."""

@@ -3,6 +3,7 @@
 It is called at each look at the metrics, and answers with moves to begin. Most answers are empty.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -87,6 +88,17 @@ class _Look:
     targets: set[str] = field(default_factory=set)
     moves: list[WantedMove] = field(default_factory=list)
     moved: set[Key] = field(default_factory=set)
+    standing: dict[str, list[tuple[WorkloadLoad, ReplicaLoad]]] = field(default_factory=dict)
+    """The replicas that may ever move, by the name of their node."""
+    waiting: set[Key] = field(default_factory=set)
+    """The workloads that move a replica now, or have moved their share of this cycle."""
+    lately: int = 0
+    """The moves that were begun within the last cycle; of one workload no more count than its share."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no further move may be begun in this cycle."""
+        return len(self.moves) + self.lately >= self.tuning.moves_per_cycle
 
     def is_lately(self, at: datetime, within_s: float) -> bool:
         """Whether something was not longer ago than this."""
@@ -116,6 +128,7 @@ def relieve(
     names = tuple(node.name for node in hot)
     if cluster.alarm:
         return Relief((), history, paused=cluster.alarm, hot=names, avoid=_avoided(look, names))
+    _count_moves(look)
     _count(look, names)
     left = []
     for node in hot:
@@ -155,6 +168,30 @@ def _fullness(node: NodeLoad, used: Amounts) -> float:
     return max(used.of(one) / node.allocatable.of(one) for one in Resource)
 
 
+def _count_moves(look: _Look) -> None:
+    """Count the moves of this cycle, and find the replicas that may ever move, by their nodes."""
+    past_of = defaultdict[Key, list[PastMove]](list)
+    for one in look.past:
+        past_of[one.workload].append(one)
+    cycle_s = look.tuning.cycle_s
+    begun = {key: sum(look.is_lately(one.at, cycle_s) for one in own) for key, own in past_of.items()}
+    for workload in look.cluster.workloads:
+        own = past_of[workload.key]
+        relieved = workload.busy == Reason.RELIEVING.value
+        most = max(1, int(len(workload.replicas) * look.tuning.share_per_cycle))
+        if workload.key in begun:
+            begun[workload.key] = min(begun[workload.key], most)
+        if workload.thresholds is None or (workload.busy and not relieved) or workload.restarts:
+            continue
+        if any(one.taken_back and look.is_lately(one.at, look.tuning.rest_s) for one in own):
+            continue
+        if relieved or begun.get(workload.key, 0) >= most or any(one.ended is None for one in own):
+            look.waiting.add(workload.key)
+        for replica in workload.replicas:
+            look.standing.setdefault(replica.node, []).append((workload, replica))
+    look.lately = sum(begun.values())
+
+
 def _count(look: _Look, hot: tuple[str, ...]) -> None:
     """Count what each node uses and is asked for, and which of them may receive a replica."""
     now, tuning = look.cluster.now, look.tuning
@@ -170,13 +207,13 @@ def _count(look: _Look, hot: tuple[str, ...]) -> None:
 
 def _relieve_node(look: _Look, node: NodeLoad) -> str:
     """Choose the replicas that leave one node; return why no further one does."""
-    lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in look.past)
-    candidates = list(_candidates(look, node))
+    most = f"{look.tuning.moves_per_cycle} moves in {look.tuning.cycle_s:.0f} s are the most"
+    candidates = [] if look.is_full else list(_candidates(look, node))
     if all(one.waits for one in candidates):
-        return "no replica on it may move now"
+        return most if look.is_full else "no replica on it may move now"
     if not _would_help(node, candidates, look.used[node.name]):
         return "what may move there would not bring it below its threshold"
-    while len(look.moves) + lately < look.tuning.moves_per_cycle:
+    while not look.is_full:
         free = [one for one in candidates if not one.waits and one.workload.key not in look.moved]
         if not free:
             return "of a workload one replica moves at a time"
@@ -188,44 +225,27 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
         if _is_in_place_of_a_larger(look, node, first[0], candidates):
             return "larger replicas on it go first, one of a workload at a time"
         _take(look, node, *first)
-    return f"{look.tuning.moves_per_cycle} moves in {look.tuning.cycle_s:.0f} s are the most"
+    return most
 
 
 def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
-    for workload in look.cluster.workloads:
-        thresholds = workload.thresholds
-        relieved = workload.busy == Reason.RELIEVING.value
-        if thresholds is None or (workload.busy and not relieved) or workload.restarts:
+    known: dict[tuple[tuple[Resource, float], ...], tuple[Resource, ...]] = {}
+    for workload, replica in look.standing.get(node.name, ()):
+        if (thresholds := workload.thresholds) is None:
             continue
-        if _was_taken_back(look, workload):
+        asked = tuple(thresholds.percent.items())
+        if asked not in known:  # most workloads ask for the same
+            known[asked] = _hot_by(look, node, thresholds)
+        hot = known[asked]
+        sample = usable(look.cluster, replica.uid, node, look.tuning) if hot else None
+        since = replica.ready_since
+        if sample is None or since is None or look.is_lately(since, look.tuning.rest_s):
             continue
-        waits = relieved or _waits(look, workload)
-        hot = _hot_by(look, node, thresholds)
-        for replica in workload.replicas if hot else ():
-            sample = usable(look.cluster, replica.uid, node, look.tuning)
-            since = replica.ready_since
-            if replica.node != node.name or sample is None or since is None:
-                continue
-            brings_relief = any(
-                sample.used.of(one) * 100 >= node.allocatable.of(one) * look.tuning.least_percent
-                for one in hot
-            )
-            if brings_relief and not look.is_lately(since, look.tuning.rest_s):
-                yield _Candidate(workload, thresholds, replica, sample.used, hot, waits)
-
-
-def _was_taken_back(look: _Look, workload: WorkloadLoad) -> bool:
-    """Whether a replica of it landed on a hot node lately."""
-    own = (one for one in look.past if one.workload == workload.key)
-    return any(one.taken_back and look.is_lately(one.at, look.tuning.rest_s) for one in own)
-
-
-def _waits(look: _Look, workload: WorkloadLoad) -> bool:
-    """Whether it moves a replica now, or has moved its share of this cycle."""
-    own = [one for one in look.past if one.workload == workload.key]
-    lately = sum(look.is_lately(one.at, look.tuning.cycle_s) for one in own)
-    most = max(1, int(len(workload.replicas) * look.tuning.share_per_cycle))
-    return lately >= most or any(one.ended is None for one in own)
+        if any(
+            sample.used.of(one) * 100 >= node.allocatable.of(one) * look.tuning.least_percent for one in hot
+        ):
+            waits = workload.key in look.waiting
+            yield _Candidate(workload, thresholds, replica, sample.used, hot, waits)
 
 
 def _is_in_place_of_a_larger(

@@ -22,10 +22,15 @@ from splitter.core.reasons import Reason, State, VerdictCause
 from splitter.core.rebalance import Decision
 from splitter.core.relief.move import Moving, Newcomer, Step, StepTaken, next_step
 from splitter.core.relief.thresholds import thresholds_of
-from splitter.core.split_status import ReliefMove, ReliefStatus
+from splitter.core.split_status import TEXT_MAX, ReliefMove, ReliefStatus
 from splitter.core.split_status.relief import HOT_NODES_MAX, MOVES_MAX
 from splitter.core.twins import replica_moves
 from splitter.core.twins.write_order import OUR_COST, ordered
+
+# Clocks differ a little; a move of the future is what somebody made up.
+_SKEW_S = 30.0
+# A raise without an answer may still come to pass; what was asked so long ago was done, or never is.
+_UNANSWERED_S = 60.0
 
 
 def current(observed: Observation) -> ReliefMove | None:
@@ -152,6 +157,8 @@ def proceeded(
     busy = _busy(this, move, decision, on_demand, spot)
     moving = _moving(this, move, twin, busy)
     step = next_step(moving, this.rules.relief.cycle_s)
+    if step.step is Step.RAISE and seconds_between(move.at, observed.now) < _UNANSWERED_S:
+        step = StepTaken(Step.WAIT, twin.spec_replicas, why="it is not known yet whether its twin was raised")
     if step.step is Step.RAISE:  # it was not raised: begun anew, if there still is a cause
         return _ended(this, move, "it was not begun", taken_back=False)
     if step.step is Step.WAIT and move.raised and moving.spec == moving.wanted and _is_settled(twin):
@@ -166,7 +173,8 @@ def _busy(this: PlanInput, move: ReliefMove, decision: Decision, on_demand: Twin
     """Return what is more important than a move; empty while nothing is."""
     observed, hot = this.observed, this.observed.hot_nodes
     specs = on_demand.spec_replicas, spot.spec_replicas
-    old = seconds_between(move.at, observed.now) > 2 * this.rules.relief.cycle_s
+    # Nor is one believed that begins in the future.
+    old = not -_SKEW_S <= seconds_between(move.at, observed.now) <= 2 * this.rules.relief.cycle_s
     held = (
         "relief is not asked for any more"
         if hot is None or thresholds_of(this.policy.relief) is None
@@ -174,6 +182,7 @@ def _busy(this: PlanInput, move: ReliefMove, decision: Decision, on_demand: Twin
     )
     reasons = (
         (bool(held), held),
+        (this.source.max_surge < 1, "its maxSurge is 0"),
         (this.policy.freeze or this.policy.dry_run, "its counts are to stay as they are"),
         (observed.view_broken, "too many nodes are not ready"),
         (any(twin.is_losing for twin in observed.twins), "a node under it is going or gone"),
@@ -280,9 +289,12 @@ def _written(this: PlanInput, move: ReliefMove, decision: Decision, twin: TwinVi
             cause=VerdictCause.RELIEF,
         )
         notes = (note,)
-    remembered = _remembering(this, replace(move, raised=True, taken_back=step.taken_back))
+    raised = move.raised or twin.spec_replicas > move.replicas
+    remembered = _remembering(this, replace(move, raised=raised, taken_back=step.taken_back))
     # With the extra one: else a crash would have it taken for the cover of a loss.
     held = observed.on_demand.spec_replicas if observed.on_demand is not None else None
+    if held is not None and move.pool == Pool.ON_DEMAND.value and not raised:
+        held = max(held, move.replicas + 1)
     return Plan(
         HandoverStep.RUN,
         State.MOVING,
@@ -309,7 +321,7 @@ def _ended(
         to_node_uid=(to.node_uid or "") if to is not None else "",
     )
     status = _remembering(this, over)
-    return replace(status, message=f"{move.pod} was to leave {move.node}: {why}")
+    return replace(status, message=f"{move.pod} was to leave {move.node}: {why}"[:TEXT_MAX])
 
 
 def broken_off(this: PlanInput, over: ReliefStatus) -> Note | None:
@@ -342,7 +354,9 @@ def reported(this: PlanInput, planned: Plan) -> Plan:
         return replace(planned, relief=kept)
     note = _state_of(this, planned, policy)
     hot = observed.hot_nodes.hot if observed.hot_nodes is not None else ()
-    status = ReliefStatus(note.reason.value, note.message, tuple(hot[:HOT_NODES_MAX]), _counting(this, known))
+    status = ReliefStatus(
+        note.reason.value, note.message[:TEXT_MAX], tuple(hot[:HOT_NODES_MAX]), _counting(this, known)
+    )
     warned = (note,) if note.warning else ()
     return replace(planned, relief=status, advice=(*planned.advice, *warned))
 

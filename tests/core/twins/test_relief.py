@@ -238,6 +238,20 @@ class TestMove:
         assert "uid-web-spot-0" in one.uids
         assert one.said[-1].endswith("the new replica did not become ready")
 
+    def test_of_a_raise_without_an_answer_nothing_is_taken_for_a_loss(self) -> None:
+        """It may come to pass a minute later: until then the move goes on, and the extra one is no cover."""
+        one = cluster(hot=replace(WANTED, leaves=LeavingReplica("uid-web-on-demand-0", WHY)))
+        one.reconcile(dies_at=1)  # the status is written, and of the raise nothing is heard
+        one.hot = MEASURED
+        one.reconcile()
+        assert one.status.relief.current is not None
+        one.specs[Pool.ON_DEMAND] += 1  # now it comes
+        one.play()
+        one.run()
+        assert calm(one)
+        assert one.status.rebalance.last_loss is None
+        assert (one.fewest, one.most) == (N, N + 1)
+
     def test_no_node_is_bought_for_one(self) -> None:
         """A new replica that the scheduler finds no node for is taken back at once."""
         one = cluster(becomes_ready=False)
@@ -306,6 +320,24 @@ class TestWhatIsMoreImportant:
         assert one.status.relief.current is None
         assert one.fewest == N
         assert all(pod.cost_before is None for pods in one.pods.values() for pod in pods)
+
+    def test_a_surge_that_is_taken_away(self) -> None:
+        """There is no room for one more any more: it goes as surplus."""
+        one = begun()
+        one.becomes_ready = False
+        one.source = replace(one.source, max_surge=0)
+        one.run(3)
+        assert one.specs == {Pool.ON_DEMAND: BASE, Pool.SPOT: SPOT}
+        assert one.status.relief.current is None
+
+    def test_a_move_of_the_future_is_none(self) -> None:
+        """Whoever writes one into a status keeps no extra replica by it."""
+        one = begun()
+        (move,) = one.status.relief.moves
+        later = replace(move, at=NOW + timedelta(days=400))
+        one.status = replace(one.status, relief=ReliefStatus(moves=(later,)))
+        one.run(5)
+        assert calm(one)
 
     def test_scaling(self) -> None:
         """Somebody scales: the move ends and the new N is divided at once."""
@@ -381,6 +413,16 @@ class TestWhatIsMoreImportant:
         planned = cluster(**fields).planned()
         assert planned.relief is None or planned.relief.current is None
         assert planned.state is not State.MOVING or planned.verdict.reason is not Reason.RELIEVING
+
+
+def test_what_is_said_fits_into_the_split() -> None:
+    """Ten hot nodes with the longest names, and a long reason: the status can be written all the same."""
+    names = tuple(f"ip-{number}-{'x' * 240}.internal" for number in range(10))
+    one = cluster(hot=replace(MEASURED, hot=names, left="y" * 2000))
+    one.reconcile()
+    relief = one.status.relief
+    assert len(relief.message) == 1024
+    assert ReliefStatus.from_json(relief.to_json()) == relief
 
 
 class TestSaid:
