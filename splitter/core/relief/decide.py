@@ -88,7 +88,7 @@ class _Look:
     targets: set[str] = field(default_factory=set)
     moves: list[WantedMove] = field(default_factory=list)
     moved: set[Key] = field(default_factory=set)
-    standing: dict[str, list[tuple[WorkloadLoad, ReplicaLoad]]] = field(default_factory=dict)
+    by_node: dict[str, list[tuple[WorkloadLoad, ReplicaLoad]]] = field(default_factory=dict)
     """The replicas that may ever move, by the name of their node."""
     waiting: set[Key] = field(default_factory=set)
     """The workloads that move a replica now, or have moved their share of this cycle."""
@@ -188,7 +188,7 @@ def _count_moves(look: _Look) -> None:
         if relieved or begun.get(workload.key, 0) >= most or any(one.ended is None for one in own):
             look.waiting.add(workload.key)
         for replica in workload.replicas:
-            look.standing.setdefault(replica.node, []).append((workload, replica))
+            look.by_node.setdefault(replica.node, []).append((workload, replica))
     look.lately = sum(begun.values())
 
 
@@ -230,7 +230,7 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
 
 def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
     known: dict[tuple[tuple[Resource, float], ...], tuple[Resource, ...]] = {}
-    for workload, replica in look.standing.get(node.name, ()):
+    for workload, replica in look.by_node.get(node.name, ()):
         if (thresholds := workload.thresholds) is None:
             continue
         asked = tuple(thresholds.percent.items())

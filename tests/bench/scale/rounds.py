@@ -18,6 +18,7 @@ from bench.crowd import ACCOUNT, DEPLOYMENTS, NAMESPACE, SETTINGS, Crowd, Size, 
 from bench.figures import Percentiles, cpu_seconds, memory_mb
 from bench.scale.bare import Bare, Orders
 from bench.scale.core import Figures, Meter, own_core
+from bench.scale.returning import Return
 from bench.scale.tables import REPLICAS
 from e2e.support.controller import Controller
 from e2e.support.gateway import Gateway
@@ -229,8 +230,9 @@ def _floors_of_an_outage(run: Run) -> None:
         with run.measured("covered_floor", bare.process_id) as covered:
             covered["seconds"] = _until_covered(here, began, bare)
         _until_lost(here, bare)
+        back = Return(here)
         with run.measured("return_floor", bare.process_id) as found_back:
-            found_back["seconds"] = _took(lambda: _restore(here, lambda: _shrink(here, bare)))
+            found_back["seconds"] = _took(lambda: _restore(here, lambda: back.play(bare.check)))
 
 
 def _bare_notice(
