@@ -4,7 +4,7 @@ It is called at each look at the metrics, and answers with moves to begin. Most 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -253,7 +253,7 @@ def _is_in_place_of_a_larger(
 ) -> bool:
     """Whether a larger replica that only waits for its workload would do more: else small ones go as well."""
     excess = _excess(look, node, chosen)
-    if all(chosen.used.of(resource) >= over for resource, over in excess.items()):
+    if _is_enough(chosen, excess):
         return False
     rank = chosen.replica.priority, chosen.replica.qos
     return any(
@@ -284,6 +284,11 @@ def _excess(look: _Look, node: NodeLoad, one: _Candidate) -> dict[Resource, floa
     }
 
 
+def _is_enough(one: _Candidate, excess: Mapping[Resource, float]) -> bool:
+    """Whether a node is down where it is to be when this replica alone has left."""
+    return all(one.used.of(resource) >= over for resource, over in excess.items())
+
+
 def _most(look: _Look, node: NodeLoad, one: _Candidate, resource: Resource) -> float:
     """Return what a node may use after a move, whether it gives or receives."""
     return node.allocatable.of(resource) * (one.thresholds.percent[resource] - look.tuning.margin) / 100
@@ -294,7 +299,7 @@ def _in_order(look: _Look, node: NodeLoad, due: list[_Candidate]) -> list[_Candi
 
     def rank(one: _Candidate) -> tuple[int, int, bool, float, str]:
         excess = _excess(look, node, one)
-        enough = all(one.used.of(resource) >= over for resource, over in excess.items())
+        enough = _is_enough(one, excess)
         share = max(one.used.of(resource) / node.allocatable.of(resource) for resource in excess)
         replica = one.replica
         return replica.priority, replica.qos, not enough, share if enough else -share, replica.uid
