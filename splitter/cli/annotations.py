@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import LAST_GOOD, Policy, parse_policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy, without_last_good
 
 
 class PolicyFault(ValueError):  # noqa: N818 - what is wrong with a policy, in sentences
@@ -81,9 +81,7 @@ def policy_of(
     Raises PolicyFault with a sentence for each that cannot be obeyed.
     """
     parsed = parse_policy(annotations, defaults)
-    sentences = tuple(
-        f"{note.reason}: {note.message.removesuffix(LAST_GOOD).rstrip()}" for note in parsed.problems
-    )
+    sentences = tuple(f"{note.reason}: {without_last_good(note.message)}" for note in parsed.problems)
     if parsed.policy is None:
         raise PolicyFault(*sentences)
     if caps_conflict(replicas, parsed.policy):

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from splitter.core.division import caps_conflict
 from splitter.core.labels_annotations import PREFIX
-from splitter.core.labels_annotations.policy import LAST_GOOD, Policy, parse_policy
+from splitter.core.labels_annotations.policy import Policy, parse_policy, without_last_good
 from splitter.core.labels_annotations.reported import policy_in_words
 from splitter.core.labels_annotations.words import parse_duration
 from splitter.core.rebalance import Tuning
@@ -115,9 +115,7 @@ class Simulator:
     def _policy(self, annotations: Mapping[str, str], asked: _Asked) -> Policy:
         parsed = parse_policy(annotations, self._defaults)
         if parsed.policy is None:
-            raise _AskedWrongError(
-                " ".join(note.message.removesuffix(LAST_GOOD).rstrip() for note in parsed.problems)
-            )
+            raise _AskedWrongError(" ".join(without_last_good(note.message) for note in parsed.problems))
         if caps_conflict(asked.given.desired, parsed.policy):
             raise _AskedWrongError("on-demand-max and spot-max hold fewer than the replicas; raise one.")
         return parsed.policy

@@ -18,8 +18,7 @@ from splitter.core.model import Mode, Note, RolloutOrder, SpotAffinity
 from splitter.core.names import STATEFUL_SET
 from splitter.core.reasons import Reason
 
-LAST_GOOD: Final = "Until then the last good policy stays in force."
-"""Ends what is said of a bad annotation: true of the controller, not where no policy is in force."""
+_LAST_GOOD: Final = "Until then the last good policy stays in force."
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -201,6 +200,11 @@ class ParsedPolicy:
     levels: tuple[tuple[str, Level], ...] = ()
 
 
+def without_last_good(message: str) -> str:
+    """Return what is said of a bad annotation where no policy is in force, and so no last good one either."""
+    return message.removesuffix(_LAST_GOOD).rstrip()
+
+
 @dataclass(slots=True)
 class _Reader:
     """Reads annotations one by one and remembers what was wrong and where values came from."""
@@ -226,7 +230,9 @@ class _Reader:
         return default
 
     def _refuse(self, annotation: str, level: Level, text: str, must_be: str, advice: str) -> None:
-        message = f"{annotation}{_where(level)} is {quoted(text)}; it must be {must_be}. {advice} {LAST_GOOD}"
+        message = (
+            f"{annotation}{_where(level)} is {quoted(text)}; it must be {must_be}. {advice} {_LAST_GOOD}"
+        )
         self.problems.append(Note(Reason.INVALID_ANNOTATION, message, warning=True))
 
 
