@@ -16,7 +16,7 @@ from splitter.sandbox.timeline import Between
 CAPACITY = "karpenter.sh/capacity-type"
 USES = {"on-demand": Use.ON_DEMAND, "spot": Use.SPOT}
 NEAR = 0.02
-"""The part of a bill by which what is told may differ from it."""
+"""The part of a bill by which what is counted may differ from it."""
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -27,14 +27,14 @@ class Billed:
     namespace: str
     use: Use
     bill_s: float
-    told_s: float
+    counted_s: float
 
     @property
     def off(self) -> float:
-        """By which part of the bill it is off; 1 where something is told and nothing was billed."""
+        """By which part of the bill it is off; 1 where something is counted and nothing was billed."""
         if not self.bill_s:
-            return float(bool(self.told_s))
-        return self.told_s / self.bill_s - 1
+            return float(bool(self.counted_s))
+        return self.counted_s / self.bill_s - 1
 
     @property
     def near(self) -> bool:
@@ -70,6 +70,6 @@ def bill(recording: Recording, namespace: str, between: Between) -> dict[Use, fl
 
 
 def beside(namespace: str, billed: Mapping[Use, float], before: Amounts, after: Amounts) -> list[Billed]:
-    """Return each pool's bill beside what a Split told at both ends."""
-    told = {use: after[use].replicas - before[use].replicas for use in billed}
-    return [Billed(namespace, use, billed[use], told[use]) for use in billed]
+    """Return each pool's bill beside what a Split counted at both ends."""
+    counted = {use: after[use].replicas - before[use].replicas for use in billed}
+    return [Billed(namespace, use, billed[use], counted[use]) for use in billed]

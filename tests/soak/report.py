@@ -61,11 +61,11 @@ def _gauges(findings: Mapping[tuple[str, Gauge], Finding]) -> Iterator[str]:
 
 
 def _bills(billed: Sequence[Billed]) -> Iterator[str]:
-    yield "| workload | pool | billed, replica-seconds | told | off by | |"
+    yield "| workload | pool | billed, replica-seconds | counted | off by | |"
     yield "|---|---|---|---|---|---|"
     for one in billed:
         verdict = "near" if one.near else "OFF"
-        figures = f"{one.bill_s:.0f} | {one.told_s:.0f} | {100 * one.off:+.2f} %"
+        figures = f"{one.bill_s:.0f} | {one.counted_s:.0f} | {100 * one.off:+.2f} %"
         yield f"| {one.namespace.removeprefix('chaos-')} | {one.use} | {figures} | {verdict} |"
 
 

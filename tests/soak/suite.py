@@ -65,7 +65,7 @@ class Soak:
         self._never = threading.Event()
         self._gauges = gauges
         self._recorder = recorder
-        self._since, self._told = self._tells()
+        self._since, self._counted = self._counts()
 
     @classmethod
     @contextmanager
@@ -120,12 +120,12 @@ class Soak:
         return {key: judge(key[1], values) for key, values in sorted(samples.items())}
 
     def billed(self) -> list[Billed]:
-        """Return what each Split has told since the beginning beside the bill of the recorded pods."""
-        until, told = self._tells()
+        """Return what each Split has counted since the beginning beside the bill of the recorded pods."""
+        until, counted = self._counts()
         recording, between = self._recorder.recording(), Between(self._since, until)
         result = []
-        for name, after in told.items():
-            result += beside(name, bill(recording, name, between), self._told[name], after)
+        for name, after in counted.items():
+            result += beside(name, bill(recording, name, between), self._counted[name], after)
         return result
 
     @property
@@ -137,7 +137,7 @@ class Soak:
         """Yield the whole log of each splitter."""
         return self._suite.logs()
 
-    def _tells(self) -> tuple[Instant, dict[str, Amounts]]:
+    def _counts(self) -> tuple[Instant, dict[str, Amounts]]:
         """Return a moment, and what each Split tells of the use until then."""
         kept = {part.cast.namespace: _usage(part) for part in self._suite.world.parts}
         now = Instant.now()

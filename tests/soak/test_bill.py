@@ -72,16 +72,16 @@ class TestBill:
 
 
 def test_beside() -> None:
-    """What was told grew by as much as was billed, or did not."""
+    """What was counted grew by as much as was billed, or did not."""
     before = {Use.ON_DEMAND: Amount(100), Use.SPOT: Amount(50)}
     after = {Use.ON_DEMAND: Amount(200), Use.SPOT: Amount(153)}
     first, second = beside("shop", {Use.ON_DEMAND: 101.0, Use.SPOT: 100.0}, before, after)
-    assert (first.told_s, first.near) == (100, True)
+    assert (first.counted_s, first.near) == (100, True)
     assert second.off == pytest.approx(0.03)
     assert not second.near
 
 
 def test_of_nothing() -> None:
-    """Where nothing was billed nothing may be told."""
+    """Where nothing was billed nothing may be counted."""
     assert Billed("shop", Use.SPOT, 0, 0).near
     assert not Billed("shop", Use.SPOT, 0, 1).near

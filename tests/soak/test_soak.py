@@ -34,5 +34,5 @@ def test_three_hours(tmp_path: Path) -> None:
     assert all(one.second > 0 for one in findings.values())
     assert all(one.flat for (_, gauge), one in findings.items() if gauge is not Gauge.MEMORY)
     assert min(one.bill_s for one in billed) > 0
-    assert min(one.told_s for one in billed) > 0  # how near it is takes more than a minute to say
+    assert min(one.counted_s for one in billed) > 0  # how near it is takes more than a minute to say
     assert "Traceback" not in said
