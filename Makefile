@@ -77,7 +77,7 @@ LOCK_UPGRADE := $(if $(ALL),--upgrade) $(foreach package,$(PACKAGES),--upgrade-p
 
 
 # One after the other, each with its seconds: what takes long is seen, here and in CI.
-STAGES := preflight programs lint types contracts docs test-suites
+STAGES := preflight programs lint types contracts docs test-unit test-e2e
 
 .PHONY: test
 test: ## All checks and all tests: the one command (16 minutes on 2 cores, 11 more for the first run)
@@ -136,17 +136,6 @@ test-unit: $(READY) ## Unit, property, story and house tests (no cluster)
 test-e2e: $(READY) ## End-to-end tests on real control planes (built on the first run: about 6 minutes on 2 cores)
 	$(BIN)/pytest -m e2e $(ENDING) $(if $(filter tests/%,$(PYTEST)),,$(E2E)) -n $(WORKERS) --dist loadscope \
 	  --no-loadscope-reorder --durations 10 $(PYTEST)
-
-# The end-to-end tests wait for a part of the time; the unit tests take what they leave of the cores, and no more.
-.PHONY: test-suites
-test-suites: $(READY) ## Both suites beside each other; the unit tests are printed when the others have ended
-	@mkdir -p build
-	+@nice -n 10 $(MAKE) test-unit >build/test-unit.log 2>&1 & unit=$$!; \
-	trap 'kill $$unit 2>/dev/null || true' EXIT; \
-	ended=0; $(MAKE) test-e2e || ended=$$?; \
-	unit_ended=0; wait $$unit || unit_ended=$$?; \
-	cat build/test-unit.log; \
-	exit $$((ended ? ended : unit_ended))
 
 .PHONY: test-life
 test-life: $(READY) ## One end-to-end test: a workload is split, scaled, rolled and given back
