@@ -32,6 +32,8 @@ class Figures:
     at_rest: int
     desired: int
     ready: int
+    going: int
+    """Beside the ready ones, on nodes that are announced to go."""
     cover: int
     on_spot: float | None
     """The share of ready replicas on spot now."""
@@ -79,6 +81,7 @@ def figures(model: Model) -> Figures:
         at_rest=sum(one.state == State.STEADY for one in statuses),
         desired=sum(one.desired for one in statuses),
         ready=sum(one.ready for one in statuses),
+        going=sum(one.on_demand.doomed + one.spot.doomed for one in statuses),
         cover=sum(one.cover for one in statuses),
         on_spot=spot / (spot + on_demand) if spot + on_demand else None,
         saved=model.saved.ratio(None),

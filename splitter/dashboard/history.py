@@ -20,11 +20,13 @@ class Moment:
     desired: int
     on_demand: int
     spot: int
+    going: int = 0
+    """Those on nodes that are announced to go: they serve until then, and are in neither of the two."""
 
     @property
-    def counts(self) -> tuple[int, int, int]:
+    def counts(self) -> tuple[int, int, int, int]:
         """What was counted."""
-        return self.desired, self.on_demand, self.spot
+        return self.desired, self.on_demand, self.spot, self.going
 
 
 class Series:

@@ -13,7 +13,7 @@ from splitter.core.names import Key
 from splitter.core.savings import Saving, together
 from splitter.core.split_status import SplitStatus
 from splitter.dashboard.history import Moment, Series, fleet_series
-from splitter.dashboard.workload_status import shown
+from splitter.dashboard.workload_status import counts_of, shown
 from splitter.kube.cluster_view import ClusterView
 
 _SAVED_EVERY = timedelta(seconds=10)
@@ -33,7 +33,7 @@ class Model:
         self._view: ClusterView | None = None
         self._versions: dict[Key, int] = {}  # of the resource that was read
         self._listeners: set[asyncio.Event] = set()
-        self._sums = [0, 0, 0]
+        self._sums = [0, 0, 0, 0]
         self._saved: tuple[datetime, Saving] | None = None
         self.opened = now()
         self.statuses: dict[Key, SplitStatus] = {}
@@ -120,15 +120,14 @@ class Model:
         self.statuses[key] = status
         self._add(before, -1)
         self._add(status, +1)
-        self.series.setdefault(key, Series()).saw(
-            Moment(self.now, status.desired, status.on_demand.ready, status.spot.ready)
-        )
+        self.series.setdefault(key, Series()).saw(Moment(self.now, *counts_of(status)))
         self._count()
 
     def _add(self, status: SplitStatus | None, sign: int) -> None:
         if status is not None:
-            counts = (status.desired, status.on_demand.ready, status.spot.ready)
-            self._sums = [total + sign * one for total, one in zip(self._sums, counts, strict=True)]
+            self._sums = [
+                total + sign * one for total, one in zip(self._sums, counts_of(status), strict=True)
+            ]
 
     def _count(self) -> None:
         self.fleet.saw(Moment(self.now, *self._sums))

@@ -92,14 +92,13 @@ def fleet_picture(
     span: Span, seen: Sequence[Moment], said: Sequence[Moment], decisions: Iterable[PastDecision]
 ) -> Markup:
     """Return ready replicas of all workloads, and below them how many decisions there were, by sort."""
-    height, lanes = 128, 18
+    height, lanes = 128, 16
     counted = _binned(span, decisions)
     shown = [sort for sort in Sort if any(counted[sort])]
     whole = height + lanes * len(shown) + 22
     parts = [_area(span, seen, said, 8, height - 8), *_time_axis(span, whole - 16)]
     for number, sort in enumerate(shown):
         y = height + 10 + lanes * number
-        parts.append(_tag("text", "lane", WORDS[sort], x=_LEFT, y=y + 4))
         parts += [
             _mark(sort, _bin_x(place), y, f"{WORDS[sort]}: {count}")
             for place, count in enumerate(counted[sort])
@@ -165,7 +164,7 @@ def _area(span: Span, seen: Sequence[Moment], said: Sequence[Moment], top: float
     """Return replicas stacked: ready ones since they are seen, before that as many as were asked for."""
     seen_from = max(span.begin, seen[0].at) if seen else span.end
     before = [one for one in said if one.at < seen_from]
-    highest = max([1, *(max(one.desired, one.on_demand + one.spot) for one in (*seen, *before))])
+    highest = max([1, *(max(one.desired, sum(one.counts[1:])) for one in (*seen, *before))])
 
     def y_of(replicas: int) -> float:
         return round(bottom - (bottom - top) * replicas / highest, 1)
@@ -173,9 +172,12 @@ def _area(span: Span, seen: Sequence[Moment], said: Sequence[Moment], top: float
     def stacked(moments: Sequence[Moment], end: datetime, kind: str) -> Iterator[Markup]:
         on_demand = [(one.at, y_of(one.on_demand)) for one in moments]
         both = [(one.at, y_of(one.on_demand + one.spot)) for one in moments]
+        whole = [(one.at, y_of(sum(one.counts[1:]))) for one in moments]
         ground = [(moments[0].at, bottom)]
         yield _tag("path", f"on-demand{kind}", "", d=_between(span, ground, on_demand, end))
         yield _tag("path", f"spot{kind}", "", d=_between(span, on_demand, both, end))
+        if whole != both:
+            yield _tag("path", f"going{kind}", "", d=_between(span, both, whole, end))
 
     parts: list[Markup] = []
     step = next(one for one in _steps() if highest / one <= _LINES)

@@ -20,6 +20,12 @@ def shown(status: SplitStatus) -> SplitStatus:
     return replace(status, state="Unreported", message="Nothing is reported yet; is the controller running?")
 
 
+def counts_of(status: SplitStatus) -> tuple[int, int, int, int]:
+    """Return replicas wanted, ready on on-demand, ready on spot, and on nodes that go (`Moment`)."""
+    on_demand, spot = status.on_demand, status.spot
+    return status.desired, on_demand.ready, spot.ready, on_demand.doomed + spot.doomed
+
+
 def move_of(decision: PastDecision) -> tuple[Pool, int, int] | None:
     """Return which pool a decision scales, from how many to how many; None when it scales none."""
     result = _MOVE.match(decision.message)

@@ -28,13 +28,16 @@ class _Loader(yaml.CSafeLoader):
         return super().construct_object(node, deep)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002 - PyYAML's
-        """Refuse a key written twice, of which PyYAML silently takes the last."""
-        seen: set[object] = set()
+        """Refuse a key written twice, of which PyYAML silently takes the last, and one that is no text."""
+        seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                problem = "a key is a list or a mapping; only a text can be one"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             if key.value in seen:
                 problem = f"the key {key.value} is there twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value if isinstance(key.value, str) else id(key))
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 

@@ -183,6 +183,7 @@ def split(
     spot: int = 8,
     spot_ready: int | None = None,
     on_demand_ready: int | None = None,
+    doomed: int = 0,
     state: str = "Steady",
     reason: str = "Balanced",
     message: str = "2 replicas are on on-demand and 8 on spot, as the policy wants.",
@@ -209,7 +210,7 @@ def split(
         "ready": sum(ready),
         "cover": max(0, ready[0] - on_demand),
         "onDemand": _pool(on_demand, max(on_demand, ready[0]), ready[0]),
-        "spot": _pool(spot, spot, ready[1]),
+        "spot": _pool(spot, spot, ready[1], doomed),
         "policy": _POLICY | {"onDemandBase": on_demand},
         "policyFrom": dict.fromkeys(_POLICY, "Default") | {"onDemandBase": "Source", "soak": "Namespace"},
         "conditions": [],
@@ -226,8 +227,8 @@ def split(
     }
 
 
-def _pool(wanted: int, spec: int, ready: int) -> Json:
-    return {"wanted": wanted, "spec": spec, "ready": ready, "doomed": 0, "pending": 0}
+def _pool(wanted: int, spec: int, ready: int, doomed: int = 0) -> Json:
+    return {"wanted": wanted, "spec": spec, "ready": ready, "doomed": doomed, "pending": 0}
 
 
 def placed(cluster: PaperCluster, workload: str, on_demand: int, spot: int, namespace: str = "shop") -> None:
@@ -335,6 +336,7 @@ def shop(now: datetime | None = None, *, calm: bool = False) -> PaperCluster:
                 "reason": "SpotInterrupted",
                 "message": decisions[-1][2],
                 "spot_ready": spot - 2,
+                "doomed": 2,
                 "on_demand_ready": on_demand + 1,
             }
         if name == "shipping" and not calm:

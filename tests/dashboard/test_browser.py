@@ -263,7 +263,18 @@ class TestEverybody:
                     assert result >= SIGN, (name, dark, result)
         looks_like(driver, DESK)
 
+    async def test_lines_are_no_areas(self, driver: Chrome) -> None:
+        """What is not closed is not filled: a line with a bend would cover what lies behind it."""
+        async with shown(shop()) as it:
+            await opened(driver, it, VIEWS["workload"])
+            assert script(driver, f"{_OPEN_PATHS}.length") > 0
+            filled = script(driver, f"{_OPEN_PATHS}.filter((one) => getComputedStyle(one).fill != 'none')")
+            assert filled == []
 
+
+_OPEN_PATHS = (
+    "[...document.querySelectorAll('svg.time path')].filter((one) => !/Z$/.test(one.getAttribute('d')))"
+)
 _HEADINGS = "[...document.querySelectorAll('h1,h2,h3,h4')].map((one) => one.tagName)"
 _BROKEN_REFERENCES = """[...document.querySelectorAll('[aria-labelledby],label[for]')]
   .map((one) => one.getAttribute('aria-labelledby') || one.getAttribute('for'))

@@ -13,7 +13,7 @@ from splitter.dashboard import timeline
 from splitter.dashboard.history import KEPT, Moment, Series
 from splitter.dashboard.simulator import Simulator
 from splitter.dashboard.timeline import Sort
-from splitter.dashboard.workload_status import asked, move_of, shown
+from splitter.dashboard.workload_status import asked, counts_of, move_of, shown
 from splitter.simulate.trace import Change, Trace
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -79,6 +79,13 @@ class TestStatus:
     def test_a_decision_says_what_it_scales(self, message: str, move: tuple[str, int, int] | None) -> None:
         """Its sentence begins with the move, if there is one."""
         assert move_of(decision(0, message)) == move
+
+    def test_counts(self) -> None:
+        """What is wanted, what is ready on each pool, and what is on nodes that go."""
+        result = SplitStatus(
+            desired=10, on_demand=PoolCounts(ready=4, doomed=1), spot=PoolCounts(ready=3, doomed=2)
+        )
+        assert counts_of(result) == (10, 4, 3, 3)
 
 
 class TestSeries:
@@ -167,6 +174,18 @@ class TestTimeline:
         seen = [Moment(NOW + timedelta(hours=2), 3, 1, 2)]
         assert "NaN" not in str(timeline.workload_picture(span, seen, [], [later]))
         assert "<svg" in str(timeline.fleet_picture(span, seen, [], [later]))
+
+    def test_those_on_nodes_that_go_are_drawn_apart(self) -> None:
+        """They serve until then: a notice is no hole in the picture."""
+        span = timeline.span_of(NOW - timedelta(hours=1), NOW)
+        calm = [Moment(NOW - timedelta(minutes=9), 10, 4, 6)]
+        drawn = str(timeline.workload_picture(span, calm, [], []))
+        assert 'class="going"' not in drawn
+        noticed = [*calm, Moment(NOW - timedelta(minutes=5), 10, 4, 0, 6)]
+        drawn = str(timeline.workload_picture(span, noticed, [], []))
+        # 4, 0 and 6 reach as high as 4 and 6 did.
+        top = drawn.split('class="spot" d="M')[1].split("H")[0].split()[1]
+        assert f"V{top}" in drawn.split('class="going" d="')[1].split('"')[0]
 
     @pytest.mark.parametrize(
         ("reason", "sort"),

@@ -182,7 +182,7 @@ class TestPods:
 
 class TestCalm:
     def test_no_owner_changes_while_a_node_is_going(self, shop: Shop, fleet: Fleet) -> None:
-        """With a notice under it the workload waits, says why, and goes on when the node is gone."""
+        """With a notice under it the workload waits, says why, and goes on when node and pod are gone."""
         shop.deploy(replicas=N, annotations={"splitter.io/on-demand-base": str(N)})
         going = next(
             pod["spec"]["nodeName"] for pod in shop.pods() if pod["spec"]["nodeName"].startswith("spot")
@@ -193,4 +193,6 @@ class TestCalm:
         shop.says("WaitingForCalm", going)
         assert shop.pod_uids() == before
         fleet.kill([going])
+        shop.says("WaitingForCalm", "the Node object is gone")
+        shop.clear_away_the_dead()
         shop.wait_split(on_demand=N, spot=0)

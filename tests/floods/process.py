@@ -40,10 +40,11 @@ def served(api: Api, namespace: str, since_s: float) -> bool:
 
 @asynccontextmanager
 async def standing_by(
-    api: Api, *namespaces: str, forbidden: Sequence[str] = ()
+    api: Api, *namespaces: str, forbidden: Sequence[str] = (), moves: int | None = None
 ) -> AsyncIterator[OperatorProcess]:
-    """Run a process with full caches that does not lead yet."""
-    settings = Settings(watch_namespaces=namespaces, own_namespace="splitter", leader_election="on")
+    """Run a process with full caches that does not lead yet; `moves`: how many take-overs at a time."""
+    chosen = {} if moves is None else {"max_concurrent_moves": moves}
+    settings = Settings(watch_namespaces=namespaces, own_namespace="splitter", leader_election="on", **chosen)
     operator = OperatorProcess(api, settings, forbidden)
     for reflector in operator._reflectors:
         operator._spawn(reflector.run())

@@ -35,6 +35,8 @@ class What(StrEnum):
     NODE_NOTICED = "node is announced to go"
     NODE_GOES = "node goes"
     NODE_REPLACED = "on-demand node is replaced"
+    RESTARTED = "splitter is killed and started"
+    LEADER_CHANGES = "another splitter leads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,16 @@ class Deed:
             What.DEPLOY: f" workload {self.part}",
             What.POLICY: f" workload {self.part}: base {self.number}, {self.percent} % of the rest on spot",
         }
-        return f"{self.at_s:5.1f} s  {self.what}{details.get(self.what, f' {self.node}')}"
+        return f"{self.at_s:5.1f} s  {self.what}{details.get(self.what, f' {self.node}')}".rstrip()
 
 
-def hour(seed: int, number: int, trace: Trace, parts: int, hour_s: float = HOUR_S) -> tuple[Deed, ...]:
+RESTARTS = {5: What.RESTARTED, 11: What.RESTARTED, 16: What.LEADER_CHANGES, 21: What.RESTARTED}
+"""By the hour of the day, in its middle, where splitter is to be restarted."""
+
+
+def hour(
+    seed: int, number: int, trace: Trace, parts: int, hour_s: float = HOUR_S, *, restarts: bool = False
+) -> tuple[Deed, ...]:
     """Return what happens in hour `number` of the run, by time; hour 24 is the first of the second day.
 
     Example: `hour(7, 0, trace, 5)` begins with the nodes that the trace begins with.
@@ -70,6 +78,8 @@ def hour(seed: int, number: int, trace: Trace, parts: int, hour_s: float = HOUR_
     dice = random.Random(f"{seed}/{number}")
     busy_s = BUSY * hour_s
     deeds = [*_nodes(dice, number, trace, busy_s), *_people(dice, number, parts, busy_s)]
+    if restarts and (what := RESTARTS.get(number % HOURS)):
+        deeds.append(Deed(round(busy_s / 2, 1), what))
     return tuple(sorted(deeds, key=lambda deed: deed.at_s))
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from soak.bill import Billed
 from soak.day import What
 from soak.flat import Finding, Gauge
 from soak.suite import Hour
@@ -25,12 +26,17 @@ def line_of(hour: Hour) -> str:
 
 
 def table(
-    seed: int, hours: Sequence[Hour], findings: Mapping[tuple[str, Gauge], Finding], missed: int
+    seed: int,
+    hours: Sequence[Hour],
+    findings: Mapping[tuple[str, Gauge], Finding],
+    missed: int,
+    billed: Sequence[Billed],
 ) -> str:
     """Return the figures of a run in Markdown."""
     if not hours:
         return "nothing was played\n"
-    return "\n".join([*_promises(seed, hours), "", *_gauges(findings), *_missed(missed)]) + "\n"
+    gauges = [*_gauges(findings), *_missed(missed), ""] if findings else []
+    return "\n".join([*_promises(seed, hours), "", *gauges, *_bills(billed)]) + "\n"
 
 
 def _promises(seed: int, hours: Sequence[Hour]) -> Iterator[str]:
@@ -52,6 +58,15 @@ def _gauges(findings: Mapping[tuple[str, Gauge], Finding]) -> Iterator[str]:
         verdict = "flat" if one.flat else "GROWS"
         figures = f"{one.second:.1f} | {one.last:.1f} | {one.an_hour:+.1f} | {one.growth:+.1f}"
         yield f"| {name} | {gauge} | {figures} | {one.bound:g} | {verdict} |"
+
+
+def _bills(billed: Sequence[Billed]) -> Iterator[str]:
+    yield "| workload | pool | billed, replica-seconds | counted | off by | |"
+    yield "|---|---|---|---|---|---|"
+    for one in billed:
+        verdict = "near" if one.near else "OFF"
+        figures = f"{one.bill_s:.0f} | {one.counted_s:.0f} | {100 * one.off:+.2f} %"
+        yield f"| {one.namespace.removeprefix('chaos-')} | {one.use} | {figures} | {verdict} |"
 
 
 def _missed(missed: int) -> Iterator[str]:

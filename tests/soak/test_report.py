@@ -6,17 +6,23 @@ import pytest
 
 from chaos.judge import Terms, Verdict
 from soak.__main__ import main
+from soak.bill import Billed
 from soak.day import Deed, What
 from soak.flat import Finding, Gauge
 from soak.gauges import tasks_in
 from soak.report import line_of, table
 from soak.suite import Hour
+from splitter.core.split_status.usage import Use
 
 TERMS = Terms("chaos-web", least=5, most=6, surge=2, unavailable=0)
 VERDICT = Verdict(TERMS, lowest=4, excused=1, highest=7, starting=2, faults=())
 DEEDS = (Deed(1.0, What.NODE_GOES, node="0/a"), Deed(2.0, What.NODE_GOES, node="0/b"), Deed(3.0, What.DEPLOY))
 HOUR = Hour(3, DEEDS, (VERDICT,), 7.0, (), 0)
 GROWS = Finding(Gauge.MEMORY, second=80.0, last=95.5, an_hour=60.0, growth=16.0)
+BILLED = [
+    Billed("chaos-web", Use.SPOT, 1000.0, 990.0),
+    Billed("chaos-db", Use.ON_DEMAND, 1000.0, 1030.0),
+]
 FLAT = Finding(Gauge.WATCHES, second=15.0, last=15.0, an_hour=0.0, growth=0.0)
 
 
@@ -35,12 +41,22 @@ def test_a_broken_hour() -> None:
 
 def test_a_run() -> None:
     """Each gauge of each splitter has a row, and says whether it is flat."""
-    said = table(7, [HOUR, HOUR], {("one", Gauge.MEMORY): GROWS, ("two", Gauge.WATCHES): FLAT}, 3)
+    findings = {("one", Gauge.MEMORY): GROWS, ("two", Gauge.WATCHES): FLAT}
+    said = table(7, [HOUR, HOUR], findings, 3, BILLED)
     assert "seed 7: 2 hours, 2 kept every promise" in said
     assert "2 x deploy, 4 x node goes" in said
     assert "| one | resident memory, MiB | 80.0 | 95.5 | +60.0 | +16.0 | 6 | GROWS |" in said
     assert "| two | watches | 15.0 | 15.0 | +0.0 | +0.0 | 1 | flat |" in said
     assert "3 samples could not be taken" in said
+    assert "| web | spot | 1000 | 990 | -1.00 % | near |" in said
+    assert "| db | onDemand | 1000 | 1030 | +3.00 % | OFF |" in said
+
+
+def test_with_restarts() -> None:
+    """Where no process was sampled none is spoken of."""
+    said = table(7, [HOUR], {}, 0, BILLED)
+    assert "| splitter |" not in said
+    assert "| web | spot | 1000 | 990 | -1.00 % | near |" in said
 
 
 class TestScrape:

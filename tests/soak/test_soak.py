@@ -24,13 +24,15 @@ def test_three_hours(tmp_path: Path) -> None:
     """
     with Soak.open(tmp_path, read_trace(TRACE), SEED, print, every_s=EVERY_S) as soak:
         hours = [soak.play(number, HOUR_S) for number in range(HOURS)]
-        findings = soak.findings()
+        findings, billed = soak.findings(), soak.billed()
         said = "".join(soak.logs())
-    sys.stdout.write(table(SEED, hours, findings, soak.missed))
+    sys.stdout.write(table(SEED, hours, findings, soak.missed, billed))
     for hour in hours:
         assert not hour.faults, line_of(hour)
         assert hour.undone == 0
     assert set(findings) == {(name, gauge) for name in ("one", "two") for gauge in Gauge}
     assert all(one.second > 0 for one in findings.values())
     assert all(one.flat for (_, gauge), one in findings.items() if gauge is not Gauge.MEMORY)
+    assert min(one.bill_s for one in billed) > 0
+    assert min(one.counted_s for one in billed) > 0  # how near it is takes more than a minute to say
     assert "Traceback" not in said

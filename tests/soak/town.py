@@ -6,11 +6,13 @@ each time, as clouds give them. What is taken is noted in the world before it go
 
 import threading
 
-from chaos.world import World
+from chaos.world import HOME, Member, World
 from soak.day import Deed, What, first_nodes
 from splitter.sandbox import SandboxError
+from splitter.sandbox.waiting import wait_until
 
-_COMES_S = 30.0
+_COMES_S = _LEADS_S = 30.0
+_LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases/splitter"
 
 
 class Town:
@@ -47,12 +49,43 @@ class Town:
                 self.world.takes(name)
                 fleet.kill(name)
             case What.NODE_REPLACED:
-                [new] = fleet.add("on-demand", 1)
-                with self._guard:
-                    old, self._on_demand = self._on_demand[0], [*self._on_demand[1:], new]
-                self.world.takes(old)
-                fleet.notice(old)
-                fleet.kill(old)
+                self._replace()
+            case What.RESTARTED | What.LEADER_CHANGES:
+                self._strike(deed.what)
+
+    def _replace(self) -> None:
+        fleet = self.world.sandbox.fleet
+        [new] = fleet.add("on-demand", 1)
+        with self._guard:
+            old, self._on_demand = self._on_demand[0], [*self._on_demand[1:], new]
+        self.world.takes(old)
+        fleet.notice(old)
+        fleet.kill(old)
+
+    def _strike(self, what: What) -> None:
+        """Kill and start both splitters, or have the leader stand still until the other leads."""
+        if what is What.RESTARTED:
+            for member in self.world.members:
+                member.controller.kill()
+                member.controller.begin()
+            return
+        leader = self._leader()
+        if leader is None:
+            raise SandboxError("nobody leads")
+        leader.controller.pause()
+        try:
+            wait_until(
+                lambda: self._leader() not in (None, leader),
+                what="the other splitter to lead",
+                deadline_s=_LEADS_S,
+            )
+        finally:
+            leader.controller.resume()
+
+    def _leader(self) -> Member | None:
+        lease = self.world.sandbox.api.find(_LEASE) or {}
+        says = f"leading as {lease.get('spec', {}).get('holderIdentity') or '-'}"
+        return next((one for one in self.world.members if says in one.controller.said()), None)
 
     def _machine(self, node: str) -> str:
         """Return the machine of a node; one that is just being bought is waited for."""

@@ -54,16 +54,17 @@ class Figures:
     @property
     def soaked(self) -> int:
         """Return the ready spot replicas that have earned a return."""
-        return sum(self.observed.age_s(since) >= self.soak_s for since in self.observed.spot_ready_since)
+        soak_s = self.soak_s  # once: spot may have hundreds of replicas
+        return sum(self.observed.age_s(since) >= soak_s for since in self.observed.spot_ready_since)
 
     @property
     def next_soaked_s(self) -> float | None:
         """Return the seconds until time alone lets more replicas earn one; None when it does not."""
-        observed, state = self.observed, self.state
+        observed, state, soak_s = self.observed, self.state, self.soak_s
         starts = list(observed.spot_ready_since)
         if starts and not state.proven and state.last_loss is not None:
             starts.append(state.last_loss)  # then a survivor may prove spot, and the others follow fast
-        left_s = (self.soak_s - observed.age_s(since) for since in starts)
+        left_s = (soak_s - observed.age_s(since) for since in starts)
         return min((seconds for seconds in left_s if seconds > 0), default=None)
 
     @property

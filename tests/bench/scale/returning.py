@@ -1,8 +1,8 @@
 """The floor of a return: a client that brings spot back within N + S, and decides nothing else.
 
 splitter promises never to hold more than N + S replicas by choice, and never less than N, so its floor keeps
-both: raise spot by what there is room for, wait until that is available, lower on-demand by as much, go on.
-It trusts spot at once: no soak, no probe. Source: docs/adr/0067.
+both: raise spot by what there is room for, wait until that is available and has been for the soak, lower
+on-demand by as much, go on. The soak is the user's wish; it probes nothing. Source: docs/adr/0067.
 """
 
 import threading
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from bench.crowd import DEPLOYMENTS, Crowd
+from bench.crowd import DEPLOYMENTS, SETTINGS, Crowd
 from splitter.sandbox.errors import SandboxError
 
 SURGE = 0.25
 """maxSurge of each workload (`bench.crowd.deployment`)."""
+SOAK_S = float(SETTINGS["SPLITTER_SOAK_S"])
+"""What splitter is told beside it."""
 _WRITERS = 16
 _LOOK_S = 0.01
 
@@ -28,13 +30,16 @@ class _Returning:
 
     on_demand: int
     spot: int
+    there_s: float | None = None
+    """Since when it is there, of the monotonic clock."""
 
 
 class Return:
     """Brings spot back everywhere, step by step."""
 
-    def __init__(self, here: Crowd) -> None:
+    def __init__(self, here: Crowd, soak_s: float = SOAK_S) -> None:
         """Lower every spot twin to its first step: at once, while no spot node is there."""
+        self._soak_s = soak_s
         size = here.size
         self._here = here
         self._most = size.replicas + ceil(size.replicas * SURGE)
@@ -48,7 +53,7 @@ class Return:
         until_s = time.monotonic() + self._here.size.settle_s
         with ThreadPoolExecutor(_WRITERS) as writers:
             while self._left:
-                due = [name for name, asked in self._left.items() if self._is_there(name, asked)]
+                due = [name for name, asked in self._left.items() if self._is_due(name, asked)]
                 list(writers.map(self._go_on, due))
                 check()
                 if time.monotonic() > until_s:
@@ -60,15 +65,22 @@ class Return:
         """Return how many spot replicas there is room for beside so many on on-demand."""
         return min(self._here.size.replicas - self._here.size.base, self._most - on_demand)
 
-    def _is_there(self, name: str, asked: _Returning) -> bool:
+    def _is_due(self, name: str, asked: _Returning) -> bool:
         objects = self._here.deployments.objects
         counts = (("on-demand", asked.on_demand), ("spot", asked.spot))
-        return all(_stands(objects[f"{name}-{pool}"], count) for pool, count in counts)
+        if not all(_stands(objects[f"{name}-{pool}"], count) for pool, count in counts):
+            return False
+        now_s = time.monotonic()
+        asked.there_s = asked.there_s or now_s
+        return now_s - asked.there_s >= self._soak_s or self._next(asked) == (asked.on_demand, asked.spot)
+
+    def _next(self, asked: _Returning) -> tuple[int, int]:
+        on_demand = max(self._here.size.base, self._here.size.replicas - asked.spot)
+        return on_demand, self._step(on_demand)
 
     def _go_on(self, name: str) -> None:
-        asked, size = self._left[name], self._here.size
-        on_demand = max(size.base, size.replicas - asked.spot)
-        spot = self._step(on_demand)
+        asked = self._left[name]
+        on_demand, spot = self._next(asked)
         if (on_demand, spot) == (asked.on_demand, asked.spot):
             del self._left[name]
             return

@@ -232,10 +232,21 @@ class Shop:
 
     def bound_to_vanished(self) -> int:
         """Count the pods, of any workload here, bound to nodes that are no more and not yet being deleted."""
+        return len(self._bound_to_vanished())
+
+    def _bound_to_vanished(self) -> list[str]:
         nodes = {raw["metadata"]["name"] for raw in self.sandbox.api.list("/api/v1/nodes")}
         pods = self.sandbox.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
         left = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-        return sum(pod["spec"].get("nodeName", "") not in nodes | {""} for pod in left)
+        return [
+            pod["metadata"]["name"] for pod in left if pod["spec"].get("nodeName", "") not in nodes | {""}
+        ]
+
+    def clear_away_the_dead(self) -> None:
+        """Delete the pods bound to nodes that are no more, as Kubernetes does about a minute later."""
+        for name in self._bound_to_vanished():
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{name}"
+            self.sandbox.api.delete(path, grace_period_s=0, missing_ok=True)
 
     def twins(self, name: str = "web") -> tuple[int, int] | None:
         """Return the replicas asked for on the on-demand and the spot twin, None without twins."""
