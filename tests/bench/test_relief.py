@@ -61,7 +61,7 @@ LOOK_DEADLINE_S = 300
 # --- one decision --------------------------------------------------------------------------------------
 
 
-def crowded(hot: int, *, room: bool) -> Cluster:
+def crowded(hot: int, *, headroom: bool) -> Cluster:
     """Return 1,000 nodes with pods of 10 workloads each. The first are hot, the others have room or not."""
     names = [f"node-{number}" for number in range(NODES)]
     everywhere = frozenset(names)
@@ -79,7 +79,7 @@ def crowded(hot: int, *, room: bool) -> Cluster:
                 ReplicaLoad(uid, uid, names[place], Pool.SPOT, ASKED, since, may_run_on=everywhere)
             )
         workloads.append(WorkloadLoad(Key(DEPLOYMENT, "shop", f"web-{number}"), asked, tuple(replicas)))
-    requested = Amounts(ASKED.cpu * PODS_A_NODE, ASKED.memory * PODS_A_NODE) if room else WHOLE
+    requested = Amounts(ASKED.cpu * PODS_A_NODE, ASKED.memory * PODS_A_NODE) if headroom else WHOLE
     nodes = tuple(NodeLoad(name, f"uid-{name}", Pool.SPOT, WHOLE, requested, 100) for name in names)
     of_nodes = {
         name: Sample(NOW, Amounts(PODS_A_NODE * (HOT_M if place < hot else COOL_M), GIB))
@@ -92,8 +92,8 @@ def crowded(hot: int, *, room: bool) -> Cluster:
 def test_a_decision(hot: int) -> None:
     """The most that a cycle allows are moved where there is room, and none where there is none."""
     rows = []
-    for room, moves in ((True, Tuning().moves_per_cycle), (False, 0)):
-        cluster = crowded(hot, room=room)
+    for headroom, moves in ((True, Tuning().moves_per_cycle), (False, 0)):
+        cluster = crowded(hot, headroom=headroom)
         samples = {one.uid: (cluster.node_samples[one.name],) * Tuning().samples for one in cluster.nodes}
         taken, answer = [], Relief((), {})
         for _ in range(LOOKS):
@@ -102,7 +102,7 @@ def test_a_decision(hot: int) -> None:
             taken.append(time.process_time() - began_s)
         assert len(answer.hot) == hot
         assert len(answer.moves) == moves
-        what = "CPU of a decision" if room else "CPU of one where nobody has room"
+        what = "CPU of a decision" if headroom else "CPU of one where nobody has room"
         rows.append((what, f"{min(taken):.2f} to {max(taken):.2f} s", ""))
     show(
         f"{hot} of {NODES} nodes hot, {NODES * PODS_A_NODE} pods, {LOOKS} looks",
