@@ -92,6 +92,9 @@ class _Look:
     """The replicas that may ever move, by the name of their node."""
     waiting: set[Key] = field(default_factory=set)
     """The workloads that move a replica now, or have moved their share of this cycle."""
+    without_room: dict[tuple[object, ...], list[tuple[Amounts, Amounts]]] = field(default_factory=dict)
+    """By where replicas may stand: what those requested and used for which there was no room. Room only
+    shrinks from move to move, so there is none for larger ones either."""
     lately: int = 0
     """The moves that were begun within the last cycle; of one workload no more count than its share."""
 
@@ -309,20 +312,26 @@ def _in_order(look: _Look, node: NodeLoad, due: list[_Candidate]) -> list[_Candi
 
 def _target_for(look: _Look, one: _Candidate) -> NodeLoad | None:
     """Return the emptiest node that has room for a replica, by requests and by real use."""
+    replica = one.replica
+    where = (replica.pool, replica.may_run_on, *one.thresholds.percent.items())
+    refused = look.without_room.setdefault(where, [])
+    if any(requests.within(replica.requests) and used.within(one.used) for requests, used in refused):
+        return None
     fitting = [
         node
         for node in look.cluster.nodes
         if node.name in look.targets
-        and node.name in one.replica.may_run_on
-        and node.pool is one.replica.pool
-        and node.name != one.replica.node
+        and node.name in replica.may_run_on
+        and node.pool is replica.pool
         and node.free_pods > 0
-        and (look.requested[node.name] + one.replica.requests).within(node.allocatable)
+        and (look.requested[node.name] + replica.requests).within(node.allocatable)
         and all(
             (look.used[node.name] + one.used).of(resource) <= _most(look, node, one, resource)
             for resource in one.thresholds.percent
         )
     ]
+    if not fitting:
+        refused.append((replica.requests, one.used))
     return min(fitting, key=lambda node: (_fullness(node, look.used[node.name]), node.name), default=None)
 
 
