@@ -11,6 +11,7 @@ from datetime import datetime
 from splitter.core.model import seconds_between
 from splitter.core.names import Key
 from splitter.core.reasons import Reason
+from splitter.core.relief.hint import drawing
 from splitter.core.relief.model import (
     Amounts,
     Cluster,
@@ -42,6 +43,8 @@ class WantedMove:
     pod_uid: str
     from_node: str
     why: str
+    keep_off: tuple[str, ...] = ()
+    """The nodes, by name, that a hint is to keep the new replica off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class _Look:
     tuning: Tuning
     gave: frozenset[str]
     """The nodes that gave a replica lately, by UID: they count as hot until they are down by the margin."""
+    avoid: tuple[str, ...] = ()
     used: dict[str, Amounts] = field(default_factory=dict)
     requested: dict[str, Amounts] = field(default_factory=dict)
     targets: set[str] = field(default_factory=set)
@@ -129,8 +133,9 @@ def relieve(
     look = _Look(cluster, history, past, tuning, gave)
     hot = _hot_nodes(look)
     names = tuple(node.name for node in hot)
+    look.avoid = _avoided(look, names)
     if cluster.alarm:
-        return Relief((), history, paused=cluster.alarm, hot=names, avoid=_avoided(look, names))
+        return Relief((), history, paused=cluster.alarm, hot=names, avoid=look.avoid)
     _count_moves(look)
     _count(look, names)
     left = []
@@ -139,7 +144,7 @@ def relieve(
         why = _relieve_node(look, node)
         if len(look.moves) == before:
             left.append(f"{node.name}: {why}")
-    return Relief(tuple(look.moves), history, hot=names, avoid=_avoided(look, names), left=tuple(left))
+    return Relief(tuple(look.moves), history, hot=names, avoid=look.avoid, left=tuple(left))
 
 
 def _avoided(look: _Look, hot: tuple[str, ...]) -> tuple[str, ...]:
@@ -343,7 +348,14 @@ def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
         for resource in one.hot
     )
     look.moves.append(
-        WantedMove(one.workload.key, one.replica.pod, one.replica.uid, node.uid, f"{node.name} is hot: {why}")
+        WantedMove(
+            one.workload.key,
+            one.replica.pod,
+            one.replica.uid,
+            node.uid,
+            f"{node.name} is hot: {why}",
+            drawing(look.cluster, look.avoid, one.replica),
+        )
     )
     look.moved.add(one.workload.key)
     look.targets.discard(to.name)  # one replica a node, then it rests

@@ -9,6 +9,7 @@ from math import isfinite
 
 from splitter.core.model import seconds_between
 from splitter.core.relief.model import (
+    SKEW_S,
     Amounts,
     Cluster,
     NodeLoad,
@@ -24,8 +25,6 @@ History = Mapping[str, tuple[Sample, ...]]
 
 # Of a node or a pod. More cannot be used, whatever the clocks of a kubelet do.
 _MOST_PERCENT = 1000.0
-# The clocks of two machines may differ so far.
-_SKEW_S = 30.0
 # Pods and nodes are measured at different times: so much more may pods seem to use than their node does.
 _PODS_TO_NODE = 1.5
 
@@ -65,7 +64,7 @@ def _fault(sample: Sample, allocatable: Amounts, cluster: Cluster, tuning: Tunin
     age_s = seconds_between(sample.at, cluster.now)
     if age_s > tuning.stale_s:
         return "its sample is stale"
-    if age_s < -_SKEW_S:
+    if age_s < -SKEW_S:
         return "its sample is of the future"
     for one in Resource:
         used, whole = sample.used.of(one), allocatable.of(one)

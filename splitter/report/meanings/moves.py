@@ -237,8 +237,8 @@ REBALANCING: Final = {
         "Warning",
         "A replica was to leave a hot node and stays: the new one came to a hot node too or did not become"
         " ready, or something more important happened. The workload rests for half an hour.",
-        "If it recurs: do the hot nodes request less than others? The scheduler goes by requests. Raise the"
-        " requests of what uses so much there.",
+        "If it recurs: does the Split say why the scheduler gets no hint? Mend that. Do the hot nodes request"
+        " less than others? Raise the requests of what uses so much there.",
     ),
     Reason.RELIEF_PAUSED: Meaning(
         "Warning",
