@@ -2,12 +2,11 @@
 
 `Sandbox.add_metrics_server` returns it. What is used is KWOK's to tell, by annotations on pods
 (`usage.yaml`); how it is averaged, when it is known and of what there is no sample yet is metrics-server's
-own doing, as in a real cluster. The API server's aggregator finds it by a Service of type ExternalName, so no
-kube-proxy is needed. It looks at the caller's rights, and then asks without a certificate: so metrics-server
-answers whoever has no name, which gives nobody a right at the API server who has one.
+own doing, as in a real cluster. The API server looks at the caller's rights, and then asks without a
+certificate: so metrics-server answers whoever has no name, which gives nobody a right who has one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from splitter.sandbox.api import Api, JsonObject, PatchKind
 from splitter.sandbox.commands import RESOLUTION_S
@@ -28,6 +27,27 @@ _API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _DEADLINE_S = 60.0 + 2 * RESOLUTION_S
 
 
+def service_on_loopback(metadata: Mapping[str, str]) -> JsonObject:
+    """Return a Service that the API server's aggregator resolves to this machine, without a kube-proxy."""
+    spec = {"type": "ExternalName", "externalName": LOOPBACK}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": dict(metadata), "spec": spec}
+
+
+def api_service(name: str, service: Mapping[str, str], port: int) -> JsonObject:
+    """Return what has the API server pass a group on to a Service: one such as `v1beta1.metrics.k8s.io`."""
+    version, group = name.split(".", 1)
+    spec = {
+        "group": group,
+        "version": version,
+        "service": {**service, "port": port},
+        "insecureSkipTLSVerify": True,
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+    }
+    kind = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
+    return {**kind, "metadata": {"name": name}, "spec": spec}
+
+
 class MetricsServer:
     """What is measured; made by `Sandbox.add_metrics_server`."""
 
@@ -37,10 +57,6 @@ class MetricsServer:
 
     def register(self, port: int) -> None:
         """Have the API server pass on what is asked of metrics.k8s.io; return when it does."""
-        service: JsonObject = {
-            "metadata": _SERVICE,
-            "spec": {"type": "ExternalName", "externalName": LOOPBACK},
-        }
         rules = [
             {"apiGroups": [_GROUP], "resources": ["nodes", "pods"], "verbs": ["get", "list"]},
             {"nonResourceURLs": [f"/apis/{_GROUP}/*"], "verbs": ["get"]},
@@ -51,17 +67,10 @@ class MetricsServer:
         self._api.create(f"{_RIGHTS}/clusterroles", {**metadata, "rules": rules})
         binding = {**metadata, "roleRef": role, "subjects": [nameless]}
         self._api.create(f"{_RIGHTS}/clusterrolebindings", binding)
-        name = f"{_VERSION}.{_GROUP}"
-        spec = {
-            "group": _GROUP,
-            "version": _VERSION,
-            "service": {**_SERVICE, "port": port},
-            "insecureSkipTLSVerify": True,
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-        }
-        self._api.create(f"/api/v1/namespaces/{_SERVICE['namespace']}/services", service)
-        self._api.create(_API_SERVICES, {"metadata": {"name": name}, "spec": spec})
+        self._api.create(
+            f"/api/v1/namespaces/{_SERVICE['namespace']}/services", service_on_loopback(_SERVICE)
+        )
+        self._api.create(_API_SERVICES, api_service(f"{_VERSION}.{_GROUP}", _SERVICE, port))
         self._until(lambda: self._measured() is not None, "metrics.k8s.io to be served")
 
     def measure(self, names: str | Iterable[str]) -> None:

@@ -341,12 +341,7 @@ def _target_for(look: _Look, one: _Candidate) -> NodeLoad | None:
 
 
 def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
-    used = look.history[node.uid][-1].used
-    why = ", ".join(
-        f"{resource} at {used.of(resource) * 100 / node.allocatable.of(resource):.0f} %,"
-        f" {one.thresholds.percent[resource]:.0f} % are the most"
-        for resource in one.hot
-    )
+    why = ", ".join(_said_of(look, node, one, resource) for resource in one.hot)
     look.moves.append(
         WantedMove(
             one.workload.key,
@@ -363,3 +358,15 @@ def _take(look: _Look, node: NodeLoad, one: _Candidate, to: NodeLoad) -> None:
     look.requested[node.name] -= one.replica.requests
     look.used[to.name] += one.used
     look.requested[to.name] += one.replica.requests
+
+
+def _said_of(look: _Look, node: NodeLoad, one: _Candidate, resource: Resource) -> str:
+    percent = look.history[node.uid][-1].used.of(resource) * 100 / node.allocatable.of(resource)
+    most = one.thresholds.percent[resource]
+    # A node that gave a replica lately is hot until it is down by the margin.
+    bound = (
+        f"{most:.0f} % are the most"
+        if percent > most
+        else f"on its way down to {most - look.tuning.margin:.0f} %"
+    )
+    return f"{resource} at {percent:.0f} %, {bound}"

@@ -110,6 +110,10 @@ class TestTheScene:
         assert looked_at(cluster).hot == ("node-01",)
         assert looked_at(cluster, past=(ended,)).hot == ("node-01", "node-00")
         assert looked_at(cluster, past=(replace(ended, taken_back=True),)).hot == ("node-01",)
+        for pod in world.pods.values():
+            pod.uses = 100 if pod.node == "node-01" else pod.uses
+        gives = looked_at(world.cluster(), past=(ended,))
+        assert gives.moves[0].why == "node-00 is hot: cpu at 78 %, on its way down to 65 %"
 
     def test_a_replica_that_lands_on_a_hot_node_is_taken_back(self) -> None:
         """The workload rests for half an hour; nothing is missing, and nothing goes back and forth."""
