@@ -12,7 +12,8 @@ from splitter.core.errors import SplitterError
 from splitter.core.labels_annotations.policy import Policy
 from splitter.core.plan import Rules
 from splitter.core.rebalance import Tuning
-from splitter.settings import Settings, load_settings
+from splitter.settings import Settings
+from splitter.settings.loading import load_settings
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 

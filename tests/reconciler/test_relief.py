@@ -113,6 +113,11 @@ def seen(relief: str | None = "cpu=85", **fields: object) -> tuple[Observation, 
     return replace(observed, **fields), in_force, planned  # type: ignore[arg-type]
 
 
+async def nothing_is_read() -> RealUse:
+    """Never be asked."""
+    raise AssertionError
+
+
 class Watch:
     """A watch of which each look is a minute after the last one."""
 
@@ -124,6 +129,7 @@ class Watch:
             self.quotas,  # type: ignore[arg-type] # of real use a test says what was read
             self.cache,  # type: ignore[arg-type]
             self.enqueued.append,
+            measure=nothing_is_read,
             tuning=Tuning(),
             interval_s=60,
         )
