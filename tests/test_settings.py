@@ -98,6 +98,18 @@ class TestOwnNamespace:
         )
 
 
+class TestPrometheus:
+    def test_needs_an_address(self) -> None:
+        """One without credentials, which would be said where it does not answer."""
+        assert "Write its address too, as relief_prometheus" in message(RELIEF_SOURCE="prometheus")
+        for address in ("prometheus:9090", "http://", "http://me:secret@prometheus", "http://a?b=c"):
+            said = message(RELIEF_PROMETHEUS=address)
+            assert "it is no address, or has credentials" in said
+            assert "secret" not in said
+        asked = {"SPLITTER_RELIEF_SOURCE": "prometheus", "SPLITTER_RELIEF_PROMETHEUS": "https://m.example/p"}
+        assert load_settings(environment=asked).relief_prometheus == "https://m.example/p"
+
+
 class TestMessages:
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
