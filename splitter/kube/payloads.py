@@ -101,14 +101,16 @@ def placeholder(source: SourceView, split_uid: str, action: CreatePlaceholder) -
     # One on each of several nodes: a hash tells them apart.
     of = f"-{hashlib.sha256(action.node.encode()).hexdigest()[:_NODE_LENGTH]}" if action.node else ""
     called = short_name(source.key.name, _PLACEHOLDER_MAX - len(of))
+    # None of the user's labels, and of relief not the one by which the guard selects: no Service, budget or
+    # spread constraint may count it.
+    whose = {} if action.node else {LABEL_SOURCE: short_name(source.key.name)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": f"{called}-placeholder{of}",
             "namespace": source.key.namespace,
-            # None of the user's labels: no Service, budget or spread constraint may count it.
-            "labels": {LABEL_PLACEHOLDER: action.pool.value, LABEL_SOURCE: short_name(source.key.name)},
+            "labels": {LABEL_PLACEHOLDER: action.pool.value, **whose},
             "annotations": {ANNOTATION_HELD_FOR: action.held_for},
             "ownerReferences": [owned_by_split(source, split_uid)],
         },

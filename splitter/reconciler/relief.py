@@ -7,17 +7,18 @@ computed. The decision is `core.relief`'s, over the whole cluster; a move is its
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from splitter.core.actions import CreatePlaceholder
 from splitter.core.hot_nodes import HotNodes, LeavingReplica
 from splitter.core.labels_annotations import HELD_FOR_RELIEF
-from splitter.core.model import Observation, Pool, seconds_between
+from splitter.core.model import Observation, seconds_between
 from splitter.core.names import Key
 from splitter.core.nodes.facts import Health, Tier
-from splitter.core.nodes.fit import NodeHeadroom, PodRequest, may_run_on
+from splitter.core.nodes.fit import NodeHeadroom
 from splitter.core.plan import Plan, PolicyInForce
 from splitter.core.reasons import State
 from splitter.core.relief.decide import Relief, WantedMove, relieve
@@ -25,10 +26,7 @@ from splitter.core.relief.model import (
     SKEW_S,
     Amounts,
     Cluster,
-    NodeLoad,
     PastMove,
-    Qos,
-    ReplicaLoad,
     Sample,
     Tuning,
     WorkloadLoad,
@@ -39,15 +37,21 @@ from splitter.kube.cache import Cache
 from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.listed import Reader
 from splitter.kube.quotas import lacks_room
-from splitter.kube.real_use import RealUse, real_use
+from splitter.kube.real_use import Queries, RealUse, real_use, used_by_prometheus
+from splitter.reconciler.relief_cluster import (
+    Admitted,
+    admitting,
+    alarm_of,
+    amounts_of,
+    node_load,
+    replica_loads,
+)
 from splitter.reconciler.status_writer import StatusWriter
 from splitter.report import metrics
 from splitter.settings import Settings
 
 logger = logging.getLogger("splitter.relief")
 
-# By what a twin asks of a node: the names of those that would do.
-_Admitted = dict[tuple[object, ...], frozenset[str]]
 # Of so many hot nodes is said why nothing leaves them.
 _LEFT_MAX = 3
 _NO_HINT = "the scheduler gets no hint"
@@ -113,17 +117,17 @@ class HotNodesWatch:
         cache: Cache,
         enqueue: Callable[[Key], None],
         *,
+        measure: Callable[[], Awaitable[RealUse]],
         tuning: Tuning,
         interval_s: float,
-        namespaces: Sequence[str] = (),
     ) -> None:
-        """Know nothing yet. `interval_s`: seconds between two looks."""
+        """Know nothing yet. `measure` reads real use; `interval_s`: seconds between two looks."""
         self._reader = reader
         self._cache = cache
         self._enqueue = enqueue
         self._tuning = tuning
         self._interval_s = interval_s
-        self._namespaces = namespaces
+        self._measure = measure
         self._known: dict[Key, _Known] = {}
         self._views: dict[Key, HotNodes] = {}
         self._history: Mapping[str, tuple[Sample, ...]] = {}
@@ -157,7 +161,7 @@ class HotNodesWatch:
             if seconds_between(observed.now, one.at) < SKEW_S  # of the future is what somebody made up
         )
         busy = "" if planned.state is State.STEADY and source.max_surge else planned.verdict.reason.value
-        load = WorkloadLoad(key, thresholds, () if thresholds is None else _replicas(observed), busy)
+        load = WorkloadLoad(key, thresholds, () if thresholds is None else replica_loads(observed), busy)
         self._known[key] = _Known(replace(load, restarts=source.stateful is not None), moves)
         view = self.view(key)
         if (left := view.leaves) is not None:
@@ -202,9 +206,9 @@ class HotNodesWatch:
     async def _read(self) -> RealUse:
         try:
             async with asyncio.timeout(_LONGEST_READ_S):
-                return await real_use(self._reader, self._namespaces)
+                return await self._measure()
         except TimeoutError:
-            return RealUse(missing=f"metrics.k8s.io did not answer within {_LONGEST_READ_S:.0f} s")
+            return RealUse(missing=f"the source of real use did not answer within {_LONGEST_READ_S:.0f} s")
 
     async def _look(self, used: RealUse, now: datetime) -> None:
         cluster = self._cluster(used, now)
@@ -260,8 +264,8 @@ class HotNodesWatch:
         if used.missing:
             return Cluster(now)
         nodes = list(self._cache.headroom(now))
-        alarm = next((_alarm(node) for node in nodes if self._is_alarming(node)), "")
-        admitted: _Admitted = {}
+        alarm = next((alarm_of(node) for node in nodes if self._is_alarming(node)), "")
+        admitted: Admitted = {}
         workloads = tuple(self._with_nodes(load, nodes, admitted) for load in loads)
         pods = {
             replica.uid: sample
@@ -271,7 +275,7 @@ class HotNodesWatch:
         }
         return Cluster(
             now=now,
-            nodes=tuple(map(_node_load, nodes)),
+            nodes=tuple(map(node_load, nodes)),
             workloads=workloads,
             node_samples=used.nodes,
             pod_samples=pods,
@@ -288,7 +292,7 @@ class HotNodesWatch:
             and not (pod.terminating or pod.finished or pod.held_for.startswith(HELD_FOR_RELIEF))
             and seconds_between(pod.created, now) < _WAITS_S
         )
-        return tuple(_amounts(dict(requests)) for requests in sorted(set(pods)))
+        return tuple(amounts_of(dict(requests)) for requests in sorted(set(pods)))
 
     def _is_alarming(self, node: NodeHeadroom) -> bool:
         """Whether a node goes or is gone under a workload that is split; a cordon may stay for ever."""
@@ -300,10 +304,10 @@ class HotNodesWatch:
         self,
         load: WorkloadLoad,
         nodes: Sequence[NodeHeadroom],
-        admitted: _Admitted,
+        admitted: Admitted,
     ) -> WorkloadLoad:
         requests = {record.pool: record.request for record in self._cache.twins.find("source", load.key)}
-        names = {pool: _names(request, nodes, admitted) for pool, request in requests.items()}
+        names = {pool: admitting(request, nodes, admitted) for pool, request in requests.items()}
         replicas = tuple(replace(one, may_run_on=names.get(one.pool, frozenset())) for one in load.replicas)
         return replace(load, replicas=replicas)
 
@@ -314,72 +318,18 @@ def watch_of(
     """Return who looks at real use, as the settings say; None: nobody does."""
     if settings.relief_source == "off":
         return None
-    return HotNodesWatch(
-        reader,
-        cache,
-        enqueue,
-        tuning=tuning,
-        interval_s=settings.relief_interval_s,
-        namespaces=settings.watch_namespaces,
-    )
-
-
-def _names(request: PodRequest, nodes: Sequence[NodeHeadroom], admitted: _Admitted) -> frozenset[str]:
-    where = (tuple(sorted(request.node_selector.items())), request.affinity, request.tolerations)
-    if where not in admitted:
-        looked_at = nodes[: request.most_nodes]
-        admitted[where] = frozenset(one.node.name for one in looked_at if may_run_on(request, one.node))
-    return admitted[where]
-
-
-def _replicas(observed: Observation) -> tuple[ReplicaLoad, ...]:
-    return tuple(
-        ReplicaLoad(
-            pod=pod.name,
-            uid=pod.uid,
-            node=pod.node or "",
-            pool=twin.pool,
-            requests=_amounts(dict(pod.requests)),
-            ready_since=pod.ready_since if pod.available else None,
-            priority=pod.priority,
-            # The rest of it is in the limits, which nobody keeps.
-            qos=Qos.BURSTABLE if pod.requests else Qos.BEST_EFFORT,
+    measure = partial(real_use, reader, settings.watch_namespaces)
+    if settings.relief_source == "prometheus":
+        queries = Queries(
+            settings.relief_node_cpu_query,
+            settings.relief_node_memory_query,
+            settings.relief_pod_cpu_query,
+            settings.relief_pod_memory_query,
         )
-        for twin in observed.twins
-        for pod in twin.pods
-        if pod.counts
-    )
-
-
-def _hints(planned: Plan) -> bool:
-    """Whether it creates placeholders of relief."""
-    return any(isinstance(one, CreatePlaceholder) and one.node for one in planned.actions)
-
-
-def _requests_of(pod_uid: str, cluster: Cluster) -> Amounts:
-    replicas = (one for workload in cluster.workloads for one in workload.replicas)
-    return next((one.requests for one in replicas if one.uid == pod_uid), Amounts())
-
-
-def _amounts(resources: dict[str, int]) -> Amounts:
-    return Amounts(float(resources.get("cpu", 0)), float(resources.get("memory", 0)))
-
-
-def _node_load(one: NodeHeadroom) -> NodeLoad:
-    state = one.node
-    return NodeLoad(
-        name=state.name,
-        uid=state.uid,
-        pool=Pool.SPOT if state.is_spot else Pool.ON_DEMAND,
-        allocatable=_amounts(dict(state.allocatable)),
-        requested=_amounts(dict(one.used)),
-        free_pods=state.allocatable.get("pods", 0) - one.used.get("pods", 0),
-        sound=state.health is Health.HEALTHY,
-    )
-
-
-def _alarm(one: NodeHeadroom) -> str:
-    return f"{one.node.name} is going or gone ({one.node.signal}), and what stood there comes first"
+        address, namespaces = settings.relief_prometheus, settings.watch_namespaces
+        measure = partial(used_by_prometheus, address, queries, namespaces)
+    interval_s = settings.relief_interval_s
+    return HotNodesWatch(reader, cache, enqueue, measure=measure, tuning=tuning, interval_s=interval_s)
 
 
 def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
@@ -392,3 +342,13 @@ def _left(answer: Relief, stands_on: Sequence[str], cluster: Cluster) -> str:
 def _differs(before: HotNodes, after: HotNodes) -> bool:
     words = ((one.paused, one.known, one.hot, one.left, one.unhinted) for one in (before, after))
     return next(words) != next(words)
+
+
+def _hints(planned: Plan) -> bool:
+    """Whether it creates placeholders of relief."""
+    return any(isinstance(one, CreatePlaceholder) and one.node for one in planned.actions)
+
+
+def _requests_of(pod_uid: str, cluster: Cluster) -> Amounts:
+    replicas = (one for workload in cluster.workloads for one in workload.replicas)
+    return next((one.requests for one in replicas if one.uid == pod_uid), Amounts())

@@ -26,7 +26,8 @@ from splitter.kube.client import NOT_LEADING, ApiError
 from splitter.kube.paths import ResourcePath
 from splitter.kube.real_use import RealUse
 from splitter.kube.records import PodRecord
-from splitter.reconciler.relief import HotNodesWatch, _left, with_move_written
+from splitter.reconciler.relief import HotNodesWatch, _left, watch_of, with_move_written
+from splitter.settings import Settings
 
 GIB = 1024**3
 ALLOCATABLE = {"cpu": 8000, "memory": 32 * GIB, "pods": 110}
@@ -113,6 +114,11 @@ def seen(relief: str | None = "cpu=85", **fields: object) -> tuple[Observation, 
     return replace(observed, **fields), in_force, planned  # type: ignore[arg-type]
 
 
+async def nothing_is_read() -> RealUse:
+    """Never be asked."""
+    raise AssertionError
+
+
 class Watch:
     """A watch of which each look is a minute after the last one."""
 
@@ -124,6 +130,7 @@ class Watch:
             self.quotas,  # type: ignore[arg-type] # of real use a test says what was read
             self.cache,  # type: ignore[arg-type]
             self.enqueued.append,
+            measure=nothing_is_read,
             tuning=Tuning(),
             interval_s=60,
         )
@@ -260,6 +267,35 @@ class TestWatch:
         one.look()
         one.watch.saw(*seen(source=None))
         assert one.watch.view(KEY) == HotNodes()
+
+
+class TestSource:
+    """The settings say who is asked."""
+
+    @staticmethod
+    def watch(**settings: object) -> HotNodesWatch | None:
+        """Return who looks at real use with these settings."""
+        made = Settings.model_validate(settings)
+        return watch_of(made, Tuning(), Quotas(), Cache(), print)  # type: ignore[arg-type]
+
+    def test_off(self) -> None:
+        """Then nobody."""
+        assert self.watch(relief_source="off") is None
+
+    async def test_a_prometheus(self) -> None:
+        """And not metrics.k8s.io: nobody listens at this address."""
+        watch = self.watch(relief_source="prometheus", relief_prometheus="http://127.0.0.1:1")
+        assert watch is not None
+        used = await watch._read()  # noqa: SLF001 - what `run` does at each look
+        assert used.missing.startswith("real use cannot be read: http://127.0.0.1:1/api/v1/query: ")
+
+    async def test_one_that_does_not_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A look ends all the same."""
+        monkeypatch.setattr("splitter.reconciler.relief._LONGEST_READ_S", 0.01)
+        watch = self.watch()
+        assert watch is not None
+        watch._measure = asyncio.Event().wait  # type: ignore[assignment] # noqa: SLF001
+        assert "did not answer within" in (await watch._read()).missing  # noqa: SLF001
 
 
 def waiting_pod(**fields: object) -> PodRecord:

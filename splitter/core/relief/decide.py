@@ -87,6 +87,8 @@ class _Look:
     gave: frozenset[str]
     """The nodes that gave a replica lately, by UID: they count as hot until they are down by the margin."""
     avoid: tuple[str, ...] = ()
+    hot_in: dict[tuple[object, ...], tuple[Resource, ...]] = field(default_factory=dict)
+    """In what a node is hot, by its UID and the thresholds that are asked for."""
     used: dict[str, Amounts] = field(default_factory=dict)
     requested: dict[str, Amounts] = field(default_factory=dict)
     targets: set[str] = field(default_factory=set)
@@ -168,8 +170,12 @@ def _hot_nodes(look: _Look) -> list[NodeLoad]:
 
 def _hot_by(look: _Look, node: NodeLoad, thresholds: Thresholds) -> tuple[Resource, ...]:
     """Return in what a node is hot. One that gave a replica lately is, until it is down by the margin."""
-    below = look.tuning.margin if node.uid in look.gave else 0.0
-    return hot_by(node, look.history.get(node.uid, ()), thresholds, look.tuning.samples, below)
+    asked = node.uid, *thresholds.percent.items()
+    if asked not in look.hot_in:  # most workloads ask for the same
+        below = look.tuning.margin if node.uid in look.gave else 0.0
+        row = look.history.get(node.uid, ())
+        look.hot_in[asked] = hot_by(node, row, thresholds, look.tuning.samples, below)
+    return look.hot_in[asked]
 
 
 def _fullness(node: NodeLoad, used: Amounts) -> float:
@@ -237,14 +243,10 @@ def _relieve_node(look: _Look, node: NodeLoad) -> str:
 
 
 def _candidates(look: _Look, node: NodeLoad) -> Iterator[_Candidate]:
-    known: dict[tuple[tuple[Resource, float], ...], tuple[Resource, ...]] = {}
     for workload, replica in look.by_node.get(node.name, ()):
         if (thresholds := workload.thresholds) is None:
             continue
-        asked = tuple(thresholds.percent.items())
-        if asked not in known:  # most workloads ask for the same
-            known[asked] = _hot_by(look, node, thresholds)
-        hot = known[asked]
+        hot = _hot_by(look, node, thresholds)
         sample = usable(look.cluster, replica.uid, node, look.tuning) if hot else None
         since = replica.ready_since
         if sample is None or since is None or look.is_lately(since, look.tuning.rest_s):

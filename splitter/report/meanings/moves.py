@@ -243,7 +243,8 @@ REBALANCING: Final = {
     Reason.RELIEF_PAUSED: Meaning(
         "Warning",
         "`splitter.io/relief` is set, and nothing is relieved. The message says what is missing.",
-        "Install metrics-server, apply `manifests/relief.yaml`, or remove the annotation.",
+        "Install metrics-server or name a Prometheus, apply `manifests/relief.yaml`, or remove the"
+        " annotation.",
     ),
     Reason.NODES_HOT: Meaning("Normal", "Replicas stand on hot nodes. The message says why none leaves now."),
     Reason.NODES_COOL: Meaning("Normal", "No replica stands on a hot node."),
